@@ -82,7 +82,8 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	systemd := systemd.Notifier{Log: log}
 	clock := clock.New()
 	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(), Journal: disk.AppendOnly, Now: clock.NowNS})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(),
+		Journal: disk.AppendOnly, Now: clock.NowNS})
 	var engine *remote.Store // nil: limits are kept in memory
 	if o := cfg.EngineOptions(); o != nil {
 		o.Policies, o.Log = keys.Set, log
@@ -92,7 +93,8 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 		defer engine.Close()
 	}
 	server := resp.NewServer(resp.Options{
-		Inherited: inherited, Config: cfg, Files: command.Files, Store: keys, Engine: engine, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
+		Inherited: inherited, Config: cfg, Files: command.Files, Store: keys, Engine: engine, Log: log,
+		Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
 		Persistence: persistence.New(keys, disk), Exit: exit, Dropped: lines.Dropped,
 	})
 	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
@@ -120,7 +122,8 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	}
 	ready := func() {
 		about := []any{"addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
-			"max_keys", cfg.MaxKeys.Get(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom, "maxclients", cfg.MaxClients.Get(), "io_threads", cfg.IOThreads.Get()}
+			"max_keys", cfg.MaxKeys.Get(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom,
+			"maxclients", cfg.MaxClients.Get(), "io_threads", cfg.IOThreads.Get()}
 		if why := server.NotReady(); why != "" { // celld is, and celld ready says that its engine is not
 			about = append(about, "not_ready_because", why)
 		}

@@ -16,14 +16,16 @@ const (
 	Year
 )
 
-var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month", Year: "year"}
+var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month",
+	Year: "year"}
 
 func (u Unit) String() string { return unitNames[u] }
 
 // shortestNS is the length of the shortest window of a unit.
 func (u Unit) shortestNS() int64 {
 	const day = 86_400 * nsPerSecond
-	return [...]int64{Second: nsPerSecond, Minute: 60 * nsPerSecond, Hour: 3_600 * nsPerSecond, Day: day, Week: 7 * day, Month: 28 * day, Year: 365 * day}[u]
+	return [...]int64{Second: nsPerSecond, Minute: 60 * nsPerSecond, Hour: 3_600 * nsPerSecond, Day: day, Week: 7 * day, Month: 28 * day,
+		Year: 365 * day}[u]
 }
 
 // edge is the first instant of the month or year that an instant is in, or of one that is so many later, in the time of the zone. A zone

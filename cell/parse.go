@@ -245,7 +245,8 @@ type span struct {
 	ns   int64
 }
 
-var spans = []span{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond}, {"ms", 1_000_000}, {"us", 1_000}}
+var spans = []span{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond},
+	{"ms", 1_000_000}, {"us", 1_000}}
 
 // parseDuration returns the duration in ns, or what is wrong with the text.
 func parseDuration(text string, least, most int64) (ns int64, what string) {

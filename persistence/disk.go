@@ -93,7 +93,8 @@ func New(s *memory.Store, o Options) *Disk {
 	if o.Files == nil {
 		o.Files = dir.System{}
 	}
-	d := &Disk{o: o, store: s, dir: dir.Dir{Path: o.Dir, FS: o.Files, Log: o.Log}, log: o.Log, watching: every{period: watchEvery}, exit: o.Exit}
+	d := &Disk{o: o, store: s, dir: dir.Dir{Path: o.Dir, FS: o.Files, Log: o.Log}, log: o.Log, watching: every{period: watchEvery},
+		exit: o.Exit}
 	if d.exit == nil {
 		d.exit = os.Exit
 	}

@@ -89,7 +89,8 @@ func (d *Disk) save(direct bool) error {
 	st.LastSaveNS, d.marked = nowNS, changes
 	d.snapshot.known, d.snapshot.gone = true, false
 	st.Saves++
-	d.log.Info("snapshot taken", "file", d.paths.Snapshot, "keys", keys, "bytes", size, "took", time.Duration(st.SaveTookNS).Round(time.Millisecond))
+	d.log.Info("snapshot taken", "file", d.paths.Snapshot, "keys", keys, "bytes", size,
+		"took", time.Duration(st.SaveTookNS).Round(time.Millisecond))
 	return nil
 }
 

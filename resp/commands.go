@@ -37,7 +37,8 @@ func commandRows(srv *Server) []*command.Row {
 		return connection.Server{Users: srv.users, Clients: &srv.clients, Waits: srv.port, Version: RedisVersion}
 	}
 	accounts := func() users.Server {
-		return users.Server{Users: srv.users, Denied: &srv.aclLog, Clients: &srv.clients, Commands: srv.commands, File: srv.cfg.ACLFile.Get(), Log: srv.log}
+		return users.Server{Users: srv.users, Denied: &srv.aclLog, Clients: &srv.clients, Commands: srv.commands, File: srv.cfg.ACLFile.Get(),
+			Log: srv.log}
 	}
 	others := []*command.Row{
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.commands })},
@@ -45,5 +46,6 @@ func commandRows(srv *Server) []*command.Row {
 		describe.Row(func() *command.Table { return srv.commands }),
 		{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())},
 	}
-	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of), admin.Rows(srv.admin), keys.Rows(of), scriptRows(), transactionRows())
+	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),
+		admin.Rows(srv.admin), keys.Rows(of), scriptRows(), transactionRows())
 }

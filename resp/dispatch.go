@@ -107,7 +107,8 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		}
 		row = sub
 	}
-	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+command.ShortList && row.Most == 0 && !row.TakesMany() {
+	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+command.ShortList && row.Most == 0 &&
+		!row.TakesMany() {
 		return row, fmt.Sprintf(errArity, row.FullName())
 	}
 	if row.Most > 0 && len(args) > 2+row.Most {
@@ -237,7 +238,8 @@ func (f inFlight) replied(mark int) {
 			s.inRound().wrote(mark, len(s.call.Out), 1)
 		}
 	}
-	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 { // after it has run, as in Redis: who RESETs does not see that
+	// After it has run, as in Redis: who RESETs does not see that.
+	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 {
 		s.feedMonitors(args)
 	}
 }

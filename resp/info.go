@@ -180,7 +180,8 @@ func (srv *Server) declareEngine(l *metrics.List) {
 
 // declareTLS says when the certificate ends.
 func (srv *Server) declareTLS(l *metrics.List) {
-	m := metrics.Metric{Field: "tls_cert_not_after", JSON: "certificate_ends_unix_ms", Help: "When the first of the server's certificates ends.", Value: time.Time{}}
+	m := metrics.Metric{Field: "tls_cert_not_after", JSON: "certificate_ends_unix_ms",
+		Help: "When the first of the server's certificates ends.", Value: time.Time{}}
 	if k := srv.cfg.TLS.Keeper; k != nil {
 		m.Name, m.Value = "celld_tls_cert_not_after_timestamp_seconds", k.NotAfter()
 	}

@@ -144,7 +144,9 @@ func (srv *Server) Overview() *Overview {
 func (v *Overview) policies(decided []decisions.PolicyCounts) {
 	list := []OverviewPolicy{}
 	for _, d := range decided {
-		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), d.Counts[decisions.ThrottleAllowed] + d.Counts[decisions.TakeAllowed], d.Counts[decisions.ThrottleLimited] + d.Counts[decisions.TakeLimited], d.Counts[decisions.ShadowLimited]}
+		n := &d.Counts
+		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), n[decisions.ThrottleAllowed] + n[decisions.TakeAllowed],
+			n[decisions.ThrottleLimited] + n[decisions.TakeLimited], n[decisions.ShadowLimited]}
 		if p.Allowed+p.Limited+p.Shadow > 0 {
 			list = append(list, p)
 		}

@@ -219,7 +219,8 @@ func (r *scriptRun) Tick() error {
 // becomeBusy lets others be answered. It first sends the replies to this connection's earlier commands.
 func (r *scriptRun) becomeBusy() {
 	s := r.s
-	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr, "took_ms", (s.srv.clock()-r.startNS)/1e6)
+	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr,
+		"took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
 	case s.gate.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
@@ -233,7 +234,8 @@ func (r *scriptRun) becomeBusy() {
 func (r *scriptRun) NowNS() int64 { return r.s.srv.clock() }
 
 func (r *scriptRun) Log(level int, text string) {
-	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, loglimit.Verbose, slog.LevelInfo, slog.LevelWarn}[level], "script: "+text)
+	r.s.srv.log.Log(context.Background(), [...]slog.Level{slog.LevelDebug, loglimit.Verbose, slog.LevelInfo, slog.LevelWarn}[level],
+		"script: "+text)
 }
 
 func (r *scriptRun) SetProtocol(version int) { r.s.call.RESP3 = version == 3 }

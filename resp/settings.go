@@ -107,7 +107,8 @@ func (srv *Server) maySave(points string) error {
 
 // admin is what the commands of operators need of the server.
 func (srv *Server) admin() admin.Server {
-	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, Log: srv.log.Logger, ClientBytes: srv.clients.Bytes}
+	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, Log: srv.log.Logger,
+		ClientBytes: srv.clients.Bytes}
 	if srv.port.Here() {
 		o.Disk = srv.persist
 	}

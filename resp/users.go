@@ -17,7 +17,8 @@ func (srv *service) useUsers(file *acl.File) {
 		regular.RemoveLeft(srv.cfg.ACLFile.Get())
 		srv.users.Replace(file)
 		if required := srv.cfg.RequirePass.Get(); required != "" && srv.users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
-			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored", "aclfile", srv.cfg.ACLFile.Get())
+			srv.log.Warn("the aclfile has another password for the user default than requirepass, which is ignored",
+				"aclfile", srv.cfg.ACLFile.Get())
 		}
 	}
 }

@@ -101,7 +101,8 @@ func (f inFlight) visit() bool {
 	if len(keys) == 0 && row.Far == nil {
 		return false
 	}
-	v := &visit{row: row, startNS: s.srv.clock(), tr: s.client.Conn, visiting: &s.srv.visiting, before: sessionState{s.tx, s.gate, s.call.RESP3}}
+	v := &visit{row: row, startNS: s.srv.clock(), tr: s.client.Conn, visiting: &s.srv.visiting,
+		before: sessionState{s.tx, s.gate, s.call.RESP3}}
 	v.args = s.detach(args)
 	for _, arg := range v.args {
 		v.bytes += int64(len(arg)) + queuedBytes

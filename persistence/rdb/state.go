@@ -13,7 +13,8 @@ import (
 const nsPerMS = 1_000_000
 
 // SettingNames are the names of settings in the files.
-var SettingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule", policy.IDSetting: "celld-lease"}
+var SettingNames = [policy.SettingKinds]string{policy.PolicySetting: "celld-policy", policy.RuleSetting: "celld-rule",
+	policy.IDSetting: "celld-lease"}
 
 // ExpiryMS returns the expiry of a state as files hold it: in Unix milliseconds, rounded up, or -1 for none.
 func ExpiryMS(st store.Value) int64 {

@@ -60,7 +60,8 @@ func Limit(cfg *config.Config, given bool, container int64, log *slog.Logger) (f
 		from = "default"
 	}
 	if n := cfg.MaxMemory.Get(); container > 0 && (n == 0 || n > container || processBound(n) > container) {
-		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from, "container_bytes", container)
+		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from,
+			"container_bytes", container)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // whoever sets it knows better
 		cfg.OnMemory = func(keys, clients int64) { debug.SetMemoryLimit(heapLimit(keys, clients, container)) }

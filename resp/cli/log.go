@@ -12,7 +12,8 @@ import (
 func NewLog(lines *Lines, cfg *config.Config) *slog.Logger {
 	level := new(slog.LevelVar)
 	cfg.LogLevel.Follow(func(name string) {
-		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": loglimit.Verbose, "notice": slog.LevelInfo, "warning": slog.LevelWarn}[name])
+		level.Set(map[string]slog.Level{"debug": slog.LevelDebug, "verbose": loglimit.Verbose, "notice": slog.LevelInfo,
+			"warning": slog.LevelWarn}[name])
 	})
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}
 	to := func(w io.Writer) *slog.Logger {

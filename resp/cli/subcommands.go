@@ -20,7 +20,8 @@ type subcommand struct {
 }
 
 var (
-	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "probe-user", "probe-password", "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
+	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "probe-user", "probe-password", "tls-port",
+		"tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
 
 	subcommands = []subcommand{
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
@@ -139,7 +140,8 @@ Sizes are written as 1000, 1k (1000), 1kb (1024), 1mb or 1gb. CONFIG SET changes
 		fmt.Fprintf(w, "\n%s:\n", group)
 		printFlags(w, cfg, func(s config.Setting) bool { return s.Group == group })
 	}
-	fmt.Fprint(w, "\nOther:\n      --check     check these settings and their files, and exit\n      --help      print this\n      --version   print the version\n")
+	fmt.Fprint(w, "\nOther:\n      --check     check these settings and their files, and exit\n"+
+		"      --help      print this\n      --version   print the version\n")
 }
 
 // printFlags prints those settings that are wanted.

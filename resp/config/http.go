@@ -47,7 +47,8 @@ type HTTPOptions struct {
 func (c *Config) HTTPOptions() HTTPOptions {
 	h := &c.HTTP
 	nets, _ := parseNets(h.TrustedProxies.Get())
-	settings := HTTPOptions{Bind: h.Bind.Get(), Token: h.token, MaxConnections: int(h.MaxConnections.Get()), TrustedProxies: nets, Pprof: h.Pprof.Get()}
+	settings := HTTPOptions{Bind: h.Bind.Get(), Token: h.token, MaxConnections: int(h.MaxConnections.Get()), TrustedProxies: nets,
+		Pprof: h.Pprof.Get()}
 	if h.TLS.Get() {
 		settings.TLS = c.TLS.Keeper.Config
 	}

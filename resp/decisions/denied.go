@@ -60,7 +60,8 @@ const mostSketches = 64
 
 // NewDenied returns one of these policies.
 func NewDenied(policies *policy.Set) *Denied {
-	return &Denied{policies: policies, own: map[uint32]*sketch.Sketch{}, sums: make([]deniedSum, deniedSums), keys: make([]deniedKey, deniedSums)}
+	return &Denied{policies: policies, own: map[uint32]*sketch.Sketch{}, sums: make([]deniedSum, deniedSums),
+		keys: make([]deniedKey, deniedSums)}
 }
 
 // mix makes one key under several policies several ones, where they share a sketch. Done twice, it undoes itself.

@@ -196,11 +196,13 @@ func (r *Rows) Declare(l *metrics.List) {
 	var n Counts
 	for _, p := range r.List() {
 		n.Add(&p.Counts)
-		for kind, name := range [...][2]string{ThrottleAllowed: {"cl.throttle", "allowed"}, ThrottleLimited: {"cl.throttle", "limited"}, TakeAllowed: {"cl.take", "allowed"}, TakeLimited: {"cl.take", "limited"}} {
+		for kind, name := range [...][2]string{ThrottleAllowed: {"cl.throttle", "allowed"}, ThrottleLimited: {"cl.throttle", "limited"},
+			TakeAllowed: {"cl.take", "allowed"}, TakeLimited: {"cl.take", "limited"}} {
 			if p.Counts[kind] > 0 || kind <= int(ThrottleLimited) && p.Policy == "" && p.Algorithm == cell.GCRA {
 				l.Counter(metrics.Metric{
 					Name: "celld_decisions_total", Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
-					Labels: []string{"command", name[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(), "decision", name[1]}, Value: p.Counts[kind],
+					Labels: []string{"command", name[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
+						"decision", name[1]}, Value: p.Counts[kind],
 				})
 			}
 		}

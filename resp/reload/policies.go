@@ -127,5 +127,6 @@ func (f *Files) reloadPolicies() (c changes, err error) {
 }
 
 func (f *Files) tooMany(name string) error {
-	return fmt.Errorf("set the policy '%s' of %s: %s", name, f.Config.PoliciesFile.Get(), fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
+	return fmt.Errorf("set the policy '%s' of %s: %s", name, f.Config.PoliciesFile.Get(),
+		fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
 }

@@ -21,7 +21,8 @@ func (e *Engine) redisLibrary(x *sandbox.Sandbox) *lua.LTable {
 	t := L.NewTable()
 	for name, function := range map[string]lua.LGFunction{
 		"call": e.luaCall, "pcall": e.luaTry, "error_reply": e.luaErrorReply, "status_reply": luaStatusReply, "sha1hex": e.luaSHA1,
-		"log": e.luaLog, "setresp": e.luaSetResp, "set_repl": e.luaSetRepl, "replicate_commands": luaYes, "breakpoint": luaNo, "debug": luaNothing,
+		"log": e.luaLog, "setresp": e.luaSetResp, "set_repl": e.luaSetRepl, "replicate_commands": luaYes,
+		"breakpoint": luaNo, "debug": luaNothing,
 	} {
 		t.RawSetString(name, L.NewFunction(function))
 	}

@@ -42,7 +42,8 @@ type Server struct {
 
 // NewServer returns counts of 0.
 func NewServer() *Server {
-	return &Server{DroppedLines: func() int64 { return 0 }, Commands: NewLaned(), InputBytes: NewLaned(), OutputBytes: NewLaned(), Engine: &remote.Stats{}}
+	return &Server{DroppedLines: func() int64 { return 0 }, Commands: NewLaned(), InputBytes: NewLaned(), OutputBytes: NewLaned(),
+		Engine: &remote.Stats{}}
 }
 
 // DeclareTraffic declares the first part of INFO's section Stats.

@@ -19,7 +19,8 @@ func MostConnections(wanted, loops int64) (most int64, openFiles uint64) {
 	}
 	spare := spareDescriptors(loops)
 	need := uint64(wanted + spare)
-	if higher := (syscall.Rlimit{Cur: limit.Max, Max: limit.Max}); need > limit.Cur && syscall.Setrlimit(syscall.RLIMIT_NOFILE, &higher) == nil {
+	if higher := (syscall.Rlimit{Cur: limit.Max, Max: limit.Max}); need > limit.Cur &&
+		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &higher) == nil {
 		limit = higher
 	}
 	if need <= limit.Cur {

@@ -21,8 +21,9 @@ func throttleHistories(t *testing.T, newAsker func() *asker) {
 			reqs := make([]store.Request, rapid.SampledFrom([]int{1, 2, 10, store.MaxTakes}).Draw(t, "requests"))
 			for i := range reqs {
 				reqs[i] = store.Request{
-					Key:      fmt.Append(nil, "key:", rapid.IntRange(0, 3).Draw(t, "key")),
-					Bucket:   limit(t, rapid.Int64Range(-1, 5).Draw(t, "burst"), rapid.Int64Range(1, 5).Draw(t, "count"), rapid.Int64Range(1, 3).Draw(t, "period")),
+					Key: fmt.Append(nil, "key:", rapid.IntRange(0, 3).Draw(t, "key")),
+					Bucket: limit(t, rapid.Int64Range(-1, 5).Draw(t, "burst"), rapid.Int64Range(1, 5).Draw(t, "count"),
+						rapid.Int64Range(1, 3).Draw(t, "period")),
 					Quantity: rapid.SampledFrom([]int64{1, 1, 1, 0, 2, 6, -1, -9, 1 << 62}).Draw(t, "quantity"),
 				}
 			}
@@ -41,7 +42,8 @@ func throttleHistories(t *testing.T, newAsker func() *asker) {
 
 // literals do not share a state, so that any of them may be asked together.
 var literals = []string{
-	"5/1s", "3/10s,burst=7", "4/1m,algo=window", "6/2s,algo=window,align=clock", "5/3s,algo=slide", "7/4s,algo=slide,buckets=3", "4/5s,algo=log",
+	"5/1s", "3/10s,burst=7", "4/1m,algo=window", "6/2s,algo=window,align=clock", "5/3s,algo=slide",
+	"7/4s,algo=slide,buckets=3", "4/5s,algo=log",
 	"5/6s,warmup=20s,cold=2",
 	"2/7s,block=2s", "1/8s,shadow",
 }

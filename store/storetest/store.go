@@ -279,7 +279,8 @@ func leasesEndOnce(t *testing.T, k *keeper) {
 	l := literal(t, "10/1h")
 	lease := func(cost int64) int64 {
 		terms := &store.Terms{LeaseNS: 60 * second}
-		if r := k.take(t, store.TakeOptions{Cost: cost, Terms: terms}, store.Call{Key: []byte("k"), Limit: l}); r.Taken.Limited || terms.Lease == 0 {
+		if r := k.take(t, store.TakeOptions{Cost: cost, Terms: terms}, store.Call{Key: []byte("k"), Limit: l}); r.Taken.Limited ||
+			terms.Lease == 0 {
 			t.Fatalf("%+v", r.Taken)
 		}
 		return terms.Lease
@@ -394,7 +395,8 @@ func policiesChange(t *testing.T, k *keeper) {
 		}
 		return !k.take(t, store.TakeOptions{Cost: cost}, store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}).Taken.Limited
 	}
-	if set("10/1h,algo=window", policy.Options{IfThere: true}) || !set("10/1h,algo=window", policy.Options{IfAbsent: true}) || set("5/1h", policy.Options{IfAbsent: true}) {
+	if set("10/1h,algo=window", policy.Options{IfThere: true}) || !set("10/1h,algo=window", policy.Options{IfAbsent: true}) ||
+		set("5/1h", policy.Options{IfAbsent: true}) {
 		t.Error("NX or XX is not heeded")
 	}
 	if !take(8) || take(3) || !take(2) {

@@ -192,7 +192,8 @@ func peek(t *testing.T, newAsker func() *asker) {
 		if d := k.throttles(t, "new", l, 0); d.Limited || d.Remaining != 5 || d.ResetAfterNS != 0 {
 			t.Fatalf("%+v", d)
 		}
-		if r := k.takes(t, store.TakeOptions{Cost: 5, Mode: cell.Peek}, calls(t, "other", "5/1m")); r.Taken.Limited || r.Taken.Granted != 0 || r.Calls[0].Decision.Remaining != 5 {
+		if r := k.takes(t, store.TakeOptions{Cost: 5, Mode: cell.Peek}, calls(t, "other", "5/1m")); r.Taken.Limited || r.Taken.Granted != 0 ||
+			r.Calls[0].Decision.Remaining != 5 {
 			t.Fatalf("%+v", r.Taken)
 		}
 	}
@@ -202,7 +203,8 @@ func peek(t *testing.T, newAsker func() *asker) {
 		if d := k.throttles(t, "new", l, 0); d.Limited || d.Remaining != 0 {
 			t.Fatalf("%+v", d)
 		}
-		if r := k.takes(t, store.TakeOptions{Cost: 1, Mode: cell.Peek}, calls(t, "other", "5/1m")); !r.Taken.Limited || r.Taken.RetryAfterNS != uint64(12*second) {
+		if r := k.takes(t, store.TakeOptions{Cost: 1, Mode: cell.Peek}, calls(t, "other", "5/1m")); !r.Taken.Limited ||
+			r.Taken.RetryAfterNS != uint64(12*second) {
 			t.Fatalf("%+v", r.Taken)
 		}
 	}
@@ -250,10 +252,12 @@ func clamps(t *testing.T, newAsker func() *asker) {
 	if d := k.throttles(t, "none", limit(t, -1, 1, 60), 1); !d.Limited || d.Limit != 0 || d.RetryAfterNS != cell.Never {
 		t.Errorf("%+v", d)
 	}
-	if r := k.takes(t, store.TakeOptions{Cost: cell.MaxCost}, calls(t, "t", "5/1m")); !r.Taken.Limited || r.Taken.Granted != 0 || r.Taken.RetryAfterNS != cell.Never {
+	if r := k.takes(t, store.TakeOptions{Cost: cell.MaxCost}, calls(t, "t", "5/1m")); !r.Taken.Limited || r.Taken.Granted != 0 ||
+		r.Taken.RetryAfterNS != cell.Never {
 		t.Errorf("%+v", r.Taken)
 	}
-	if r := k.takes(t, store.TakeOptions{Cost: cell.MaxCost, UpTo: true}, calls(t, "t", "5/1m", "3/1s")); r.Taken.Limited || r.Taken.Granted != 3 {
+	if r := k.takes(t, store.TakeOptions{Cost: cell.MaxCost, UpTo: true}, calls(t, "t", "5/1m", "3/1s")); r.Taken.Limited ||
+		r.Taken.Granted != 3 {
 		t.Errorf("%+v", r.Taken)
 	}
 	if r := k.takes(t, store.TakeOptions{Cost: 2, UpTo: true}, calls(t, "t", "5/1m")); r.Taken.Limited || r.Taken.Granted != 2 {
@@ -265,7 +269,8 @@ func clamps(t *testing.T, newAsker func() *asker) {
 func force(t *testing.T, newAsker func() *asker) {
 	k := newAsker()
 	for _, text := range []string{"5/5s", "5/5s,algo=window"} {
-		if r := k.takes(t, store.TakeOptions{Cost: 8, Mode: cell.Force}, calls(t, text, text)); r.Taken.Limited || r.Taken.Granted != 8 || r.Calls[0].Decision.Remaining != 0 {
+		if r := k.takes(t, store.TakeOptions{Cost: 8, Mode: cell.Force}, calls(t, text, text)); r.Taken.Limited || r.Taken.Granted != 8 ||
+			r.Calls[0].Decision.Remaining != 0 {
 			t.Errorf("%s: %+v", text, r.Taken)
 		}
 		if r := k.takes(t, store.TakeOptions{Cost: 1}, calls(t, text, text)); !r.Taken.Limited || r.Taken.RetryAfterNS == 0 {
@@ -317,7 +322,8 @@ func severalKeys(t *testing.T, newAsker func() *asker) {
 	request := func(cost int64, calls []store.Call) store.TakeRequest {
 		return store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
 	}
-	batch := k.take(request(1, calls(t, "a", "10/1m")), request(1, append(calls(t, "a", "10/1m"), calls(t, "c", "5/1m")...)), request(1, calls(t, "a", "10/1m")))
+	batch := k.take(request(1, calls(t, "a", "10/1m")), request(1, append(calls(t, "a", "10/1m"), calls(t, "c", "5/1m")...)),
+		request(1, calls(t, "a", "10/1m")))
 	if batch[0].Taken.Limited || batch[1].Taken.Limited || !batch[2].Taken.Limited {
 		t.Errorf("%+v", batch)
 	}

@@ -87,7 +87,8 @@ func (q *queuer) ask(terms store.Terms, cost int64, key, limit string) *inLine {
 		q.Fatal(err)
 	}
 	w := &inLine{began: time.Now()}
-	w.reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte(key), Limit: &l}}, TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
+	w.reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte(key), Limit: &l}},
+		TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
 	if q.store.TakeBatch(w.reqs[:], store.Access{NowNS: w.began.UnixNano()}, w) {
 		w.Wake()
 	}
@@ -124,16 +125,19 @@ func (q *queuer) pass(d time.Duration) {
 func (q *queuer) granted(what string, w *inLine, after time.Duration) {
 	q.Helper()
 	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
-		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after)
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken,
+			w.reqs[0].Err, after)
 	}
 }
 
 // denied checks that a call was denied, so long after it came, and when it is to come again; 0: whenever.
 func (q *queuer) denied(what string, w *inLine, after, retry time.Duration) {
 	q.Helper()
-	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || !w.reqs[0].Taken.Limited || late < 0 || late > waitStep ||
+	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || !w.reqs[0].Taken.Limited || late < 0 ||
+		late > waitStep ||
 		retry != 0 && w.reqs[0].Taken.RetryAfterNS != uint64(retry) {
-		q.Errorf("%s, woken %d times after %v: %+v, %v; want it denied after %v, for %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken, w.reqs[0].Err, after, retry)
+		q.Errorf("%s, woken %d times after %v: %+v, %v; want it denied after %v, for %v", what, w.woken(), w.ended.Sub(w.began),
+			w.reqs[0].Taken, w.reqs[0].Err, after, retry)
 	}
 }
 

@@ -40,7 +40,8 @@ func (l *Line[W]) Remove(as W) (at int) {
 
 // Index is the place of a waiter that stands in the Line.
 func (l *Line[W]) Index(as W) int {
-	at, _ := slices.BinarySearchFunc(l.Waiters, as.waiter().Ticket, func(w W, ticket uint64) int { return cmp.Compare(w.waiter().Ticket, ticket) })
+	at, _ := slices.BinarySearchFunc(l.Waiters, as.waiter().Ticket,
+		func(w W, ticket uint64) int { return cmp.Compare(w.waiter().Ticket, ticket) })
 	if at < len(l.Waiters) && l.Waiters[at] == as {
 		return at
 	}

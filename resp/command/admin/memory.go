@@ -139,11 +139,15 @@ func (f family) doctor(c *command.Call) {
 			fmt.Fprintf(&text, "* "+format+"\n", args...)
 		}
 	}
-	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted, cfg.MaxKeys.Get(), cfg.MaxMemoryText())
-	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(), "The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())
+	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted,
+		cfg.MaxKeys.Get(), cfg.MaxMemoryText())
+	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(),
+		"The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())
 	find(cfg.MaxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.MaxKeys.Get())
-	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).", metrics.HumanBytes(m.clients))
-	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.", metrics.HumanBytes(m.held), metrics.HumanBytes(m.used))
+	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).",
+		metrics.HumanBytes(m.clients))
+	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.",
+		metrics.HumanBytes(m.held), metrics.HumanBytes(m.used))
 	if text.Len() == 0 {
 		text.WriteString("Nothing is amiss.\n")
 	}

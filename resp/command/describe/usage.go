@@ -103,7 +103,8 @@ func kindOf(word string) string {
 		return "key"
 	case "pattern":
 		return "pattern"
-	case "n", "id", "max", "ms", "max_burst", "max-burst", "tokens-per-period", "destination-db", "count", "period", "quantity", "seconds", "milliseconds", "cursor", "index", "tat", "client-id",
+	case "n", "id", "max", "ms", "max_burst", "max-burst", "tokens-per-period", "destination-db", "count", "period", "quantity",
+		"seconds", "milliseconds", "cursor", "index", "tat", "client-id",
 		"unix-time-seconds", "unix-time-milliseconds", "protover":
 		return "integer"
 	}

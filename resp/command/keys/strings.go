@@ -71,7 +71,8 @@ func getRange(c *command.Call) {
 }
 
 var (
-	setWords   = command.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: command.ErrSyntax}
+	setWords = command.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"},
+		Refusal: command.ErrSyntax}
 	getExWords = command.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: command.ErrSyntax}
 )
 

@@ -27,8 +27,10 @@ func Audit(s *shard.Shards) error {
 		}
 		keys, bytes, spentKeys, spentBytes = keys+a.keys, bytes+a.bytes, spentKeys+a.spentKeys, spentBytes+a.spentBytes
 		lists := sh.Lists.Of(table.SpentList).Keys
-		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists || next != sh.Ends.NextNS() {
-			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent, next, sh.InUse, lists, sh.Ends.NextNS())
+		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists ||
+			next != sh.Ends.NextNS() {
+			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent,
+				next, sh.InUse, lists, sh.Ends.NextNS())
 		}
 	}
 	if k, b := s.Room.SpentKeys.Load(), s.Room.SpentBytes.Load(); k != spentKeys || b != spentBytes {
@@ -147,7 +149,8 @@ func auditCounts(t *table.Table) (spentKeys, spentBytes int64, err error) {
 		}
 	}
 	if huge != len(t.Keys.Huge) || expiring != len(t.Expiries) || forever != t.NoExpiry {
-		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(t.Keys.Huge), len(t.Expiries), t.NoExpiry, huge, expiring, forever)
+		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(t.Keys.Huge), len(t.Expiries),
+			t.NoExpiry, huge, expiring, forever)
 	}
 	for name := table.Probation; name <= table.SpentList; name++ {
 		if kept := t.Lists.Of(name).Keys; kept != lists[name] {

@@ -65,7 +65,8 @@ func (f *Free) look(sh *Shard, hash uint64, key []byte, flags uint64, a store.Ac
 	}
 	f.sh, f.e, f.info, f.passed = sh, guess, guess.Info.Load(), false
 	list := table.ListOf(f.info)
-	if f.info&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.FreeList || list == table.SpentList {
+	if f.info&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.FreeList ||
+		list == table.SpentList {
 		return false
 	}
 	f.tat = guess.TAT.Load()

@@ -132,7 +132,8 @@ func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS
 	if spent {
 		name = table.SpentList
 	}
-	e.SetInfo(table.KeyLenMask|table.TouchedMask|table.FlagList, sh.Keys.Set(n, e, key)|uint64(nowNS)>>table.TouchedUnit|uint64(name)*table.FlagProbation)
+	e.SetInfo(table.KeyLenMask|table.TouchedMask|table.FlagList,
+		sh.Keys.Set(n, e, key)|uint64(nowNS)>>table.TouchedUnit|uint64(name)*table.FlagProbation)
 	if spent {
 		sh.room.countSpent(1, table.CostBytes(len(key)))
 	}

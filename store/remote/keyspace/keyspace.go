@@ -164,9 +164,10 @@ func (k *Keyspace) Flush(done func(err error)) {
 		return
 	}
 	aside(k, func() (struct{}, error) {
-		return struct{}{}, k.walk(context.Background(), ScanOptions{Pattern: "*", over: true}, func(ctx context.Context, keys []string) (bool, error) {
-			return true, k.unlink(ctx, keys)
-		})
+		return struct{}{}, k.walk(context.Background(), ScanOptions{Pattern: "*", over: true},
+			func(ctx context.Context, keys []string) (bool, error) {
+				return true, k.unlink(ctx, keys)
+			})
 	}, func(_ struct{}, err error) { done(err) })
 }
 

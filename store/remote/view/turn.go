@@ -70,7 +70,8 @@ func (t *turn) pause(roundTrip time.Duration) time.Duration {
 func (v *View) leaveTurns() {
 	if v.turn.taken {
 		v.turn.taken = false
-		v.views.Link.Send(&link.Request{Keys: []string{v.turn.queue}, Args: []string{"LREM", "1", v.turn.name}, Deadline: v.views.deadline(), Done: link.Ignore})
+		v.views.Link.Send(&link.Request{Keys: []string{v.turn.queue}, Args: []string{"LREM", "1", v.turn.name}, Deadline: v.views.deadline(),
+			Done: link.Ignore})
 	}
 }
 

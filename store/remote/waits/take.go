@@ -52,7 +52,8 @@ func (w *Waits) Decide(v *view.View, r *store.TakeRequest, a store.Access) {
 
 // refuseBehind refuses a plain call that stands behind those who wait here. It returns false for one that does not.
 func (w *Waits) refuseBehind(v *view.View, r *store.TakeRequest, a store.Access) bool {
-	if w.room.Callers() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil && (r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
+	if w.room.Callers() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil &&
+		(r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
 		return false
 	}
 	wait := w.behind(r, v.NowNS)

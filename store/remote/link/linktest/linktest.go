@@ -34,7 +34,8 @@ func Dial(t testing.TB, dial func(ctx context.Context, to string) (net.Conn, err
 func Use(t testing.TB, l *link.Link) {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"engine"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: l.Dial,
+		InitAddress: []string{"engine"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
+		ForceSingleClient: true, DialCtxFn: l.Dial,
 	})
 	if err != nil {
 		t.Fatal(err)
