@@ -1,6 +1,9 @@
 package resp
 
-import "time"
+import (
+	"celld/resp/gate"
+	"time"
+)
 
 // betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that
 // refuses the changes is the file's trouble: they are written later.
@@ -9,7 +12,7 @@ import "time"
 // -BUSY, and so this waits until the script has ended.
 func (srv *service) betweenScripts() (end func()) {
 	for told := false; ; time.Sleep(10 * time.Millisecond) {
-		if srv.gate.has(gateBusy) {
+		if srv.gate.Has(gate.Busy) {
 			if !told {
 				srv.log.Info("the reload waits for the script that runs; SCRIPT KILL ends one that has changed nothing")
 			}
@@ -26,7 +29,7 @@ func (srv *service) betweenScripts() (end func()) {
 				_ = srv.commit()
 			}
 		}
-		if !srv.gate.has(gateBusy) { // nor can it be set while this has the lock
+		if !srv.gate.Has(gate.Busy) { // nor can it be set while this has the lock
 			return end
 		}
 		end()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/glob"
 	"celld/resp/slowlog"
 )
@@ -28,7 +29,7 @@ func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
 		t.Errorf("secrets: %s", got)
 	}
 	m.want("RESET", "+RESET\r\n")
-	if w.gate.has(gateMonitored) {
+	if w.gate.Has(gate.Monitored) {
 		t.Error("still monitored after RESET")
 	}
 }

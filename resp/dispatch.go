@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
 	"celld/resp/stats"
@@ -21,8 +22,8 @@ type inFlight struct {
 
 // dispatch runs one command: finds its row, checks what all rows have in common, and calls its handler.
 func (s *Session) dispatch(args [][]byte) {
-	s.gate.set(gateSkip, s.gate.has(gateSkipNext))
-	s.gate.set(gateSkipNext, false)
+	s.gate.Set(gate.Skip, s.gate.Has(gate.SkipNext))
+	s.gate.Set(gate.SkipNext, false)
 	if row, text := s.rowOf(args); text != "" || s.end != open {
 		inFlight{s, row, args}.admitted(text)
 	} else {
@@ -42,9 +43,9 @@ func (f inFlight) admitted(text string) {
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
-		s.tx.spoiled = s.gate.has(gateMulti)
+		s.tx.spoiled = s.gate.Has(gate.Multi)
 		s.call.Error("%s", text)
-	case s.gate.has(gateMulti) && row.Flags&command.Immediate == 0:
+	case s.gate.Has(gate.Multi) && row.Flags&command.Immediate == 0:
 		s.tx.queue(s, row, args)
 	default:
 		f.perform()
@@ -61,7 +62,7 @@ func (f inFlight) admitted(text string) {
 // called ends a command that has run, or waits for the limiter.
 func (f inFlight) called(mark int) {
 	s, row, args := f.s, f.row, f.args
-	if s.gate.tracked(s.client.Tracking(), row) {
+	if s.gate.Tracked(s.client.Tracking(), row) {
 		s.call.Invalidate(row.KeysOf(args))
 	}
 	f.dispatched(mark)
@@ -70,19 +71,19 @@ func (f inFlight) called(mark int) {
 // dispatched ends what holds for one command.
 func (f inFlight) dispatched(mark int) {
 	s, row := f.s, f.row
-	s.gate.endCaching(row)
+	s.gate.EndCaching(row)
 	if f.silence(mark) {
 		if b, waits := s.waits.(*batch); waits {
 			b.muted = true
 		}
 	}
-	s.gate.set(gateSkip, false)
+	s.gate.Set(gate.Skip, false)
 }
 
 // silence removes what the running command has replied, if it gets no reply.
 func (f inFlight) silence(mark int) bool {
 	s := f.s
-	silent := s.gate.silent()
+	silent := s.gate.Silent()
 	if silent {
 		s.call.Out = s.call.Out[:mark]
 		s.round.unwrite(mark)
@@ -128,9 +129,9 @@ func (srv *service) closed(row *command.Row) string {
 		flags |= row.Parent.Flags
 	}
 	switch {
-	case flags&command.Loading == 0 && srv.gate.has(gateLoading):
+	case flags&command.Loading == 0 && srv.gate.Has(gate.Loading):
 		return errLoading
-	case flags&command.AllowBusy == 0 && srv.gate.has(gateBusy):
+	case flags&command.AllowBusy == 0 && srv.gate.Has(gate.Busy):
 		return errBusy
 	}
 	return ""
@@ -162,7 +163,7 @@ func (f inFlight) perform() {
 	}
 	mark := len(s.call.Out)
 	s.scratch.asked = false
-	if row.Flags&command.Fast != 0 && !s.srv.gate.has(gateTimed) && !s.tx.running && !command.Big(args) {
+	if row.Flags&command.Fast != 0 && !s.srv.gate.Has(gate.Timed) && !s.tx.running && !command.Big(args) {
 		f.invoke()
 		if f.unfinished(0, mark) {
 			return
@@ -239,7 +240,7 @@ func (f inFlight) replied(mark int) {
 		}
 	}
 	// After it has run, as in Redis: who RESETs does not see that.
-	if s.srv.gate.has(gateMonitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 {
+	if s.srv.gate.Has(gate.Monitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 {
 		s.feedMonitors(args)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/store"
 )
 
@@ -25,7 +26,7 @@ func (h *host) OverOutput(bytes int) bool { return h.session().overOutput(bytes)
 // Access is how the call reaches keys.
 func (h *host) Access() store.Access {
 	a := store.Access{NowNS: h.nowNS, Lane: h.scratch.lane, NoTouch: h.client.NoTouch.Load()}
-	if h.gate.has(gateRights) {
+	if h.gate.Has(gate.Rights) {
 		a.May = h.client.User.Load().Rights().OnKey()
 	}
 	return a
@@ -126,7 +127,7 @@ func (h *host) context() string {
 	switch {
 	case h.srv.running.by(&h.client):
 		return "lua"
-	case h.tx.running || h.gate.has(gateMulti):
+	case h.tx.running || h.gate.Has(gate.Multi):
 		return "multi"
 	}
 	return "toplevel"
@@ -147,9 +148,9 @@ func (h *host) noteDenial(reason acl.Reason, object, command string) {
 func (h *host) Client() *client.Client { return &h.client }
 func (h *host) CloseAfterReply()       { h.end = afterReply }
 func (h *host) MustAuth() bool         { return h.session().mustAuth() }
-func (h *host) Caching() bool          { return h.gate.has(gateCaching) }
-func (h *host) SkipReply()             { h.gate.set(gateSkipNext, !h.gate.has(gateReplyOff)) }
-func (h *host) SetCaching(on bool)     { h.gate.set(gateCaching, on) }
+func (h *host) Caching() bool          { return h.gate.Has(gate.Caching) }
+func (h *host) SkipReply()             { h.gate.Set(gate.SkipNext, !h.gate.Has(gate.ReplyOff)) }
+func (h *host) SetCaching(on bool)     { h.gate.Set(gate.Caching, on) }
 
 // SetRESP3 sets the protocol of this reply and the next ones.
 func (h *host) SetRESP3(on bool) {
@@ -159,8 +160,8 @@ func (h *host) SetRESP3(on bool) {
 
 // SetReplies says whether this command and the next ones get a reply.
 func (h *host) SetReplies(on bool) {
-	if h.gate.set(gateReplyOff, !on); on {
-		h.gate &^= gateSkipNext | gateSkip
+	if h.gate.Set(gate.ReplyOff, !on); on {
+		h.gate &^= gate.SkipNext | gate.Skip
 	}
 }
 
@@ -171,7 +172,7 @@ func (h *host) Reset() {
 	s.endTx()
 	h.SetRESP3(false)
 	s.becomeNobody()
-	h.gate &^= gateReplyOff | gateCaching // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
+	h.gate &^= gate.ReplyOff | gate.Caching // a RESET right after CLIENT REPLY SKIP still gets no reply, as in Redis
 	h.client.NoTouch.Store(false)
 	h.client.NoEvict.Store(false)
 	h.client.SetNames(client.Names{LibName: names.LibName, LibVersion: names.LibVersion})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/stats"
 	"celld/resp/transport"
@@ -108,8 +109,8 @@ func (srv *Server) declareMemory(l *metrics.List) {
 }
 
 func (srv *Server) declareFiles(l *metrics.List) {
-	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.gate.has(gateLoading)})
-	l.Gauge(metrics.Metric{Name: "celld_script_busy", Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.gate.has(gateBusy)})
+	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.gate.Has(gate.Loading)})
+	l.Gauge(metrics.Metric{Name: "celld_script_busy", Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.gate.Has(gate.Busy)})
 	l.InfoOnly = !srv.port.Here()
 	metrics.Files(l, srv.persist.Status(), srv.persist.Loading(), srv.wall)
 }

@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/store"
 )
 
@@ -98,7 +99,7 @@ func (srv *service) askWithin(c *scratch, w store.Waker, key, limit string, opti
 	c.stats.Begin(nowNS)
 	c.stats.Count(row, 1, c.lane)
 	defer srv.countBatch(c)
-	if srv.gate.has(gateMonitored) {
+	if srv.gate.Has(gate.Monitored) {
 		args := [][]byte{[]byte(takeName), []byte(key), []byte(limit)}
 		for _, option := range options {
 			args = append(args, []byte(option))

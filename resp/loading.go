@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/stats"
 )
 
@@ -58,7 +59,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 	if err := p.Start(background); err != nil {
 		return err
 	}
-	srv.gate.set(gateLoading, false)
+	srv.gate.Set(gate.Loading, false)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"celld/persistence/dir"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/store/policy"
 )
 
@@ -42,7 +43,7 @@ func TestLoading(t *testing.T) {
 		}
 		limit, _ := command.ParseLiteral([]byte("7/1h"), 1)
 		w.reloads.Policies = []policy.Policy{{Name: "named", Limit: limit}}
-		w.gate.set(gateLoading, true) // as Serve does
+		w.gate.Set(gate.Loading, true) // as Serve does
 		loaded := make(chan error)
 		go func() {
 			loaded <- w.loadAll(func(step func() bool) {
@@ -91,8 +92,8 @@ func TestLoadingFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorldOn(t, &fullDisk{}, dir)
-	w.gate.set(gateLoading, true)
-	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.gate.has(gateLoading) {
+	w.gate.Set(gate.Loading, true)
+	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.gate.Has(gate.Loading) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	if err := newWorldOn(t, &fullDisk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {

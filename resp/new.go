@@ -8,6 +8,7 @@ import (
 	"celld/resp/clock"
 	"celld/resp/config"
 	"celld/resp/decisions"
+	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/listen"
 	"celld/resp/loglimit"
@@ -83,8 +84,8 @@ func NewServer(o Options) *Server {
 		srv.persist = persistence.New(srv.store, o)
 	}
 	srv.synchronous = srv.persist.Synchronous()
-	srv.clients.OnMonitors = func(some bool) { srv.gate.set(gateMonitored, some) }
-	srv.persist.OnRefusal(func(refused bool) { srv.gate.set(gateRefusing, refused) })
+	srv.clients.OnMonitors = func(some bool) { srv.gate.Set(gate.Monitored, some) }
+	srv.persist.OnRefusal(func(refused bool) { srv.gate.Set(gate.Refusing, refused) })
 	srv.instance = newInstance(o.Version, srv.clock())
 	srv.commands = newCommandTable(srv)
 	srv.deciding = srv.decides()

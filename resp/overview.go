@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/decisions"
+	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/stats"
 )
@@ -162,10 +163,10 @@ func (srv *Server) troubles() []string {
 	if srv.life.leaving.Load() {
 		list = append(list, "the server is stopping")
 	}
-	if srv.gate.has(gateLoading) {
+	if srv.gate.Has(gate.Loading) {
 		list = append(list, "the files are being read")
 	}
-	if srv.gate.has(gateBusy) {
+	if srv.gate.Has(gate.Busy) {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
 	if !srv.port.Here() {

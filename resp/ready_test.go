@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/store"
 	"celld/store/remote"
@@ -35,13 +36,13 @@ func TestReady(t *testing.T) {
 	p.want("DEL k", ":1\r\n")
 	p.want("SET celld:readyz 1800000000000000000", "+OK\r\n")
 	w.ready(t, "")
-	w.gate.set(gateLoading, true)
+	w.gate.Set(gate.Loading, true)
 	w.ready(t, "LOADING")
 	if _, err := w.Check("k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
 		t.Errorf("a check of a policy that may be in the files: %v", err)
 	}
-	w.gate.set(gateLoading, false)
-	w.gate.set(gateBusy, true)
+	w.gate.Set(gate.Loading, false)
+	w.gate.Set(gate.Busy, true)
 	w.ready(t, "BUSY")
 	if !slices.ContainsFunc(w.Metrics(), func(m metrics.Metric) bool { return m.Name == "celld_script_busy" && m.Value == true }) {
 		t.Error("the metrics do not say so")
@@ -49,7 +50,7 @@ func TestReady(t *testing.T) {
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || !strings.Contains(troubles[0], "script") {
 		t.Errorf("the live page says %q", troubles)
 	}
-	w.gate.set(gateBusy, false)
+	w.gate.Set(gate.Busy, false)
 	w.life.leaving.Store(true)
 	w.ready(t, "the server is stopping")
 	if got := p.do("INFO", "server"); !strings.Contains(got, "\r\nnot_ready_because:the server is stopping\r\n") {
@@ -136,12 +137,12 @@ func TestCheckDuringAScript(t *testing.T) {
 	for range 1000 { // so that it waits for the script, most likely
 		runtime.Gosched()
 	}
-	w.gate.set(gateBusy, true)
+	w.gate.Set(gate.Busy, true)
 	w.execution.Unlock()
 	if err := <-answered; err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
 		t.Error(err)
 	}
-	w.gate.set(gateBusy, false)
+	w.gate.Set(gate.Busy, false)
 	p.want("DBSIZE", ":0\r\n")
 }
 

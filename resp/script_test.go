@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/gate"
 )
 
 const (
@@ -274,7 +275,7 @@ func TestABusyScriptIsLogged(t *testing.T) {
 		if got := w.log.String(); (want == "") != (got == "") || !strings.HasSuffix(got, want) {
 			t.Errorf("lua-time-limit %s: log %q, want %q", limit, got, want)
 		}
-		if w.gate.has(gateBusy) {
+		if w.gate.Has(gate.Busy) {
 			t.Error("still busy")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/loglimit"
 	"celld/resp/script"
 )
@@ -69,7 +70,7 @@ func kept(e *script.Engine, sha []byte) (found *script.Script, problem string) {
 func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly bool) func(*command.Call) {
 	return func(c *command.Call) {
 		s, args := sessionOf(c), c.Args
-		if s.srv.gate.has(gateMonitored) { // MONITOR shows the script before the commands that it calls
+		if s.srv.gate.Has(gate.Monitored) { // MONITOR shows the script before the commands that it calls
 			s.feedMonitors(args)
 		}
 		keys, ok := command.ParseInt(args[2])
@@ -112,10 +113,10 @@ func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
 	s.call.RESP3, s.tx.running = false, true
 	s.srv.running.Store(&r.runningScript)
 	defer func() { // also after a panic
-		if s.srv.gate.has(gateBusy) {
+		if s.srv.gate.Has(gate.Busy) {
 			s.client.Conn.Resume()
 			s.srv.execution.Lock()
-			s.srv.gate.set(gateBusy, false)
+			s.srv.gate.Set(gate.Busy, false)
 		}
 		s.srv.running.Store(nil)
 		s.call.RESP3, s.tx.running = resp3, inExec
@@ -164,7 +165,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 	}
 	if row.Flags&command.Write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
-		case first && s.srv.gate.has(gateBusy):
+		case first && s.srv.gate.Has(gate.Busy):
 			s.client.Conn.Resume() // its changes wait for the disk like all others
 		case r.fate.Load() == isKilled:
 			s.call.Error(errScriptKilled)
@@ -204,7 +205,7 @@ func (r *scriptRun) Tick() error {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.clock(), srv.cfg.LuaTimeLimit.Get()*1e6
-	busy := srv.gate.has(gateBusy) // this script is the busy one, as no other can run
+	busy := srv.gate.Has(gate.Busy) // this script is the busy one, as no other can run
 	if !busy && limitNS > 0 && nowNS-r.startNS > limitNS {
 		r.becomeBusy()
 		busy = true
@@ -222,12 +223,12 @@ func (r *scriptRun) becomeBusy() {
 	s.srv.log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr,
 		"took_ms", (s.srv.clock()-r.startNS)/1e6)
 	switch {
-	case s.gate.silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
+	case s.gate.Silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.call.Out) > 0:
 		s.send()
 	}
-	s.srv.gate.set(gateBusy, true)
+	s.srv.gate.Set(gate.Busy, true)
 	s.srv.execution.Unlock()
 }
 

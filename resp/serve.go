@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/gate"
 	"celld/resp/transport"
 )
 
@@ -32,7 +33,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	var cron, acceptors sync.WaitGroup
 	srv.carries.Store(t)
 	var loadErr error
-	srv.gate.set(gateLoading, srv.persist.On())
+	srv.gate.Set(gate.Loading, srv.persist.On())
 	cron.Go(func() {
 		if loadErr = srv.loadAll(t.Background); loadErr != nil {
 			if errors.Is(loadErr, persistence.ErrStopping) {

@@ -13,6 +13,7 @@ import (
 	"celld/resp/command/keys"
 	"celld/resp/config"
 	"celld/resp/decisions"
+	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/loglimit"
 	"celld/resp/metrics"
@@ -26,7 +27,7 @@ import (
 // service is what all sessions share.
 type service struct {
 	cfg      *config.Config
-	gate     serverGate // every call reads it, so it shares a cache line with fields that are hardly ever written
+	gate     gate.Server // every call reads it, so it shares a cache line with fields that are hardly ever written
 	clock    func() int64
 	log      *loglimit.Logger
 	commands *command.Table

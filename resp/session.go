@@ -4,6 +4,7 @@ import (
 	"celld/resp/bound"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -26,7 +27,7 @@ type Session struct {
 
 	// The small fields stand together, which keeps a Session within 512 bytes. Go's next size class is 576.
 	end      ending
-	gate     gate
+	gate     gate.Word
 	unserved bool // in may hold whole commands, so the transport calls Serve(nil) before it reads more
 
 	tx transaction
@@ -160,7 +161,7 @@ func (s *Session) broken() {
 		out = s.call.Out[:min(s.scratch.mark, len(s.call.Out))]
 		s.round.unwrite(len(out))
 	}
-	if !s.gate.silent() {
+	if !s.gate.Silent() {
 		out = wire.AppendError(out, errInternal)
 	}
 	s.scratch, s.call, s.in = nil, nil, nil
@@ -247,7 +248,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 }
 
 // ungated says that nobody needs to look at single commands, except for the user's rights: see allowed.
-func (s *Session) ungated() bool { return s.gate&^gateRights|s.srv.gate.Load() == 0 }
+func (s *Session) ungated() bool { return s.gate&^gate.Rights|s.srv.gate.Load() == 0 }
 
 // resume answers what the session has waited for. Where the session has gone meanwhile, leave has ended the wait.
 func (s *Session) resume() {
@@ -270,7 +271,7 @@ func (s *Session) leave() {
 func (s *Session) decideTogether(data []byte) (used, next int) {
 	limits, b := s.srv.frameLimits(!s.mustAuth()), s.scratch.emptyBatch()
 	used, next = s.scratch.decider.Gather(&b.Batch, data, &s.scratch.args, limits)
-	if s.gate.has(gateRights) {
+	if s.gate.Has(gate.Rights) {
 		used, next = s.allowed(data, used, next, limits)
 	}
 	if used > 0 {
@@ -301,8 +302,8 @@ func (s *Session) serveCommand(data []byte, length int) (n int, found bool) {
 	case n == 0:
 		return 0, false
 	case len(args) == 0:
-		s.gate.set(gateSkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
-		s.gate.endCaching(nil)
+		s.gate.Set(gate.SkipNext, false) // CLIENT REPLY SKIP skips an empty command, as in Redis
+		s.gate.EndCaching(nil)
 	default:
 		s.scratch.args = args
 		mark := len(s.call.Out)
@@ -321,7 +322,7 @@ func (srv *service) frameLimits(authed bool) wire.Limits {
 func (s *Session) refuseBytes(err error) {
 	s.srv.stats.ProtocolErrors.Add(1)
 	s.srv.stats.Rejected(nil, err.Error())
-	if !s.gate.has(gateReplyOff | gateSkipNext) { // they count as the next command
+	if !s.gate.Has(gate.ReplyOff | gate.SkipNext) { // they count as the next command
 		s.call.Error("%s", err)
 	}
 	s.end = afterReply

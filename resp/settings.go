@@ -10,6 +10,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/admin"
 	"celld/resp/config"
+	"celld/resp/gate"
 	"celld/resp/reload"
 	"celld/resp/stats"
 	"celld/store/policy"
@@ -37,7 +38,7 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 func (srv *Server) configCommands() config.Commands {
 	return config.Commands{
 		Config:  srv.cfg,
-		Secrets: func(c *command.Call) bool { return !sessionOf(c).gate.has(gateRights) },
+		Secrets: func(c *command.Call) bool { return !sessionOf(c).gate.Has(gate.Rights) },
 		Changed: func(c *command.Call, name, value string) {
 			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", sessionOf(c).client.Addr)
 		},
@@ -53,7 +54,7 @@ func (srv *Server) configCommands() config.Commands {
 // followSettings puts settings into effect, now and when CONFIG SET changes them.
 func (srv *Server) followSettings() {
 	cfg := srv.cfg
-	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.set(gateTimed, us >= 0 && us < 1000) })
+	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.Set(gate.Timed, us >= 0 && us < 1000) })
 	limits := func() {
 		srv.store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
 		srv.shrink()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/persistence"
+	"celld/resp/gate"
 	"celld/resp/transport"
 	"celld/store"
 )
@@ -22,7 +23,7 @@ func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 		case sig := <-signals:
 			delay := time.Duration(srv.cfg.ShutdownDelay.Get()) * time.Second
 			srv.life.leaving.Store(true)
-			if srv.gate.has(gateLoading) || srv.delayed(delay, sig, signals) {
+			if srv.gate.Has(gate.Loading) || srv.delayed(delay, sig, signals) {
 				return
 			}
 			srv.life.leaving.Store(false)
@@ -68,7 +69,7 @@ const (
 // failure can be told. What changes after it is in the one at the end.
 func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 	switch {
-	case nosave, srv.gate.has(gateLoading): // what has been read so far is less than the file has
+	case nosave, srv.gate.Has(gate.Loading): // what has been read so far is less than the file has
 		srv.life.saveAtExit.Store(saveNever)
 		return true
 	case save:
@@ -85,7 +86,7 @@ func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 }
 
 // Busy reports whether a script takes too long.
-func (srv *Server) Busy() bool { return srv.gate.has(gateBusy) }
+func (srv *Server) Busy() bool { return srv.gate.Has(gate.Busy) }
 
 // Shutdown stops the server at once, whatever --shutdown-delay says. It does not wait for that.
 func (srv *Server) Shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
@@ -145,7 +146,7 @@ func (srv *Server) closeFiles() error {
 	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
 		save = false
 	}
-	if srv.gate.has(gateLoading) {
+	if srv.gate.Has(gate.Loading) {
 		return nil // stopped before all was read: the files are as they were
 	}
 	return p.Close(save)

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/gate"
 	"context"
 	"os"
 	"strings"
@@ -39,7 +40,7 @@ func TestAwaitStop(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, "shutdown-delay", test.delay)
-				w.gate.set(gateLoading, test.loading)
+				w.gate.Set(gate.Loading, test.loading)
 				began := time.Now()
 				signals := make(chan os.Signal, 1)
 				stopped := make(chan time.Duration, 1)

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/store/memory"
 )
 
@@ -56,7 +57,7 @@ func (tx *transaction) discard() {
 
 // endTx forgets the transaction, also for CLIENT LIST.
 func (s *Session) endTx() {
-	s.gate.set(gateMulti, false)
+	s.gate.Set(gate.Multi, false)
 	s.tx.discard()
 	s.client.TxLen.Store(-1)
 	s.client.TxBytes.Store(0)
@@ -67,7 +68,7 @@ func (s *Session) endTx() {
 func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
 	if text := s.srv.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
-		s.tx.spoiled = s.gate.has(gateMulti)
+		s.tx.spoiled = s.gate.Has(gate.Multi)
 		s.srv.stats.Rejected(row, text)
 		s.call.Error("%s", text)
 		return
@@ -97,11 +98,11 @@ func (tx *transaction) isTooLong(s *Session) bool {
 
 func multi(c *command.Call) {
 	s := sessionOf(c)
-	if s.gate.has(gateMulti) {
+	if s.gate.Has(gate.Multi) {
 		s.call.Error(errNested)
 		return
 	}
-	s.gate.set(gateMulti, true)
+	s.gate.Set(gate.Multi, true)
 	s.client.TxLen.Store(0)
 	s.call.OK()
 }
@@ -109,12 +110,12 @@ func multi(c *command.Call) {
 // exec runs the queue. No other connection's command runs in between.
 func exec(c *command.Call) {
 	s := sessionOf(c)
-	if !s.gate.has(gateMulti) {
+	if !s.gate.Has(gate.Multi) {
 		s.call.Error(errExecNoMulti)
 		return
 	}
 	tx := s.tx
-	s.gate.set(gateMulti, false)
+	s.gate.Set(gate.Multi, false)
 	s.tx = transaction{watches: tx.watches} // no defer stops them: after a panic, their locks may be held
 	s.client.TxLen.Store(-1)
 	s.srv.clients.SetWatching(&s.client, 0)
@@ -148,7 +149,7 @@ func (tx *transaction) run(s *Session) {
 			if s.end != open || s.overOutput(len(s.call.Out)) {
 				return
 			}
-			if s.gate.tracked(s.client.Tracking(), q.row) {
+			if s.gate.Tracked(s.client.Tracking(), q.row) {
 				read = append(read, q.row.KeysOf(q.args)...)
 			}
 		}
@@ -191,7 +192,7 @@ func (s *Session) alone(do func()) {
 		lane.RLock()
 	}()
 	s.checkRights()
-	if s.srv.gate.has(gateBusy) { // a script became busy while this waited
+	if s.srv.gate.Has(gate.Busy) { // a script became busy while this waited
 		s.call.Error(errBusy)
 		return
 	}
@@ -200,7 +201,7 @@ func (s *Session) alone(do func()) {
 
 func discard(c *command.Call) {
 	s := sessionOf(c)
-	if !s.gate.has(gateMulti) {
+	if !s.gate.Has(gate.Multi) {
 		s.call.Error(errDiscardNoMulti)
 		return
 	}
@@ -210,7 +211,7 @@ func discard(c *command.Call) {
 
 func watch(c *command.Call) {
 	s := sessionOf(c)
-	if s.gate.has(gateMulti) {
+	if s.gate.Has(gate.Multi) {
 		s.call.Error(errWatchInMulti)
 		return
 	}
@@ -232,7 +233,7 @@ func watch(c *command.Call) {
 
 func unwatch(c *command.Call) {
 	s := sessionOf(c)
-	if !s.gate.has(gateMulti) { // EXEC has ended the watches already
+	if !s.gate.Has(gate.Multi) { // EXEC has ended the watches already
 		s.endTx()
 	}
 	s.call.OK()

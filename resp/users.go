@@ -5,6 +5,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/gate"
 	"celld/resp/wire"
 )
 
@@ -26,29 +27,29 @@ func (srv *service) useUsers(file *acl.File) {
 // become makes this the session's user.
 func (s *Session) become(u *acl.User) {
 	s.client.User.Store(u)
-	s.gate.set(gateAuth, false)
+	s.gate.Set(gate.Auth, false)
 	s.checkRights()
 }
 
 // becomeNobody makes the session that of a new connection: the user default, authenticated where it needs no password.
 func (s *Session) becomeNobody() {
 	s.become(s.srv.users.Default)
-	s.gate.set(gateAuth, !s.srv.users.Open())
+	s.gate.Set(gate.Auth, !s.srv.users.Open())
 }
 
 // checkRights looks at the rights of the session's user. They change only while no batch runs: so a batch begins with this, and who
 // has waited to run alone, or has changed users, looks again.
 func (s *Session) checkRights() {
-	s.gate.set(gateRights, !s.client.User.Load().Rights().MayAll())
+	s.gate.Set(gate.Rights, !s.client.User.Load().Rights().MayAll())
 }
 
 // mustAuth says that the peer has to authenticate first.
-func (s *Session) mustAuth() bool { return s.gate.has(gateAuth) && !s.srv.users.Open() }
+func (s *Session) mustAuth() bool { return s.gate.Has(gate.Auth) && !s.srv.users.Open() }
 
 // forbid returns why the user may not run a command, and logs it; or "".
 func (f inFlight) forbid() acl.Reason {
 	s, row, args := f.s, f.row, f.args
-	if !s.gate.has(gateRights) {
+	if !s.gate.Has(gate.Rights) {
 		return ""
 	}
 	check := command.Check{Row: row, Rights: s.client.User.Load().Rights()}

@@ -11,6 +11,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/command"
 	"celld/resp/config"
+	"celld/resp/gate"
 )
 
 // In a pipeline of calls that are alike, those on other keys are refused, each in its place; and all calls of commands that the user
@@ -39,7 +40,7 @@ func TestPipelinesOfAUser(t *testing.T) {
 			t.Errorf("%s with a key that may only be read: %q", call.row, got)
 		}
 		set("+@all allkeys")
-		if got := c.send(pipeline); got != strings.Repeat(call.reply, 6) || c.gate.has(gateRights) {
+		if got := c.send(pipeline); got != strings.Repeat(call.reply, 6) || c.gate.Has(gate.Rights) {
 			t.Errorf("%s: who may do everything: %q", call.row, got)
 		}
 		if text := admin.do("INFO", "stats"); !strings.Contains(text, "acl_access_denied_cmd:3\r\nacl_access_denied_key:5\r\n") {

@@ -11,6 +11,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/decisions"
+	"celld/resp/gate"
 	"celld/resp/transport"
 	"celld/store"
 	"celld/store/remote"
@@ -67,7 +68,7 @@ type operation struct {
 // sessionState is what a transaction may change of its session, and has to find again when it runs again.
 type sessionState struct {
 	tx    transaction
-	gate  gate
+	gate  gate.Word
 	resp3 bool
 }
 
@@ -140,12 +141,12 @@ func (f inFlight) visit() bool {
 func (f inFlight) visited() (keys [][]byte) {
 	s, row, args := f.s, f.row, f.args
 	switch {
-	case row.Name == "exec" && s.gate.has(gateMulti) && !s.tx.spoiled:
+	case row.Name == "exec" && s.gate.Has(gate.Multi) && !s.tx.spoiled:
 		for _, q := range s.tx.queued {
 			keys = append(keys, q.row.KeysOf(q.args)...)
 		}
 		return keys
-	case row.Flags&command.Decides != 0, s.gate.has(gateMulti), row.Name == "watch": // WATCH is an error
+	case row.Flags&command.Decides != 0, s.gate.Has(gate.Multi), row.Name == "watch": // WATCH is an error
 		return nil
 	}
 	return row.KeysOf(args)

@@ -1,13 +1,16 @@
 package resp
 
-import "time"
+import (
+	"celld/resp/gate"
+	"time"
+)
 
 // leastStepNS is the smallest difference that counts as a step of the wall clock. NTP slews smaller ones.
 const leastStepNS = 100_000_000
 
 // followWall notices when the wall clock was set.
 func (srv *Server) followWall() {
-	if srv.upkeep.readClocks == nil || srv.gate.has(gateLoading) {
+	if srv.upkeep.readClocks == nil || srv.gate.Has(gate.Loading) {
 		return
 	}
 	wallNS, nowNS, ok := srv.upkeep.readClocks()
