@@ -6,6 +6,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/decide"
 	"celld/resp/stats"
+	"celld/resp/timeslice"
 	"celld/resp/transport"
 )
 
@@ -60,7 +61,7 @@ type scratch struct {
 	asked   bool   // the running command has asked the limiter
 	visit   *visit // the running command is its handler's
 	stats   stats.Batch
-	slice   slice
+	slice   timeslice.Slice
 }
 
 func (p *scratchPool) get(of *decide.Server) *scratch {

@@ -16,7 +16,7 @@ func (s *Session) Identify(cert *x509.Certificate) {
 	if len(names) == 0 {
 		return
 	}
-	lane := s.srv.execution.lane(0)
+	lane := s.srv.execution.Lane(0)
 	lane.RLock()
 	defer lane.RUnlock()
 	if u := s.srv.users.FirstOn(names); u != nil {

@@ -173,7 +173,7 @@ func (f inFlight) perform() {
 		inExec := s.tx.running
 		startNS := s.srv.clock()
 		f.runRow()
-		tookNS := s.scratch.slice.readClock() - startNS
+		tookNS := s.scratch.slice.ReadClock() - startNS
 		if f.unfinished(tookNS, mark) {
 			s.scratch.stats.TookNS(tookNS)
 			return
@@ -254,7 +254,7 @@ func (s *Session) feedMonitors(args [][]byte) {
 	line := client.MonitorLine(s.store().WallNS(s.nowNS), who, command.Redact(args))
 	s.scratch.once(func() {
 		told := s.srv.tellMonitors(line)
-		s.scratch.slice.did(told, told*len(line))
+		s.scratch.slice.Did(told, told*len(line))
 	})
 }
 

@@ -18,7 +18,7 @@ func (h *host) session() *Session { return (*Session)(h) }
 func (h *host) Keys() command.Keys        { return h.session().store() }
 func (h *host) Inside() bool              { return h.tx.running }
 func (h *host) Once(effect func())        { h.scratch.once(effect) }
-func (h *host) Did(args, bytes int)       { h.scratch.slice.did(args, bytes) }
+func (h *host) Did(args, bytes int)       { h.scratch.slice.Did(args, bytes) }
 func (h *host) CountDecisions()           { h.session().countDecisions() }
 func (h *host) MostOutput() int           { return int(h.srv.cfg.OutputBufferLimit.Get()) }
 func (h *host) OverOutput(bytes int) bool { return h.session().overOutput(bytes) }
@@ -95,7 +95,7 @@ func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
 
 // Shared calls do while no transaction or script runs alone.
 func (h *host) Shared(a store.Access, do func()) {
-	lane := h.srv.execution.lane(a.Lane)
+	lane := h.srv.execution.Lane(a.Lane)
 	lane.RLock()
 	defer lane.RUnlock()
 	do()

@@ -88,7 +88,7 @@ func (srv *service) refuseWithin(row *command.Row) *CallError {
 
 // askWithin asks for a call, while no transaction or script runs alone. It returns whether the call is decided, or why it is refused.
 func (srv *service) askWithin(c *scratch, w store.Waker, key, limit string, options []string) (decided bool, refused *CallError) {
-	lane, row := srv.execution.lane(c.lane), srv.commands.Find([]byte(takeName))
+	lane, row := srv.execution.Lane(c.lane), srv.commands.Find([]byte(takeName))
 	lane.RLock()
 	defer lane.RUnlock()
 	if refused = srv.refuseWithin(row); refused != nil {

@@ -8,6 +8,7 @@ import (
 	"celld/resp/clock"
 	"celld/resp/config"
 	"celld/resp/decisions"
+	"celld/resp/execution"
 	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/listen"
@@ -51,7 +52,7 @@ func NewServer(o Options) *Server {
 			clock:     o.Clock,
 			keyspace:  keyspace{store: o.Store},
 			disk:      disk{persist: o.Persistence},
-			scripting: scripting{execution: newExecution()},
+			scripting: scripting{execution: execution.New()},
 			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
 			stopping:  stopping{exit: o.Exit},
 		},

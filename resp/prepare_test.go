@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/timeslice"
 )
 
 // newRestricted returns a peer whose user has many patterns of keys, in a world in which each look at the clock takes long.
@@ -21,7 +22,7 @@ func newRestricted(t *testing.T) (w *world, p *peer) {
 	p = w.connect()
 	p.want("AUTH app secret", "+OK\r\n")
 	w.clock = func() int64 {
-		w.nowNS += sliceNS / 10
+		w.nowNS += timeslice.NS / 10
 		return w.nowNS
 	}
 	return w, p

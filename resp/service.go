@@ -13,6 +13,7 @@ import (
 	"celld/resp/command/keys"
 	"celld/resp/config"
 	"celld/resp/decisions"
+	"celld/resp/execution"
 	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/loglimit"
@@ -93,7 +94,7 @@ type disk struct {
 
 // scripting is how commands run beside each other, and scripts alone.
 type scripting struct {
-	execution execution
+	execution execution.Lock
 	scripts   *script.Engine // used only while execution is held alone
 	running   running
 }

@@ -5,6 +5,7 @@ import (
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/gate"
+	"celld/resp/timeslice"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -77,11 +78,11 @@ func (s *Session) Serve(data []byte) (more bool) {
 		data = s.in
 	}
 	s.borrow()
-	s.scratch.slice.begin(s.srv.clock, startNS, s.client.Conn.RoundNS())
+	s.scratch.slice.Begin(s.srv.clock, startNS, s.client.Conn.RoundNS())
 	s.srv.stats.InputBytes.Add(s.scratch.lane, read)
 	s.call.Out = s.client.TakePushed(s.call.Out)
 	data = s.answerTurn(data)
-	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
+	if s.scratch.endNS-startNS > timeslice.NS { // a session that is served for long is not idle
 		s.client.LastNS.Store(s.scratch.endNS)
 	}
 	s.giveBack()
@@ -119,7 +120,7 @@ func (s *Session) answerTurn(data []byte) (rest []byte) {
 		if !again || s.end != open {
 			return data
 		}
-		if s.scratch.slice.ended() {
+		if s.scratch.slice.Ended() {
 			s.unserved = true
 			return data
 		}
@@ -215,7 +216,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	if s.waits != nil && (s.end != open || !s.waits.ready()) {
 		return data, false
 	}
-	lane := srv.execution.lane(s.scratch.lane)
+	lane := srv.execution.Lane(s.scratch.lane)
 	if !lane.TryRLock() { // EXEC locks it for writing, so a transaction runs alone
 		lane.RLock()
 		s.nowNS = srv.clock() // the wait counts for no command
@@ -226,7 +227,7 @@ func (s *Session) run(data []byte) (rest []byte, more bool) {
 	s.checkRights()
 	s.resume()
 	for s.end == open && s.waits == nil && len(data) > 0 {
-		if len(s.call.Out) >= flushAt || s.scratch.slice.isOver() {
+		if len(s.call.Out) >= flushAt || s.scratch.slice.IsOver() {
 			return data, true
 		}
 		s.scratch.mark = len(s.call.Out)
@@ -275,7 +276,7 @@ func (s *Session) decideTogether(data []byte) (used, next int) {
 		used, next = s.allowed(data, used, next, limits)
 	}
 	if used > 0 {
-		s.scratch.slice.did(b.Work(), used)
+		s.scratch.slice.Did(b.Work(), used)
 		s.client.LastCommand.Store(b.Row().ACL)
 		s.scratch.stats.Count(b.Row(), int64(b.Len()), s.scratch.lane)
 		b.ask(s)
@@ -297,7 +298,7 @@ func (s *Session) serveCommand(data []byte, length int) (n int, found bool) {
 	}
 	switch {
 	case n == 0 && s.reader.Gathering():
-		s.scratch.slice.did(lookEvery, 0)
+		s.scratch.slice.Did(timeslice.LookEvery, 0)
 		return 0, true
 	case n == 0:
 		return 0, false
@@ -308,7 +309,7 @@ func (s *Session) serveCommand(data []byte, length int) (n int, found bool) {
 		s.scratch.args = args
 		mark := len(s.call.Out)
 		s.dispatch(args)
-		s.scratch.slice.did(len(args), n+max(0, len(s.call.Out)-mark))
+		s.scratch.slice.Did(len(args), n+max(0, len(s.call.Out)-mark))
 	}
 	return n, true
 }

@@ -21,7 +21,7 @@ type stepFunc func(s *Session, args [][]byte) (more bool)
 // some does steps until the slice is over, and reports whether there are more.
 func (w *stepwise) some(s *Session) (more bool) {
 	for w.step(s, w.args) {
-		if s.scratch.slice.ended() {
+		if s.scratch.slice.Ended() {
 			return true
 		}
 	}

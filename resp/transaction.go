@@ -178,17 +178,17 @@ func (s *Session) alone(do func()) {
 		do()
 		return
 	}
-	execution, lane := s.srv.execution, s.srv.execution.lane(s.scratch.lane)
+	lock, lane := s.srv.execution, s.srv.execution.Lane(s.scratch.lane)
 	lane.RUnlock()
-	if !execution.TryLock() {
-		execution.Lock()
+	if !lock.TryLock() {
+		lock.Lock()
 		if s.scratch.visit == nil {
 			s.nowNS = s.srv.clock() // others may have decided at a later time
 			s.call.NowNS = s.nowNS
 		}
 	}
 	defer func() {
-		execution.Unlock()
+		lock.Unlock()
 		lane.RLock()
 	}()
 	s.checkRights()

@@ -6,6 +6,7 @@ import (
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/gate"
+	"celld/resp/timeslice"
 	"celld/resp/wire"
 )
 
@@ -89,7 +90,7 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 		}
 		break
 	}
-	s.scratch.slice.did(work/lookEvery, 0)
+	s.scratch.slice.Did(work/timeslice.LookEvery, 0)
 	return used, next
 }
 

@@ -176,11 +176,11 @@ func (v *visit) proceed(s *Session) {
 	startNS := s.srv.clock()
 	for v.answered.Swap(false) {
 		if v.step(s) {
-			s.scratch.stats.TookNS(s.scratch.slice.readClock() - startNS)
+			s.scratch.stats.TookNS(s.scratch.slice.ReadClock() - startNS)
 			return
 		}
 	}
-	s.scratch.stats.TookNS(s.scratch.slice.readClock() - startNS)
+	s.scratch.stats.TookNS(s.scratch.slice.ReadClock() - startNS)
 	s.waits = v
 }
 
