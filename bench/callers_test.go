@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestCallersKeepTheirRate has one caller whose first answer takes long: the calls that were due meanwhile have waited as well.
+// TestCallersKeepTheirRate delays the first answer to a caller: the calls that were due meanwhile have waited as well.
 func TestCallersKeepTheirRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := callers{Keys: 10, N: 1, PerSecond: 100, Duration: 100 * time.Second}
@@ -43,7 +43,7 @@ func TestCallersKeepTheirRate(t *testing.T) {
 	})
 }
 
-// TestCallersEnd has callers that ask again at once, and one that is refused.
+// TestCallersEnd runs callers that ask again at once, and one that is refused.
 func TestCallersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := callers{Keys: 1, N: 3, Duration: time.Second}

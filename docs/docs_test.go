@@ -1,7 +1,10 @@
-// Package docs has no code. Its test holds the pages together: each link leads somewhere, and what they name is there.
+// Package docs has no code. Its tests hold the pages together: each link leads somewhere, and what they name is there. One reads comments.
 package docs
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,7 +100,7 @@ var (
 	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|integration_test|bench|examples|docs)/[\w./*-]*$`)
 )
 
-// TestLimitsAreLimits has package cell read what looks like a limit: 100/1m,algo=log.
+// TestLimitsAreLimits parses, with package cell, what looks like a limit: 100/1m,algo=log.
 func TestLimitsAreLimits(t *testing.T) {
 	limit, read := regexp.MustCompile(`^[0-9]+/[^ ]+$`), 0
 	for page, text := range pages(t) {
@@ -201,5 +204,60 @@ func TestNamesAreThere(t *testing.T) {
 				t.Errorf("%s: there is no `make %s`", page, name[1])
 			}
 		}
+	}
+}
+
+var (
+	plainer = regexp.MustCompile(`but for |many celld`)
+	opening = regexp.MustCompile(`^(\w+) (?:has|have) `)
+)
+
+// TestComments fails where a comment uses words for which there are plainer ones, or opens with "X has" above what X declares.
+func TestComments(t *testing.T) {
+	files := token.NewFileSet()
+	lineOf := func(p token.Pos) int { return files.Position(p).Line }
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		begins := map[int]string{} // by the line below a comment, the name that it begins with
+		for _, c := range file.Comments {
+			if found := plainer.FindString(strings.Join(strings.Fields(c.Text()), " ")); found != "" {
+				t.Errorf("%s: %q", files.Position(c.Pos()), found)
+			}
+			if name := opening.FindStringSubmatch(c.Text()); name != nil {
+				begins[lineOf(c.End())+1] = name[1]
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			var names []*ast.Ident
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				names = append(names, n.Name)
+			case *ast.TypeSpec:
+				names = append(names, n.Name)
+			case *ast.ValueSpec:
+				names = n.Names
+			case *ast.Field:
+				names = n.Names
+			}
+			for _, name := range names {
+				if begins[lineOf(name.Pos())] == name.Name {
+					t.Errorf("%s: the comment begins with %q and has or have", files.Position(name.Pos()), name.Name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -210,13 +210,13 @@ func (w *world) pass(ns int64) {
 	w.clock.Store(w.now)
 }
 
-// commit has all that was changed on the disk, or says that it has not.
+// commit writes all changes to the disk, or says that it has not.
 func (w *world) commit() error {
 	w.m.Begin()
 	return w.m.Commit()
 }
 
-// mustWrite has what was changed in the file, a second later.
+// mustWrite writes all changes to the file, a second later.
 func (w *world) mustWrite() {
 	w.t.Helper()
 	if w.m.Synchronous() {

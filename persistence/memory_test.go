@@ -51,7 +51,7 @@ func (m *memoryFS) allowed(call, name string) error {
 	return nil
 }
 
-// failing has calls fail by that function; nil: none.
+// failing sets the function by which calls fail; nil: none.
 func (m *memoryFS) failing(fail func(call, name string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,8 +70,8 @@ func (m *memoryFS) during(call string, do func()) (done *atomic.Bool) {
 	return done
 }
 
-// failFrom has the call of that number fail, counted from now, and those that follow too if forever; calls that look for a file
-// are left out, as they need no room. The function it returns says whether it has come to that.
+// failFrom fails the call of that number, counted from now, and those that follow too if forever; calls that look for a file are
+// left out, as they need no room. The function it returns says whether it has come to that.
 func (m *memoryFS) failFrom(call int, forever bool) (failed func() bool) {
 	var mu sync.Mutex
 	n := 0
@@ -118,7 +118,7 @@ func (m *memoryFS) image(powerLost bool) *memoryFS {
 	return image
 }
 
-// put has a file with that text.
+// put writes a file with that text.
 func (m *memoryFS) put(name string, text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

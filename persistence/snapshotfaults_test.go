@@ -167,7 +167,7 @@ func TestStartWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// redis7Files has the limits of the snapshot as Redis 7 has them: a base and what followed.
+// redis7Files turns the snapshot into the files of Redis 7: a base and what followed.
 func redis7Files(files *memoryFS, w *world) {
 	files.put(w.path("appendonlydir/appendonly.aof.1.base.rdb"), []byte(files.text(w.path("dump.rdb"))))
 	files.put(w.path("appendonlydir/appendonly.aof.1.incr.aof"), []byte("*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"))

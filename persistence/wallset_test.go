@@ -13,7 +13,7 @@ import (
 	"celld/store/policy"
 )
 
-// setWall has the wall clock be that far ahead, as a server that notices it does.
+// setWall sets the wall clock that far ahead, as a server does that notices it.
 func (w *world) setWall(ahead int64) {
 	w.store.SetWall(w.now+ahead, w.now)
 	w.m.WallSet()

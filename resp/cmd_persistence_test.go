@@ -8,7 +8,7 @@ import (
 	"celld/resp/command"
 )
 
-// TestSaveAndRewrite has a disk that takes its time: what is asked for meanwhile is refused or follows, and INFO says what goes on.
+// TestSaveAndRewrite tests a disk that takes its time: what is asked for meanwhile is refused or follows, and INFO says what goes on.
 func TestSaveAndRewrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &fullDisk{}

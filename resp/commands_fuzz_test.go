@@ -164,7 +164,7 @@ func fuzzProgram(program []byte) (commands [][]string) {
 	return commands
 }
 
-// FuzzCommands has deep commands where FuzzSession has any bytes: each is answered by one whole reply, and a pipeline is
+// FuzzCommands sends deep commands where FuzzSession sends any bytes: each is answered by one whole reply, and a pipeline is
 // answered as its commands are one by one.
 func FuzzCommands(f *testing.F) {
 	for i := range fuzzForms {

@@ -65,7 +65,7 @@ func deny(p func(string), rng *rand.Rand, rounds int) (keys map[string]int64, na
 	return keys, named, literal
 }
 
-// useUp has all keys of deny used up.
+// useUp returns calls that use up all keys of deny.
 func useUp() string {
 	b := frame("CL.POLICY", "SET", "p", "1/1d")
 	for i := range 10 {

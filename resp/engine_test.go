@@ -45,7 +45,7 @@ func withEngine(w *world, later bool) *fakeEngine {
 	return e
 }
 
-// do has something done now or when a test says so.
+// do does something now or when a test says so.
 func (e *fakeEngine) do(what func()) {
 	e.mu.Lock()
 	if e.later {

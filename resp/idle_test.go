@@ -9,7 +9,7 @@ import (
 	"celld/resp/command"
 )
 
-// look has the cron look, and the connection that it wakes.
+// look looks as the cron does, and serves the connection if that wakes it.
 func (p *peer) look(w *world) {
 	wakes := p.tr.wakes
 	w.wakeIdle()

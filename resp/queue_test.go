@@ -73,7 +73,7 @@ func (q *queued) take(r *store.TakeRequest, a store.Access) {
 	}
 }
 
-// answer has the first that waits look again, and be answered whatever that says.
+// answer looks again for the first that waits, and answers it whatever that says.
 func (q *queued) answer() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"celld/cell"
 )
 
-// rightsWorld has an operator and users with random rights, who do random things with few keys.
+// rightsWorld is an operator and users with random rights, who do random things with few keys.
 type rightsWorld struct {
 	*world
 	now     func() int64

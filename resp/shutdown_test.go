@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestAwaitStop has signals and commands come at instants, and sees when the server is to stop.
+// TestAwaitStop sends signals and commands at instants, and sees when the server is to stop.
 func TestAwaitStop(t *testing.T) {
 	const second = time.Second
 	type event struct {

@@ -12,7 +12,7 @@ import (
 	"celld/resp/stats"
 )
 
-// slowly has a command of the table take 20 ms where it has many arguments or long ones.
+// slowly slows down a command of the table: it takes 20 ms where it has many arguments or long ones.
 func (w *world) slowly(name string) {
 	row := w.commands.Find([]byte(name))
 	run := row.Run

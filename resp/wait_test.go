@@ -28,7 +28,7 @@ func answersLater(srv *Server) *storetest.Later {
 	return l
 }
 
-// settle has all that wait answered, in an order by chance, and returns what the peer is sent.
+// settle answers all that wait, in an order by chance, and returns what the peer is sent.
 func (p *peer) settle(l *storetest.Later) string {
 	for wakes := -1; l.Waiting() > 0 || p.tr.wakes != wakes; {
 		wakes = p.tr.wakes

@@ -69,7 +69,7 @@ func (d *slowDisk) key(i int) string {
 	return fmt.Sprint("key:", i)
 }
 
-// ends has the write that is under way end so, and those that follow succeed.
+// ends ends the write that is under way with this error. Those that follow succeed.
 func (d *slowDisk) ends(err error) {
 	gate := *d.gate.Swap(nil)
 	gate <- err

@@ -160,7 +160,7 @@ func drawn(random *rand.Rand) (calls []int64) {
 	return calls
 }
 
-// TestPictureShows has in figures what the picture is there for.
+// TestPictureShows checks in figures what the picture is there to show.
 func TestPictureShows(t *testing.T) {
 	want := map[string]int{
 		"60/1m": 119, "60/1m,burst=1": 60, "60/1m,algo=window": 119, "60/1m,algo=window,align=clock": 120,

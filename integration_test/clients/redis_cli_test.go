@@ -96,7 +96,7 @@ func TestRedisCLIPipe(t *testing.T) {
 	}
 }
 
-// TestRedisCLIMemkeys has redis-cli add up what keys take, and ask for the rest of MEMORY as it does for redis-server.
+// TestRedisCLIMemkeys runs redis-cli, which adds up what keys take. It asks celld for the rest of MEMORY as it asks redis-server.
 func TestRedisCLIMemkeys(t *testing.T) {
 	t.Parallel()
 	harness.Need(t, "redis-cli")

@@ -13,7 +13,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestRedisExporter has Debian's prometheus-redis-exporter scrape celld with both at their defaults: it complains of nothing, and its
+// TestRedisExporter runs Debian's prometheus-redis-exporter on celld, with both at their defaults. It complains of nothing, and its
 // metrics are those of celld.
 func TestRedisExporter(t *testing.T) {
 	t.Parallel()

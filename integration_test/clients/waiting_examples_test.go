@@ -77,7 +77,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (url string) {
 	return s.URL
 }
 
-// TestExampleCrawler has three crawlers ask one host.
+// TestExampleCrawler runs three crawlers that ask one host.
 func TestExampleCrawler(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
@@ -115,8 +115,8 @@ func TestExampleCrawler(t *testing.T) {
 	}
 }
 
-// TestExampleJobs has three workers work off jobs. The first of each takes longer than its lease, which has to be renewed. Then it
-// kills three while they work.
+// TestExampleJobs runs three workers that work off jobs. The first job of each takes longer than its lease, which has to be
+// renewed. Then the test kills three while they work.
 func TestExampleJobs(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
@@ -201,7 +201,7 @@ func (s *number) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.writes++
 }
 
-// TestExampleLock has three add to a number. Then each is stopped while it has the lock, until the lock is another's.
+// TestExampleLock runs three programs that add to a number. Then it stops each while it has the lock, until the lock is another's.
 func TestExampleLock(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)

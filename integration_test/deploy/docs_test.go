@@ -86,7 +86,7 @@ func typeIn(t *testing.T, addr, block string) (screen string) {
 	return screen
 }
 
-// TestShellExamples has a shell read what the pages tell their readers to run, and looks for celld's flags and variables in it.
+// TestShellExamples checks that a shell can read what the pages tell their readers to run, and that celld has its flags and variables.
 func TestShellExamples(t *testing.T) {
 	t.Parallel()
 	help, _, _ := harness.RunToEnd(t, nil, "--help")

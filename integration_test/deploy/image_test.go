@@ -58,8 +58,8 @@ func TestEmptyRoot(t *testing.T) {
 // authorities is the file of those that the system trusts, as the Dockerfile copies it.
 const authorities = "/etc/ssl/certs/ca-certificates.crt"
 
-// TestEmptyRootTrusts has an engine whose certificate the system's authorities vouch for, and that of another. As in the image, their file
-// is all that the binary has of a system.
+// TestEmptyRootTrusts starts celld on an engine whose certificate the system's authorities vouch for, and on one whose certificate
+// another vouches for. As in the image, their file is all that the binary has of a system.
 func TestEmptyRootTrusts(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -70,7 +70,7 @@ func TestSystemdUnit(t *testing.T) {
 	harness.Dial(t, harness.Start(t, words[1:]...).Addr).Do("PING")
 }
 
-// TestSystemdVerify has systemd read the unit file. systemd-analyze exits with 0 where it finds an unknown name, and says so.
+// TestSystemdVerify reads the unit files with systemd-analyze, which exits with 0 where it finds an unknown name, and says so.
 func TestSystemdVerify(t *testing.T) {
 	t.Parallel()
 	analyze := harness.Need(t, "systemd-analyze")

@@ -18,7 +18,7 @@ func clockAhead(t *testing.T, seconds int) []string {
 	return []string{"LD_PRELOAD=" + library, "SECONDS_AHEAD=" + strconv.Itoa(seconds)}
 }
 
-// TestOtherClock has an engine whose clock is an hour ahead of celld's, and one whose is an hour behind: limits go by the engine's.
+// TestOtherClock uses an engine whose clock is an hour ahead of celld's, and one whose clock is an hour behind: limits go by the engine's.
 func TestOtherClock(t *testing.T) {
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestOtherClock(t *testing.T) {
 	}
 }
 
-// TestMasterOfOtherClock has Sentinels make a master whose clock is an hour ahead of the old one's, and one whose is an hour behind. The
-// first has all of a limit flow back, and the second denies for an hour more.
+// TestMasterOfOtherClock kills a master. Sentinels replace it by one whose clock is an hour ahead of the old one's, or an hour
+// behind. After the first, all of a limit has flowed back; the second denies for an hour more.
 func TestMasterOfOtherClock(t *testing.T) {
 	const hour = 3_600_000
 	for _, seconds := range []int{3600, -3600} {

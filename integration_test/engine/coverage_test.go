@@ -54,8 +54,8 @@ func TestReadyWithoutAPart(t *testing.T) {
 	}
 }
 
-// TestReadyInAFailover has a replica take over. A celld is ready for as long as a failover may take: on a loaded machine this one may take
-// longer.
+// TestReadyInAFailover kills a master, so that a replica takes over. A celld is ready for as long as a failover may take: on a
+// loaded machine this one may take longer.
 func TestReadyInAFailover(t *testing.T) {
 	t.Parallel()
 	f := harness.Redis(t).Cluster(t)

@@ -30,7 +30,7 @@ func shared(t *testing.T, url string, processes int, flags ...string) (servers [
 	return servers
 }
 
-// TestFaults has an engine refuse or lose what it is sent, in the middle of load, and then go on.
+// TestFaults tests an engine that refuses or loses what it is sent, in the middle of load, and then goes on.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -157,7 +157,7 @@ func TestKilledMaster(t *testing.T) {
 	}
 }
 
-// TestHandedOver has a replica take over from a master that is well, which waits until the replica has all: nothing is forgotten.
+// TestHandedOver tells replicas to take over from masters that are well. A master waits until its replica has all: nothing is forgotten.
 func TestHandedOver(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e harness.Engine) {
 		f := e.Cluster(t)

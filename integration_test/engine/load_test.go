@@ -131,7 +131,7 @@ type load struct {
 	texts map[string]int // errors
 }
 
-// start has clients call each server until stop, and waits until they are served.
+// start starts clients that call each server until stop, and waits until they are served.
 func (l *load) start(t *testing.T, servers []*harness.Server, kinds ...kind) *load {
 	t.Helper()
 	l.t, l.servers, l.stopped, l.texts = t, servers, make(chan struct{}), map[string]int{}

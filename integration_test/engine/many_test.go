@@ -51,7 +51,7 @@ func (c *crowd) note(sent, got time.Time, is outcome) {
 	}
 }
 
-// ask has them ask until a time has passed after during, which is called meanwhile.
+// ask starts the clients, who ask while it calls during, and for d after that.
 func (c *crowd) ask(t *testing.T, url, timeout, command string, d time.Duration, during func()) {
 	t.Helper()
 	const processes, clients = 20, 3
@@ -101,7 +101,7 @@ func (c *crowd) check(t *testing.T, least float64) {
 	}
 }
 
-// TestManyProcesses has 20 processes share one key: the sum is the limit's.
+// TestManyProcesses runs 20 processes that share one key: the sum is the limit's.
 func TestManyProcesses(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e harness.Engine) {
 		for _, command := range []string{"CL.THROTTLE k 599 200 1", "CL.TAKE k 200/1s,burst=600"} {

@@ -8,8 +8,8 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestLongScript has scripts take longer than --store-timeout, and than a key that is not there leaves a trace. One that changes a key
-// that is there succeeds; one that makes a key is told once why it cannot.
+// TestLongScript runs scripts that take longer than --store-timeout, and longer than a key that is not there leaves a trace. One
+// that changes a key that is there succeeds; one that makes a key is told once why it cannot.
 func TestLongScript(t *testing.T) {
 	t.Parallel()
 	const long = 2500 * time.Millisecond

@@ -72,7 +72,7 @@ func (p *farAway) carry(from, to net.Conn) {
 	}
 }
 
-// TestSlowEngine has answers take 100 ms, which all calls wait for, and then longer than they wait: those sent may be counted, or not.
+// TestSlowEngine delays answers by 100 ms, which all calls wait for, and then by more than they wait: those sent may be counted, or not.
 func TestSlowEngine(t *testing.T) {
 	f := harness.StartEngine(t)
 	p := newFarAway(t, f.Nodes[0].Addr)

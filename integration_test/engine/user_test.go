@@ -25,7 +25,7 @@ func userLine(t *testing.T, e harness.Engine) []string {
 	return words
 }
 
-// TestStoreUser has celld do all that it does, as a user that may do what docs/engine.md says and no more.
+// TestStoreUser runs all that celld does. Its user of the engine may do what docs/engine.md says and no more.
 func TestStoreUser(t *testing.T) {
 	for _, kind := range harness.Kinds[:2] {
 		t.Run(kind.Name, func(t *testing.T) {

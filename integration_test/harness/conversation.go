@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Update has the tests that read conversations record what is answered now.
+// Update tells the tests that read conversations to record what is answered now.
 var Update = flag.Bool("update", false, "record the replies of conversations anew")
 
 // A Conversation is a file of commands and the replies that celld gives. Each paragraph has a connection of its own, and begins

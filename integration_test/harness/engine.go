@@ -119,8 +119,8 @@ const StoreVariable = "TEST_STORE"
 
 var stores atomic.Int64
 
-// storeFlags have celld keep its limits where StoreVariable says. By the prefix all keys are in one slot of a Cluster, as calls of several
-// keys want it.
+// storeFlags returns the flags by which celld keeps its limits where StoreVariable says. Their prefix puts all keys in one slot of
+// a Cluster, as calls of several keys need it.
 func storeFlags() []string {
 	url := os.Getenv(StoreVariable)
 	if url == "" {

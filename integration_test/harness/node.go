@@ -145,7 +145,7 @@ func (n *Node) end() {
 // Kill ends the server at once, as kill -9 does.
 func (n *Node) Kill() { n.end() }
 
-// With has the next start of the server have these variables of the environment, NAME=value.
+// With sets the server's variables of the environment, NAME=value, from its next start on.
 func (n *Node) With(env ...string) { n.env = env }
 
 // Restart starts a server that was killed again, on its port and folder. With no --appendonly or --save it is empty then.

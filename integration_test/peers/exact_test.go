@@ -58,12 +58,12 @@ func bucketLimit(rnd *rand.Rand) (string, int64, int64, int64) {
 	return fmt.Sprintf("%d/%dms,algo=slide,buckets=%d", count, period, buckets), count, period, buckets
 }
 
-// evenLimit has an emission interval of whole nanoseconds.
+// evenLimit returns a limit whose emission interval is whole nanoseconds.
 func evenLimit(rnd *rand.Rand) (string, int64, int64, int64) {
 	return burstLimit(rnd, []int64{1, 2, 4, 5, 8, 10, 16, 20, 1000}[rnd.IntN(9)])
 }
 
-// unevenLimit mostly has one that is rounded up here, and a fraction there.
+// unevenLimit mostly returns one whose emission interval is rounded up here, and a fraction there.
 func unevenLimit(rnd *rand.Rand) (string, int64, int64, int64) {
 	return burstLimit(rnd, []int64{3, 6, 7, 9, 11, 13}[rnd.IntN(6)])
 }

@@ -23,7 +23,7 @@ type replacement struct {
 	least, most float64
 }
 
-// replacements has each line of the documentation. A bucket's next call waits for one emission interval, that of a window that
+// replacements are what the lines of the documentation claim. A bucket's next call waits for one emission interval, that of a window that
 // began with the first call for the whole window.
 var replacements = map[string]replacement{
 	"CL.TAKE key 100/1m,algo=window":             {100, 50, 60},

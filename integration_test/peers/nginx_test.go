@@ -178,7 +178,7 @@ func TestPeerNginx(t *testing.T) {
 	})
 }
 
-// TestPeerNginxLists has the same nets in geo and in rules. The limit of those that are on no list lets two through.
+// TestPeerNginxLists gives the same nets to geo and to rules. The limit of those that are on no list lets two through.
 func TestPeerNginxLists(t *testing.T) {
 	t.Parallel()
 	passes, c := startNginx(t), harness.Dial(t, harness.Start(t).Addr)

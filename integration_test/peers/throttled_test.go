@@ -73,7 +73,7 @@ func TestThrottledAndCelld(t *testing.T) {
 	}
 }
 
-// TestThrottledAtOnce has many callers on one key, whose scripts compare and set: a TAT that another has changed meanwhile is
+// TestThrottledAtOnce runs many callers on one key, whose scripts compare and set: a TAT that another has changed meanwhile is
 // seen, and no more pass than the limit has.
 func TestThrottledAtOnce(t *testing.T) {
 	t.Parallel()

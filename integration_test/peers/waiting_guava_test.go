@@ -63,7 +63,7 @@ func TestWaitGuavaAcquire(t *testing.T) {
 	})
 }
 
-// TestWaitGuavaTryAcquire has eight callers who wait for 1250 ms at most, for 2 a second.
+// TestWaitGuavaTryAcquire runs eight callers who wait for 1250 ms at most, for 2 a second.
 func TestWaitGuavaTryAcquire(t *testing.T) {
 	t.Parallel()
 	const n = 8
@@ -135,7 +135,7 @@ func TestWaitGuavaWarmUp(t *testing.T) {
 	})
 }
 
-// TestWaitDelayQueue has consumers wait for a java.util.concurrent.DelayQueue whose elements are due one after another.
+// TestWaitDelayQueue runs consumers that wait for a java.util.concurrent.DelayQueue whose elements are due one after another.
 func TestWaitDelayQueue(t *testing.T) {
 	t.Parallel()
 	const n = 6

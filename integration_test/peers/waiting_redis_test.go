@@ -104,7 +104,7 @@ func TestWaitReserve(t *testing.T) {
 	})
 }
 
-// TestWaitLeakyQueue has callers wait as the leaky bucket tells them to, and by WAIT.
+// TestWaitLeakyQueue compares callers that wait as the leaky bucket tells them to with callers that use WAIT.
 func TestWaitLeakyQueue(t *testing.T) {
 	t.Parallel()
 	const n = 9
@@ -135,7 +135,7 @@ const (
 	extend = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
 )
 
-// TestWaitRedisLock has two workers go through the same steps with that lock and with 1/…,algo=conc.
+// TestWaitRedisLock takes two workers through the same steps with that lock and with 1/…,algo=conc.
 func TestWaitRedisLock(t *testing.T) {
 	t.Parallel()
 	redis, c := harness.Dial(t, harness.StartRedis(t)), harness.Dial(t, harness.Start(t).Addr)

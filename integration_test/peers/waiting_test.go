@@ -33,7 +33,7 @@ func ask(made time.Time, call func() bool) (a answer) {
 	return a
 }
 
-// atOnce has n callers ask at the same time.
+// atOnce asks as n callers at the same time.
 func atOnce(made time.Time, n int, call func(caller int) bool) []answer {
 	answers := make([]answer, n)
 	var all sync.WaitGroup
@@ -44,7 +44,7 @@ func atOnce(made time.Time, n int, call func(caller int) bool) []answer {
 	return answers
 }
 
-// inTurn has one caller ask n times.
+// inTurn asks n times as one caller.
 func inTurn(made time.Time, n int, call func(i int) bool) (answers []answer) {
 	for i := range n {
 		answers = append(answers, ask(made, func() bool { return call(i) }))
@@ -165,7 +165,7 @@ func (p *program) of(worker string) chan string {
 	return p.answers[worker]
 }
 
-// do has a worker make a call, and returns what came of it.
+// do makes a call as a worker, and returns what came of it.
 func (p *program) do(worker int, call ...string) string {
 	p.t.Helper()
 	name := strconv.Itoa(worker)

@@ -297,7 +297,7 @@ func TestPersistenceConfigSet(t *testing.T) {
 	}
 }
 
-// TestPersistenceTurnedOn has the limits of a server without files outlive the restart that turns on the append-only file.
+// TestPersistenceTurnedOn checks that the limits of a server without files outlive the restart that turns on the append-only file.
 func TestPersistenceTurnedOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

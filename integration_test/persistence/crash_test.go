@@ -24,7 +24,7 @@ func crashLimit(i int) int {
 	return 50_000
 }
 
-// crashCall has some keys called by CL.THROTTLE, and others by CL.TAKE with each algorithm.
+// crashCall returns a call of a key: CL.THROTTLE for some keys, and CL.TAKE with each algorithm for others.
 func crashCall(i int, quantity string) []string {
 	key, limit := "key:"+strconv.Itoa(i), strconv.Itoa(crashLimit(i))
 	algos := []string{"window", "slide", "slide,buckets=5", "log"}

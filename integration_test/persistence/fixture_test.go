@@ -90,7 +90,7 @@ func glob(t testing.TB, elem ...string) []string {
 	return paths
 }
 
-// checkFiles has Redis's own tools look at the files of a directory.
+// checkFiles checks the files of a directory with Redis's own tools.
 func checkFiles(t testing.TB, dir string) {
 	t.Helper()
 	for _, check := range []struct{ tool, file, says string }{

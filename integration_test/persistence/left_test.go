@@ -47,7 +47,7 @@ func TestPersistenceFilesLeft(t *testing.T) {
 	next.Logs("removed what killed processes had not finished", goes[0], goes[1])
 }
 
-// TestPersistenceFilesNotRead has the files of redis-server beside ours: those that are read and those that are not are told.
+// TestPersistenceFilesNotRead puts the files of redis-server beside ours. The log tells those that are read and those that are not.
 func TestPersistenceFilesNotRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ func TestPersistenceSecondServer(t *testing.T) {
 	}
 }
 
-// TestPersistenceSecondServerGivesUp has second servers that do not wait long enough, and one that is told to end.
+// TestPersistenceSecondServerGivesUp starts second servers that do not wait long enough, and one that is told to end.
 func TestPersistenceSecondServerGivesUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

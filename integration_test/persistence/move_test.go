@@ -108,7 +108,7 @@ func TestPersistenceMoves(t *testing.T) {
 	}
 }
 
-// TestPersistenceFilesAreRedis has Redis's tools read our files after every way to write them.
+// TestPersistenceFilesAreRedis reads our files with Redis's tools after every way to write them.
 func TestPersistenceFilesAreRedis(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestGCRAPeriods has redis-server say what is a double: GCRA reads its period as ZADD does a score.
+// TestGCRAPeriods asks redis-server what is a double: GCRA reads its period as ZADD does a score.
 func TestGCRAPeriods(t *testing.T) {
 	t.Parallel()
 	celld, redis := startRedisPair(t)

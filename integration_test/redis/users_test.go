@@ -121,7 +121,7 @@ func TestRedisRights(t *testing.T) {
 	}
 }
 
-// TestRedisGenPass has passwords as long as Redis's, each of them new, and its errors.
+// TestRedisGenPass checks that passwords are as long as Redis's, and each of them new, and that errors are the same.
 func TestRedisGenPass(t *testing.T) {
 	t.Parallel()
 	celld, redis := startRedisPair(t)
@@ -136,7 +136,7 @@ func TestRedisGenPass(t *testing.T) {
 	}
 }
 
-// TestRedisACLFile has both read the same files, good and bad, and read what the other has saved.
+// TestRedisACLFile gives both servers the same files to read, good and bad, and what the other has saved.
 func TestRedisACLFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users.acl")
@@ -186,7 +186,7 @@ func TestRedisACLFile(t *testing.T) {
 	}
 }
 
-// TestRedisUserConnections has users go while others hold connections of theirs.
+// TestRedisUserConnections removes users while others hold connections of theirs.
 func TestRedisUserConnections(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users.acl")

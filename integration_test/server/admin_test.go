@@ -133,7 +133,7 @@ func TestSlowlog(t *testing.T) {
 	}
 }
 
-// TestCommandDocs has a line of documentation for each command.
+// TestCommandDocs looks for a line of documentation for each command.
 func TestCommandDocs(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)

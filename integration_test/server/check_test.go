@@ -62,7 +62,7 @@ func TestCheckOK(t *testing.T) {
 	ok("--store", "redis://127.0.0.1:1") // which is away
 }
 
-// TestCheckWrong has one line for each thing that is wrong, and the start has the same.
+// TestCheckWrong looks for one line for each thing that is wrong, and for the same lines at the start.
 func TestCheckWrong(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{

@@ -279,7 +279,7 @@ func TestPortInUse(t *testing.T) {
 	srv.Alive()
 }
 
-// TestKubernetesService has the variables that Kubernetes sets in every pod beside a Service named celld: no settings.
+// TestKubernetesService sets the variables that Kubernetes sets in every pod beside a Service named celld: they are no settings.
 func TestKubernetesService(t *testing.T) {
 	t.Parallel()
 	harness.Spec{Env: []string{

@@ -50,7 +50,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestSlowMonitor has a MONITOR that reads nothing: what it should see must not pile up.
+// TestSlowMonitor opens a MONITOR that reads nothing: what it should see must not pile up.
 func TestSlowMonitor(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t, "--client-output-buffer-limit", "1mb")

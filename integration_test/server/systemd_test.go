@@ -265,7 +265,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// TestSocketForTLSOnly has a socket for TLS only, beside which celld opens those for plain connections.
+// TestSocketForTLSOnly passes a socket for TLS only, beside which celld opens those for plain connections.
 func TestSocketForTLSOnly(t *testing.T) {
 	t.Parallel()
 	u := &unit{t: t, authority: harness.NewAuthority(t)}
@@ -278,7 +278,7 @@ func TestSocketForTLSOnly(t *testing.T) {
 	}
 }
 
-// TestBadSockets has one line for a socket that is of no use.
+// TestBadSockets looks for one line for each socket that is of no use.
 func TestBadSockets(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ addr, says string }{
@@ -326,7 +326,7 @@ func oneLineOf(t *testing.T, s harness.Spec, code int, says string) {
 	}
 }
 
-// TestSystemdSocketActivate has systemd's own program pass the socket.
+// TestSystemdSocketActivate passes the socket with systemd's own program.
 func TestSystemdSocketActivate(t *testing.T) {
 	t.Parallel()
 	path, port := harness.Need(t, "systemd-socket-activate"), harness.FreePort(t)

@@ -107,7 +107,7 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	}
 }
 
-// TestRefusalsDoNotFloodTheLog has a client send wrong passwords without end. The log has the first in each second, and counts all.
+// TestRefusalsDoNotFloodTheLog sends wrong passwords without end. The log has the first in each second, and counts all.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t, "--requirepass", "sesame", "--loglevel", "verbose")

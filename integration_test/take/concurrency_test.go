@@ -11,9 +11,9 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestTakeManyClients has clients take from the same limits by every command and in pipelines, while files are rewritten and
-// policies and rules come and go. No limit lets more through than it has, and two keys that are only taken from together
-// have the same left.
+// TestTakeManyClients runs clients that take from the same limits by every command and in pipelines, while files are rewritten and
+// policies and rules come and go. No limit lets more through than it has, and two keys that are only taken from together have the
+// same left.
 func TestTakeManyClients(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4", "--dir", t.TempDir(), "--appendonly", "yes", "--save", "3600 1")

@@ -23,8 +23,8 @@ func resident(c *harness.Conn, srv *harness.Server) int64 {
 	return kb << 10
 }
 
-// TestManyWaiters has 10,000 connections wait for one limit. They take 2 KB each, beside what an idle one takes. When the rate is
-// raised, they pass in the order in which they came, and no faster than that rate.
+// TestManyWaiters opens 10,000 connections that wait for one limit. They take 2 KB each, beside what an idle one takes. When the
+// rate is raised, they pass in the order in which they came, and no faster than that rate.
 func TestManyWaiters(t *testing.T) {
 	t.Parallel()
 	const waiters, rate, bytes = 10_000, 5000, 2 << 10
@@ -70,7 +70,7 @@ func TestManyWaiters(t *testing.T) {
 	srv.Waiting(t, 0)
 }
 
-// TestWaitersLeave has clients ask for what they have to wait for, and go away. When all have gone, nobody waits, nobody
+// TestWaitersLeave runs clients that ask for what they have to wait for, and go away. When all have gone, nobody waits, nobody
 // holds anything, and nothing is taken.
 func TestWaitersLeave(t *testing.T) {
 	t.Parallel()
@@ -184,8 +184,8 @@ func TestWaitersPolicy(t *testing.T) {
 	srv.Waiting(t, 0)
 }
 
-// TestWaitersOfSeveralKeys has clients wait for two of four keys at a time, in any order, and give them back, or go away with them.
-// No key is ever held more often than its limit says, everybody has a turn, and all keys are free at the end.
+// TestWaitersOfSeveralKeys runs clients that wait for two of four keys at a time, in any order, and give them back, or go away with
+// them. No key is ever held more often than its limit says, everybody has a turn, and all keys are free at the end.
 func TestWaitersOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	const keys, clients, turns, most = 4, 12, 60, 2

@@ -10,7 +10,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestJedis has a certificate of its own, by Java's properties, and a password or the user that the certificate names.
+// TestJedis gives Jedis a certificate of its own, by Java's properties, and a password or the user that the certificate names.
 func TestJedis(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestOpenSSLAsksForMore has OpenSSL's own client change its keys, which is served, and renegotiate, which ends the connection.
+// TestOpenSSLAsksForMore runs OpenSSL's own client. It changes its keys, which is served, and renegotiates, which ends the connection.
 func TestOpenSSLAsksForMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

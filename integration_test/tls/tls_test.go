@@ -15,7 +15,7 @@ import (
 	"celld/integration_test/harness"
 )
 
-// world has the certificates of a test: a server's, a client's, and one of an authority that the server does not know.
+// world is the certificates of a test: a server's, a client's, and one of an authority that the server does not know.
 type world struct {
 	ca, stranger           *harness.Authority
 	cert, key, mine, myKey string
@@ -87,7 +87,7 @@ func ping(t *testing.T, addr string, config *tls.Config) error {
 	return err
 }
 
-// TestWhoMayConnect has clients with good, bad and no certificates, by each version.
+// TestWhoMayConnect connects clients with good, bad and no certificates, by each version.
 func TestWhoMayConnect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +111,7 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
-// TestVersionsAndCiphers has only those that are asked for.
+// TestVersionsAndCiphers checks that celld serves only those that are asked for.
 func TestVersionsAndCiphers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestVersionsAndCiphers(t *testing.T) {
 	}
 }
 
-// TestOnlyTLS has no plain port.
+// TestOnlyTLS starts a server without a plain port.
 func TestOnlyTLS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,7 +169,7 @@ func TestOnlyTLS(t *testing.T) {
 	}
 }
 
-// TestProbes has a server that asks for a certificate. celld ping finds it alive without one, celld ready needs one.
+// TestProbes probes a server that asks for a certificate. celld ping finds it alive without one, celld ready needs one.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,7 +194,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestTheWrongPort has plain bytes where TLS is, and TLS where it is not.
+// TestTheWrongPort sends plain bytes where TLS is, and TLS where it is not.
 func TestTheWrongPort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,7 +217,7 @@ func TestTheWrongPort(t *testing.T) {
 	srv.Alive()
 }
 
-// TestBadTLSFlags has one line for each mistake.
+// TestBadTLSFlags looks for one line for each mistake.
 func TestBadTLSFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

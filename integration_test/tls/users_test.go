@@ -47,7 +47,8 @@ func as(t *testing.T, addr string, config *tls.Config, version uint16) (*harness
 	return c, strings.Fields(got)[0]
 }
 
-// TestUsersOfCertificates has certificates that name users, users who are off, and nobody. Only those that TLS has verified count.
+// TestUsersOfCertificates connects with certificates that name users, users who are off, and nobody. Only those that TLS has
+// verified count.
 func TestUsersOfCertificates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +81,7 @@ func TestUsersOfCertificates(t *testing.T) {
 	}
 }
 
-// TestAUserOfACertificate has a connection do what its user may, and become another.
+// TestAUserOfACertificate checks that a connection may do what its user may, and that it can become another.
 func TestAUserOfACertificate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +208,7 @@ func TestResumedSessionsHaveTheirUser(t *testing.T) {
 	}
 }
 
-// TestProbesWithACertificate has a default user who is off. The user that the certificate names answers for the server.
+// TestProbesWithACertificate turns the default user off. The user that the certificate names answers for the server.
 func TestProbesWithACertificate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

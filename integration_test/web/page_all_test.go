@@ -103,7 +103,7 @@ func (b *browser) look(scheme string, width int64) {
 	b.media("prefers-color-scheme", scheme)
 }
 
-// media has the page see what its viewer prefers.
+// media sets what the page's viewer prefers.
 func (b *browser) media(name, value string) {
 	b.t.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}

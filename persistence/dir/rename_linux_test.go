@@ -41,7 +41,7 @@ func TestRenameSyncsTheDirectory(t *testing.T) {
 	}
 }
 
-// failFsync has fsync fail with EDQUOT on this thread, by a filter of system calls.
+// failFsync fails each fsync on this thread with EDQUOT, by a filter of system calls.
 func failFsync(t *testing.T) {
 	t.Helper()
 	filter := []unix.SockFilter{

@@ -39,7 +39,7 @@ type loading struct {
 	Loader
 }
 
-// newLoading has these files; a name may have a folder.
+// newLoading returns a loading of these files; a name may have a folder.
 func newLoading(t *testing.T, files map[string]string) *loading {
 	t.Helper()
 	l := &loading{t: t, path: t.TempDir(), store: memory.New(memory.Options{MaxKeys: 9, NoEviction: true, Journal: true})}

@@ -262,7 +262,7 @@ func TestPassphrase(t *testing.T) {
 	}
 }
 
-// FuzzFiles has whatever for each file. Bad ones are errors.
+// FuzzFiles tries any bytes as each file. Bad ones are errors.
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {

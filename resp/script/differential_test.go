@@ -68,8 +68,8 @@ func (c chunks) expr(depth int) string {
 	return "#" + c.pick("t", "'abc'", "{"+x()+"}")
 }
 
-// table has elements and keys in any order, of which some are an element's place. Where gopher-lua's own are wrong it has none: behind
-// 50 elements, and many values as a key's (parentheses make them one).
+// table writes elements and keys in any order. Some keys are an element's place. It writes none where gopher-lua's own tables are wrong:
+// behind 50 elements, and many values as a key's (parentheses make them one).
 func (c chunks) table(depth int) string {
 	var fields []string
 	for n := range c.IntN(6) {
@@ -214,7 +214,7 @@ func patternOf(r *rand.Rand) (subject, pattern, by string) {
 	return subject, pattern, by
 }
 
-// FuzzPattern has matching end, whatever it is given, as quickly as it is told to.
+// FuzzPattern checks that matching ends, whatever it is given, as quickly as it is told to.
 func FuzzPattern(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
@@ -235,7 +235,7 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// FuzzScript has no text panic or pass its bounds.
+// FuzzScript checks that no text panics or passes its bounds.
 func FuzzScript(f *testing.F) {
 	for _, text := range []string{"return 1", "return {KEYS[1], ARGV[1]}", "local t = {} t[#t + 1] = redis.call('GET', KEYS[1]) return t", "for i = 1, 10 do x = i end", "return ('x'):rep(9):gsub('.', '%0')",
 		"#!lua flags=no-writes\nreturn redis.pcall('X')", "local a, b = {}, 1 a[b], b = b .. a, {[b] = ...} while true do pcall(error, a) end", "return function() goto x ::x:: end"} {

@@ -50,7 +50,7 @@ func connOf(t *testing.T, fd int) net.Conn {
 	return conn
 }
 
-// carry has a loop take a connection in at its next round, and returns both its ends.
+// carry gives a loop a connection to take in at its next round, and returns both its ends.
 func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	t.Helper()
 	fd, far := socketEnds(t)
@@ -310,7 +310,7 @@ func TestRepliesAreOwed(t *testing.T) {
 	}
 }
 
-// fill has a connection's peer ask for so many bytes, and returns how many its socket took.
+// fill asks for so many bytes as a connection's peer, and returns how many its socket took.
 func fill(t *testing.T, l *epollLoop, conn *epollConn, p peer, bytes int) (took int) {
 	t.Helper()
 	p.send(fmt.Sprintln("fill", bytes))

@@ -126,7 +126,7 @@ func (s *fakeSession) flush() (pending int) {
 	return pending
 }
 
-// wait has the session answer when it is woken, and somebody has set finished.
+// wait pauses the session, which answers when it is woken and somebody has set finished.
 func (s *fakeSession) wait(leaves bool, answer string) {
 	s.waits, s.leaves, s.answer = true, leaves, answer
 	s.finished.Store(false)

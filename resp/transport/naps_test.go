@@ -4,8 +4,8 @@ package transport
 
 import "testing"
 
-// load has some connections send one batch after the other, and a nap gather as many of them as given. It returns how
-// many naps there were in 10,000 batches.
+// load sends one batch after the other on some connections, and each nap gathers as many of them as given. It returns how many naps
+// there were in 10,000 batches.
 func load(n *naps, connections, gathered int) (count int) {
 	notes := make([]uint32, connections)
 	for i := range 10_000 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// waiting has each line answered when another goroutine has finished it; "now" is answered at once.
+// waiting answers each line when another goroutine has finished it; "now" is answered at once.
 func waiting(finish func(s *fakeSession)) func(s *fakeSession, line string) bool {
 	return func(s *fakeSession, line string) bool {
 		if line == "now" {
@@ -92,7 +92,7 @@ func pipelines(t *testing.T, c *carried, begun chan *fakeSession, conns, command
 	}
 }
 
-// paused has a connection that waits, by what it sends.
+// paused runs a test on a connection that has sent raw, and waits.
 func paused(t *testing.T, raw string, test func(t *testing.T, c *carried, p peer, s *fakeSession)) {
 	eachCarrier(t, func(c *carried) { c.handle = waiting(func(*fakeSession) {}) }, func(t *testing.T, c *carried) {
 		p := c.dial(t)

@@ -103,8 +103,8 @@ func (m *mangled) mangle(record []byte) []byte {
 	return record
 }
 
-// FuzzTLS has a client whose records are changed under way. Sessions get what the client has sent or nothing, the connection ends when
-// its peer has gone, and nothing of it is left.
+// FuzzTLS changes a client's records under way. Sessions get what the client has sent or nothing, the connection ends when its peer
+// has gone, and nothing of it is left.
 func FuzzTLS(f *testing.F) {
 	for kind := byte(0); kind < kinds; kind++ {
 		for before := range 5 { // the client's records: hello, its end of the handshake, command, farewell

@@ -22,7 +22,7 @@ import (
 
 var withToken = config.HTTPOptions{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 
-// newTestSite has the policy api.
+// newTestSite returns a site with the policy api.
 func newTestSite(t testing.TB, h config.HTTPOptions) *site {
 	return newTestSiteThat(t, h, slog.New(slog.DiscardHandler))
 }

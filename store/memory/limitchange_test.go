@@ -55,7 +55,7 @@ func (c *changing) add(policy, suffix, limit string) {
 	c.change(len(c.limits)-1, limit)
 }
 
-// change has a limit be another from now on.
+// change replaces a limit by another, from now on.
 func (c *changing) change(i int, limit string) {
 	l := &c.limits[i]
 	l.literal = mustParse(c.t, limit)

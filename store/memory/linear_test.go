@@ -212,7 +212,7 @@ func (m *linear) draw(r *rand.Rand) linearOp {
 	return op
 }
 
-// round has callers do what they have drawn at the same time, and reports whether the answers are those of some order.
+// round runs callers that do at the same time what was drawn for them, and reports whether the answers are those of some order.
 func (m *linear) round(t *testing.T, model porcupine.Model, seed uint64) bool {
 	const callers, each = 3, 10
 	for _, name := range m.names {

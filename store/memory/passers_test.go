@@ -19,7 +19,7 @@ type passers struct {
 	flushes atomic.Int64
 }
 
-// ask has one of them ask for all keys, in batches.
+// ask asks for all keys as one of them, in batches.
 func (p *passers) ask(t *testing.T, nowNS int64) {
 	bucket := mustLimit(t, 9, 5, 1)
 	limits := []string{"5/1s,burst=10", "5/1s,algo=window"}

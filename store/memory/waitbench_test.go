@@ -11,7 +11,7 @@ import (
 	"celld/store/memory"
 )
 
-// BenchmarkQueueRate has so many callers wait in real time as one limit lets pass in 3 s. off/% is by how much what passes in a
+// BenchmarkQueueRate queues as many callers as one limit lets pass in 3 s, in real time. off/% is by how much what passes in a
 // second differs from the limit.
 func BenchmarkQueueRate(b *testing.B) {
 	for _, perSecond := range []int{100, 10_000, 100_000} {

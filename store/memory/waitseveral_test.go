@@ -11,7 +11,7 @@ import (
 	"celld/store/memory"
 )
 
-// crowd has so many callers wait for each of some limits at any time, each of one, until an instant. An answer counts for its limit.
+// crowd keeps so many callers waiting for each of some limits, each for one, until an instant. An answer counts for its limit.
 func crowd(t *testing.T, s *memory.Store, each int, forNS int64, limits ...string) (answers []atomic.Int64) {
 	end := clock() + forNS
 	answers = make([]atomic.Int64, len(limits))

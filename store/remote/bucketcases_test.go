@@ -28,7 +28,7 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *call {
 	return o
 }
 
-// knows has a Store know the engine's time, which is this process's, and a key's TAT, with which a call was denied or not.
+// knows tells the Store the engine's time, which is this process's, and a key's TAT, with which a call was denied or not.
 func (s *Store) knows(key string, tat uint64, denied bool) {
 	now := time.Now()
 	s.link.Clock(key).Observe(now.UnixNano(), now, now)
@@ -45,7 +45,7 @@ func (h *holder) GoesWith(queue.Operation) bool { return false }
 func (h *holder) Send(b *queue.Batch)           { h.batch = b }
 func (h *holder) Answer(error)                  {}
 
-// heldUp has all that is asked of a key wait.
+// heldUp holds up all that is asked of a key.
 func (s *Store) heldUp(key string) *queue.Batch {
 	h := &holder{Common: queue.Common{Key: key, Deadline: s.deadline()}}
 	s.queues.Ask(h)

@@ -10,8 +10,8 @@ import (
 	"celld/store"
 )
 
-// TestExpectationsOfTwo has two Stores change the same keys, so that what each expects of a key is there at times, and package cell says
-// what all answers are.
+// TestExpectationsOfTwo changes the same keys from two Stores, so that what each expects of a key is there at times, and package
+// cell says what all answers are.
 func TestExpectationsOfTwo(t *testing.T) {
 	socket := startRedis(t)
 	var now atomic.Int64

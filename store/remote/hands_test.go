@@ -31,7 +31,7 @@ func (s *Store) outcome(r *link.Request) error {
 // patient is a deadline that only an engine misses that does not answer.
 const patient = time.Minute
 
-// byHand has the Store's breakers go by a clock that the test moves.
+// byHand stops the clock of the Store's breakers. From now on the test moves it.
 func (s *Store) byHand() *harness.Hands {
 	all, _ := handsOf.Load(s)
 	h := all.(*harness.Hands)

@@ -381,7 +381,7 @@ func (m *limitsMachine) setWall(t *rapid.T) {
 	m.checkCopyAnew()
 }
 
-// checkCopyAnew has a copy of all that is there, as the files are written anew when the wall clock is set.
+// checkCopyAnew copies all that is there, as the files are written anew when the wall clock is set.
 func (m *limitsMachine) checkCopyAnew() {
 	clear(m.copied)
 	for at, more := (memory.Position{}), true; more; {

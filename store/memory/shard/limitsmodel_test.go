@@ -87,7 +87,7 @@ func (m *limitsModel) end(k *heldKey) (end uint64) {
 	return end
 }
 
-// setWall has the wall time be so much ahead.
+// setWall realigns the keys to a wall time that is so much ahead.
 func (m *limitsModel) setWall(keys map[string]*heldKey, aheadNS int64) {
 	by := aheadNS - m.aheadNS
 	for _, k := range keys {

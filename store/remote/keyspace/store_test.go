@@ -27,7 +27,7 @@ var (
 	viewReply  = linktest.ViewReply
 )
 
-// Store has all keys of an engine.
+// Store is all keys of an engine.
 type Store struct {
 	*Keyspace
 	views   *view.Views

@@ -10,7 +10,7 @@ import (
 	"celld/store"
 )
 
-// open has failures in a row open the breaker of a key, whatever the engine does.
+// breaks opens the breaker of a key by failures in a row, whatever the engine does.
 func (s *Link) breaks(t *testing.T, key string) {
 	t.Helper()
 	for range failuresToOpen {

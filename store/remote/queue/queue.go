@@ -43,7 +43,7 @@ func bytesOf(o Operation) int64 { return int64(len(o.common().Key)) + operationB
 
 const shards = 64
 
-// Queues have the operations of each key that are not answered.
+// Queues hold the operations of each key that are not answered.
 type Queues struct {
 	most   int64
 	down   func(key string) error

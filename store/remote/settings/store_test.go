@@ -29,7 +29,7 @@ var (
 	eventually = harness.Eventually
 )
 
-// Store has the settings of an engine.
+// Store is the settings of an engine.
 type Store struct {
 	*Settings
 	hands       *harness.Hands

@@ -19,7 +19,7 @@ import (
 
 const in2100 int64 = 4_102_444_800_000_000_000
 
-// on has keys of a Store changed by f, again after a conflict.
+// on changes keys of a Store by f, again after a conflict.
 func (s *Store) on(t failer, f func(v *View), keys ...string) {
 	t.Helper()
 	w := make(signal, 1)

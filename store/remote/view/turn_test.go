@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// BenchmarkContention has Stores change one key all the time, each from one goroutine. The figures in turn.go are its:
+// BenchmarkContention changes one key all the time, by Stores with one goroutine each. The figures in turn.go are its:
 //
 //	go test ./store/remote/view -run xxx -bench Contention -benchtime 2s
 func BenchmarkContention(b *testing.B) {

@@ -140,7 +140,7 @@ func (d *desk) empty() {
 // named is how many waiters can be joined.
 func (w *Waits) named() int { return reflect.ValueOf(&w.room).Elem().FieldByName("named").Len() }
 
-// pretend has a line be there, and somebody wait until over is called.
+// pretend adds a line, and somebody who waits until over is called.
 func (w *Waits) pretend() (l *line, over func()) {
 	l = &line{waits: w, trying: true}
 	w.lines.Add("", l)

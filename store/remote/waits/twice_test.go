@@ -22,7 +22,7 @@ func (h *holder) GoesWith(queue.Operation) bool { return false }
 func (h *holder) Send(b *queue.Batch)           { h.batch = b }
 func (h *holder) Answer(error)                  {}
 
-// heldUp has all that is asked of a key wait, until the returned function is called.
+// heldUp holds up all that is asked of a key, until the returned function is called.
 func (s *Store) heldUp(key string) (goOn func()) {
 	h := &holder{Common: queue.Common{Key: s.waits.Prefix + key, Deadline: time.Now().Add(time.Hour)}}
 	s.queues.Ask(h)
@@ -33,7 +33,7 @@ type wakes struct{ atomic.Int32 }
 
 func (w *wakes) Wake() { w.Add(1) }
 
-// expiresHeldUp has a call with WAIT come whose key is held up, and returns when its deadline has come.
+// expiresHeldUp makes a call with WAIT whose key is held up, and returns when its deadline has come.
 func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []store.TakeRequest, goOn func()) {
 	t.Helper()
 	goOn = s.heldUp(key)

@@ -43,7 +43,7 @@ func policyCall(s *Store, key, name string) store.Call {
 	return store.Call{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}
 }
 
-// ask has a call decided, by its terms.
+// askOn asks for calls by these terms.
 func (s *Store) askOn(t testing.TB, terms store.Terms, cost int64, calls ...store.Call) *caller {
 	c := &caller{t: t, s: s, done: make(chan struct{}), began: time.Now()}
 	c.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
