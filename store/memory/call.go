@@ -139,7 +139,7 @@ func (c *call) peek(nowNS, cost int64) cell.Decision {
 
 // try takes the call in its copy of the state, and reports whether it passes.
 func (c *call) try(nowNS, cost int64) bool {
-	if c.times != 1 || c.Limit.BlockNS != 0 || c.Limit.HasRing() { // a ring would not be a copy
+	if c.times != 1 || c.Limit.HasRing() { // a ring would not be a copy
 		return false
 	}
 	c.before = c.st

@@ -265,13 +265,12 @@ func (c *call) putLease(lease cell.Lease) {
 			p = c.sh.AddTally(c.e, c.Policy)
 		}
 	}
-	st, had := t.State(p), t.Bytes(p)
+	st := t.State(p)
 	if !own && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
 		st = c.before
 	}
 	cell.AddLease(&st, lease)
 	t.Keep(p, &l, l.Code(), &st)
-	c.sh.ReleaseBytes(had - t.Bytes(p))
 }
 
 // nextDueNS is when the next of the leases flows back that were taken from a call's limit.

@@ -35,7 +35,7 @@ func (s *takes) serveSome(q *shard.Queue) (more bool) {
 			if more = w.Locks != locks; more {
 				return nil
 			}
-			if more, err = s.serveFirst(q, now, &paid); !more || err != nil {
+			if more, err = s.serveFirst(q, now, &paid); !more {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (s *takes) serveFirst(q *shard.Queue, nowNS int64, paid *shard.Prepaid) (ne
 	case shard.ErrNoRoom:
 		return false, err
 	case errWaits:
-		return w.Queue != q && len(q.Waiters) > 0, nil
+		return w.Queue != q, nil
 	}
 	s.tell(w, err, at)
 	return true, nil
