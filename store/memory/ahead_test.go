@@ -29,7 +29,8 @@ func TestTakeAhead(t *testing.T) {
 	if r, _, _, waits := ahead(0, time.Second/2, both()...); waits || !r.Taken.Limited || r.Taken.Granted != 0 || r.Taken.RetryAfterNS != 1e9 {
 		t.Errorf("what waits too long: %v, %+v", waits, r.Taken)
 	}
-	if r, _, _, waits := ahead(1e9, time.Minute, both()...); waits || r.Taken.Limited || r.Taken.Granted != 1 || r.Terms.WaitNS != 1e9 || r.Calls[1].Decision.Limited {
+	if r, _, _, waits := ahead(1e9, time.Minute, both()...); waits || r.Taken.Limited || r.Taken.Granted != 1 || r.Terms.WaitNS != 1e9 ||
+		r.Calls[1].Decision.Limited || r.Calls[1].Decision.ResetAfterNS != 1e9 { // as of that moment
 		t.Errorf("what passes soon: %v, %+v, %+v", waits, r.Taken, r.Terms)
 	}
 	if r, _, again, waits := ahead(1e9, time.Minute, call(t, "b", slow)); !waits || again != 2e9 || r.Terms.WaitNS != 2e9 {

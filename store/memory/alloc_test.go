@@ -3,6 +3,7 @@ package memory_test
 import (
 	"testing"
 
+	"celld/store"
 	"celld/store/memory"
 )
 
@@ -24,6 +25,21 @@ func TestThrottleOfAKeyThatIsThereAllocatesNothing(t *testing.T) {
 		for name, call := range calls {
 			if n := testing.AllocsPerRun(1000, call); n != 0 {
 				t.Errorf("%+v: %s allocates %v times", o, name, n)
+			}
+		}
+	}
+}
+
+func TestATakeOfKeysThatAreThereAllocatesNothing(t *testing.T) {
+	s := memory.New(memory.Options{})
+	for name, list := range map[string][]store.Call{
+		"one limit":      calls(t, "k", "1000/1s"),
+		"several limits": calls(t, "k", "1000/1s", "k", "9/1h", "l", "1000/1s,algo=window"),
+	} {
+		reqs := []store.TakeRequest{{Calls: list, TakeOptions: store.TakeOptions{Cost: 1}}}
+		for range 10 { // it passes, and then is denied
+			if n := testing.AllocsPerRun(100, func() { s.TakeBatch(reqs, at(t0), nil) }); n != 0 || reqs[0].Err != nil {
+				t.Errorf("%s allocates %v times, %v", name, n, reqs[0].Err)
 			}
 		}
 	}

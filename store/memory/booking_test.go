@@ -66,3 +66,46 @@ func TestReserve(t *testing.T) {
 		}
 	})
 }
+
+// Each limit of a booked call tells what is left once all of it is taken. What a shadow limit would deny it still says.
+func TestWhatABookedCallIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		const twice, shadow = "10/1s,burst=2", "1/1h,shadow"
+		mustTake(t, s, 1, clock(), calls(t, "s", shadow))
+		mustTake(t, s, 2, clock(), calls(t, "k", twice))
+		w := ask(s, store.Reserve, time.Second, 1, calls(t, "k", twice, "k", twice, "s", shadow)...)
+		if got := w.reqs[0].Terms.WaitNS; !w.granted() || got != 2e8 {
+			t.Fatalf("%+v, %d", w.taken(), got)
+		}
+		for i := range 2 {
+			if d := w.reqs[0].Calls[i].Decision; d.Limited || d.RetryAfterNS != cell.Never {
+				t.Errorf("%d: %+v", i, d)
+			}
+		}
+		if d := w.reqs[0].Calls[1].Decision; d.ResetAfterNS != 4e8 || d.Remaining != 0 {
+			t.Errorf("all that is taken: %+v", d)
+		}
+		if d := w.reqs[0].Calls[2].Decision; !d.Limited || d.RetryAfterNS != uint64(hour) {
+			t.Errorf("a shadow limit: %+v", d)
+		}
+	})
+}
+
+// What is reserved behind a queue for a window counts for those who come later.
+func TestWhoStandsBehindAReservation(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		one := func() store.Call { return call(t, "k", "1/1s,algo=window") }
+		plainly(s, 1, one())
+		for i := range uint64(4) {
+			if w := plainly(s, 1, one()); w.taken().RetryAfterNS != (i+1)*1e9 {
+				t.Errorf("behind %d: %+v", i, w.taken())
+			}
+			if i%2 == 0 {
+				await(s, time.Minute, 1, one())
+			} else if w := ask(s, store.Reserve, time.Minute, 1, one()); w.reqs[0].Terms.WaitNS != (i+1)*1e9 {
+				t.Errorf("reserved behind %d: %+v", i, w.reqs[0].Terms)
+			}
+		}
+		pass(time.Minute)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/store/memory/memtest"
 
 	"celld/store"
@@ -127,6 +128,58 @@ func TestGiveAndLook(t *testing.T) {
 		}
 		if r := give(); r.Calls[0].Decision.Remaining != 7 {
 			t.Errorf("%s: a rule has given back: %+v", limit, r.Calls[0].Decision)
+		}
+	}
+}
+
+// However many leases have to end for it, no more is given back than was asked for.
+func TestGiveOfManyLeases(t *testing.T) {
+	const limit = "5000/1h,algo=conc"
+	s, l := memory.New(memory.Options{}), limitOf(t, "5000/1h,algo=conc")
+	for range 3 * cell.MostGiven {
+		mustTake(t, s, 1, t0, calls(t, "k", limit))
+	}
+	for _, n := range []int64{cell.MostGiven + 5, 1, cell.MostGiven, 2*cell.MostGiven + 5} {
+		before := left(t, s, "k", limit, t0)
+		want := min(n, 5000-before)
+		if given, err := s.Give([]byte("k"), l, 0, n, at(t0)); given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
+			t.Errorf("%d, %v, want %d", given, err, want)
+		}
+	}
+	for range 3 * cell.MostGiven {
+		mustTake(t, s, 1, t0, calls(t, "k", limit))
+	}
+	for _, step := range []struct {
+		n, given int64
+		more     bool
+	}{{1, 1, false}, {cell.MostGiven, cell.MostGiven, false}, {cell.MostGiven + 1, cell.MostGiven, true}} {
+		if given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, at(t0)); given != step.given || more != step.more || err != nil {
+			t.Errorf("%d: %d, more %v, %v", step.n, given, more, err)
+		}
+	}
+}
+
+// Giving something back ends an EXPIRE. What is only carried over to another limit does not.
+func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
+	const expiry = t0 + 2*hour
+	s := memory.New(memory.Options{})
+	mustTake(t, s, 1, t0, calls(t, "k", "1/1s,block=1h"))
+	mustTake(t, s, 1, t0, calls(t, "k", "1/1s,block=1h"))
+	if err := s.Update([]byte("k"), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+		st.ExpiryNS = expiry
+		return st, store.Put
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		limit         string
+		nowNS         int64
+		given, expiry int64
+	}{{"1/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second/2, 1, store.AtTAT}} {
+		given, err := s.Give([]byte("k"), limitOf(t, step.limit), 0, 1, at(step.nowNS))
+		st, there := s.Get([]byte("k"), at(step.nowNS))
+		if err != nil || given != step.given || !there || st.ExpiryNS != step.expiry {
+			t.Errorf("%d: %d are given back, %v; %v, the expiry is %d, want %d", i, given, err, there, st.ExpiryNS, step.expiry)
 		}
 	}
 }

@@ -123,8 +123,17 @@ func TestWhatHoldsNothing(t *testing.T) {
 		}
 	}
 	s.PutRule(policy.Rule{Pattern: "k"}, t0)
-	if _, id := take(t, s, "k", "5/1m,algo=conc", 1, store.Terms{}, t0); id != 0 || s.Len(t0) != 0 {
-		t.Errorf("an allowed call has lease %d", id)
+	for _, name := range []string{"", "n"} {
+		terms := &store.Terms{Name: name}
+		taken, err := s.Take(calls(t, "k", "5/1m,algo=conc"), store.TakeOptions{Cost: 7, Terms: terms}, at(t0))
+		if err != nil || taken.Granted != 7 || terms.Lease != 0 || s.Len(t0) != 0 {
+			t.Errorf("an allowed call: %+v, %v, lease %d", taken, err, terms.Lease)
+		}
+	}
+	for _, id := range []int64{-1, 0, 1} {
+		if did(s.Release([]byte("k"), id, at(t0))) || did(s.Renew([]byte("k"), id, second, at(t0))) {
+			t.Errorf("there is a lease %d", id)
+		}
 	}
 }
 
@@ -153,7 +162,8 @@ func TestARepeatTakesNothing(t *testing.T) {
 // A repeat of a call for several keys is answered as the call was, also where only the other keys hold something.
 func TestARepeatForSeveralKeys(t *testing.T) {
 	s := memory.New(memory.Options{})
-	var ids, granted []int64
+	var ids []int64
+	var all []store.Taken
 	for range 2 {
 		calls := []store.Call{{Key: []byte("a"), Limit: limitOf(t, "9/1h")}, {Key: []byte("b"), Limit: limitOf(t, "5/1m,algo=conc")}}
 		terms := &store.Terms{Name: "job"}
@@ -161,10 +171,20 @@ func TestARepeatForSeveralKeys(t *testing.T) {
 		if err != nil || taken.Limited {
 			t.Fatal(taken, err)
 		}
-		ids, granted = append(ids, terms.Lease), append(granted, taken.Granted)
+		ids, all = append(ids, terms.Lease), append(all, taken)
 	}
-	if ids[0] != ids[1] || granted[0] != 3 || granted[1] != 3 || left(t, s, "b", "5/1m,algo=conc", t0) != 2 || left(t, s, "a", "9/1h", t0) != 6 {
-		t.Errorf("leases %v, granted %v", ids, granted)
+	if ids[0] != ids[1] || all[0] != all[1] || all[0].Granted != 3 || all[0].RetryAfterNS != cell.Never ||
+		left(t, s, "b", "5/1m,algo=conc", t0) != 2 || left(t, s, "a", "9/1h", t0) != 6 {
+		t.Errorf("leases %v, answers %+v", ids, all)
+	}
+	// Under the name another call leads from c to a, which now has a lease that only leads, and one with a cost: that is what is repeated.
+	terms := &store.Terms{Name: "job"}
+	for i, list := range [][]store.Call{calls(t, "c", "9/1h", "a", "5/1m,algo=conc"), calls(t, "a", "5/1m,algo=conc")} {
+		taken, err := s.Take(list, store.TakeOptions{Cost: 2, Terms: terms}, at(t0))
+		if id := terms.Lease; err != nil || taken.Granted != 2 || id == ids[0] || i == 1 && id != ids[2] {
+			t.Errorf("%d: %+v, %v, lease %d", i, taken, err, id)
+		}
+		ids = append(ids, terms.Lease)
 	}
 }
 

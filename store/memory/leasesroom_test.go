@@ -1,7 +1,9 @@
 package memory_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"celld/store"
@@ -124,4 +126,74 @@ func TestBoundLeasesEndInAFile(t *testing.T) {
 			t.Errorf("bound %v: %d are left, want %d", bound, n, want)
 		}
 	}
+}
+
+// What holds the leases of a limit counts as a limit of its key, once.
+func TestLeasesCountAsALimit(t *testing.T) {
+	s := memory.New(memory.Options{})
+	for i := range store.MaxLimits - 2 {
+		mustTake(t, s, 1, t0, calls(t, "k", fmt.Sprintf("9/%dm", i+1)))
+	}
+	for i, step := range []struct {
+		limit string
+		lease int64
+		want  error
+		held  int
+	}{
+		{"9/1m", second, nil, store.MaxLimits - 1},
+		{"9/1m", second, nil, store.MaxLimits - 1},
+		{"9/999m", second, store.ErrTooManyLimits, store.MaxLimits - 1}, // the limit, and its leases
+		{"9/2m", second, nil, store.MaxLimits},
+		{"9/3m", second, store.ErrTooManyLimits, store.MaxLimits},
+		{"9/3m", 0, nil, store.MaxLimits},
+		{"9/1m", second, nil, store.MaxLimits},
+	} {
+		_, err := s.Take(calls(t, "k", step.limit), store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: step.lease}}, at(t0))
+		if n := count(s, "k", t0); err != step.want || n != step.held {
+			t.Errorf("%d: %v, %d limits", i, err, n)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// Leases that have ended make room for new ones of their limit.
+func TestEndedLeasesMakeRoom(t *testing.T) {
+	const limit = "99/1m,algo=conc"
+	for n := int64(1); n < 20; n++ {
+		s := memory.New(memory.Options{})
+		mustTake(t, s, 1, t0, calls(t, "k", "9/1h")) // so that the key stays
+		for i := range n {
+			mustTake(t, s, 1, t0+i, calls(t, "k", limit))
+		}
+		before := s.Stats(t0).Bytes
+		for range n - 1 { // the last has not ended yet
+			mustTake(t, s, 1, t0+60*second+n-2, calls(t, "k", limit))
+		}
+		if got := s.Stats(t0).Bytes; got != before || left(t, s, "k", limit, t0+60*second+n-2) != 99-n {
+			t.Errorf("%d: %d bytes, %d before", n, got, before)
+		}
+		mustAudit(t, s)
+	}
+}
+
+// A lease leads once to each other key, however many calls take from that. What it owes is taken by the limit that the key has by then.
+func TestALeaseOfSeveralLimitsOfAnotherKey(t *testing.T) {
+	s := memory.New(memory.Options{})
+	list := calls(t, "a", "9/1h", "b", "9/1h", "c", "9/1h", "b", "9/1m", "c", "9/1h")
+	terms := &store.Terms{LeaseNS: 60 * second}
+	if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited {
+		t.Fatal(taken, err)
+	}
+	names, err := s.Linked([]byte("a"), terms.Lease, at(t0))
+	if err != nil || !slices.EqualFunc(names, []string{"b", "c"}, func(a []byte, b string) bool { return string(a) == b }) {
+		t.Errorf("it leads to %q, %v", names, err)
+	}
+	mustTake(t, s, 1, t0, calls(t, "b", "5/1h,burst=90"))
+	if !did(s.Settle([]byte("a"), terms.Lease, 4, at(t0))) {
+		t.Error("it is not settled")
+	}
+	if got, want := held(s, t0, "b"), "limit=5/1h,burst=90 "; !strings.Contains(got, want) {
+		t.Errorf("b holds %s, want %s", got, want)
+	}
+	mustAudit(t, s)
 }

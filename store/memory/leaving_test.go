@@ -95,3 +95,62 @@ func TestRefusedWhenGranted(t *testing.T) {
 		}
 	})
 }
+
+// Who waits is answered by its deadline as its store's clock tells it, whether that is behind the timers or ahead of them.
+func TestDeadlinesOfAnotherClock(t *testing.T) {
+	const most = 12 * time.Millisecond
+	for _, c := range []struct {
+		name   string
+		clock  func() int64
+		denied time.Duration
+	}{
+		{"as they are", clock, most},
+		{"behind", func() int64 { return clock() / 7e6 * 7e6 }, 17 * time.Millisecond}, // 5 ms are left when the timer comes
+		{"ahead", func() int64 { return (clock() + 49e6) / 50e6 * 50e6 }, most},        // past the moment, which is past the deadline
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := clock() / 350e6 * 350e6
+				pass(time.Duration(start + 350e6 - clock()))
+				start = clock()
+				s := memory.New(memory.Options{Now: c.clock})
+				one := func() store.Call { return call(t, "k", "100/1s,burst=1") }
+				plainly(s, 1, one())
+				w := await(s, most, 1, one())
+				pass(5 * time.Millisecond)
+				if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: 1, Mode: cell.Force}, at(clock())); err != nil {
+					t.Fatal(err)
+				}
+				if pass(time.Second); !w.denied() || w.at(start) != c.denied || w.woken.Load() != 1 {
+					t.Errorf("after %v: %+v, %v", w.at(start), w.taken(), w.err())
+				}
+			})
+		})
+	}
+}
+
+// A wait that is refused is answered as a plain call is at that instant, and the request may wait again.
+func TestRefusedAfterAChange(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *memory.Store)
+		want   error
+	}{
+		{"nothing", func(*memory.Store) {}, nil},
+		{"its policy is deleted", func(s *memory.Store) { s.DeletePolicy("p") }, store.ErrNoPolicy},
+		{"the key holds another kind", func(s *memory.Store) { _ = put(s, "k", live(clock(), hour), clock()) }, store.ErrWrongType},
+	} {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			setPolicy(t, s, "1/1h")
+			plainly(s, 1, ofPolicy(s))
+			w := await(s, 2*time.Hour, 1, ofPolicy(s))
+			c.change(s)
+			if !w.leave(store.ErrRefused) || w.woken.Load() != 1 || w.err() != c.want || w.taken().Limited != (c.want == nil) {
+				t.Errorf("%s: %+v, %v", c.name, w.taken(), w.err())
+			}
+			if terms := w.reqs[0].Terms; terms.Mode != store.Wait || terms.MaxNS != int64(2*time.Hour) {
+				t.Errorf("%s: %+v", c.name, terms)
+			}
+		})
+	}
+}

@@ -340,6 +340,12 @@ func TestABlockIsShortenedWithItsPolicy(t *testing.T) {
 	if d := take(short, t0+2*second); d.Limited {
 		t.Errorf("after what it was told: %+v", d)
 	}
+	s.Flush()
+	take(long, t0)
+	take(long, t0)
+	if d := take(short, t0+second); !d.Limited || d.RetryAfterNS != uint64(2*second) { // where only the block denies
+		t.Errorf("blocked: %+v", d)
+	}
 }
 
 func TestAKeyThatIsUsedUpWhenItsLimitChanges(t *testing.T) {

@@ -162,6 +162,34 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 	}
 }
 
+// A key that a file's links name twice is settled once.
+func TestLinksThatNameAKeyTwice(t *testing.T) {
+	s := memory.New(memory.Options{})
+	end := t0 + 60*second
+	for key, text := range map[string][2]string{
+		"a": {"conc/1m", fmt.Sprintf("limit=9/1m,algo=conc leases=7:%d:1,7:%d:0:k026202630262%020d", end, end, 0)}, // to b, c and b
+		"b": {"gcra/1h leases", fmt.Sprintf("limit=9/1h leases=7:%d:1:t%d", end, t0)},
+		"c": {"gcra/1h leases", fmt.Sprintf("limit=9/1h leases=7:%d:1:t%d", end, t0)},
+	} {
+		f, err := s.ReadField(text[0], text[1])
+		if err == nil {
+			_, err = s.PutFields([]byte(key), store.Fields{f}, true, at(t0))
+		}
+		if err != nil {
+			t.Fatal(key, err)
+		}
+	}
+	mustTake(t, s, 1, t0, calls(t, "b", "9/1h", "c", "9/1h"))
+	if !did(s.Settle([]byte("a"), 7, 3, at(t0))) {
+		t.Error("it is not settled")
+	}
+	for _, key := range []string{"b", "c"} {
+		if n := left(t, s, key, "9/1h", t0); n != 6 {
+			t.Errorf("%d are left of %s", n, key)
+		}
+	}
+}
+
 // Whoever may not do everything cannot put links that lead nowhere now, and elsewhere with others that come behind them.
 func TestLinksArePutWhole(t *testing.T) {
 	key := bytes.Repeat([]byte("k"), 20)

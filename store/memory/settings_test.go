@@ -3,6 +3,7 @@ package memory_test
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -133,6 +134,18 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			if sweep(s, t0); s.Stats(t0).Bytes > 4+table.OverheadBytes {
 				t.Errorf("%s, %s: it still takes room: %+v", gone, look, s.Stats(t0))
 			}
+		}
+	}
+}
+
+// A large store has four shards for each core, from 16 to 64, and a small one has one.
+func TestShardsOfAStore(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for cores, want := range map[int]int{1: 16, 4: 16, 5: 32, 16: 64, 32: 64} {
+		runtime.GOMAXPROCS(cores)
+		large, small := memory.New(memory.Options{}), memory.New(memory.Options{MaxKeys: 1 << 16})
+		if len(large.All) != want || len(small.All) != 1 {
+			t.Errorf("%d cores: %d shards, want %d; %d in a small store", cores, len(large.All), want, len(small.All))
 		}
 	}
 }

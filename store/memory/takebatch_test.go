@@ -139,3 +139,20 @@ func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 		mustAudit(t, s)
 	}
 }
+
+// A call that is decided at once is answered as that, whatever it needs to be decided.
+func TestWhatIsDecidedAtOnce(t *testing.T) {
+	s := memory.New(memory.Options{})
+	for _, list := range [][]store.Call{
+		calls(t, "bucket", "1/1h"), calls(t, "log", "1/1h,algo=log"), calls(t, "conc", "1/1h,algo=conc"),
+		calls(t, "bucket", "1/1h", "log", "1/1h,algo=log"),
+	} {
+		for turn := range 2 {
+			reqs := []store.TakeRequest{{Calls: list, TakeOptions: store.TakeOptions{Cost: 1}}}
+			w := wakerFunc(func() { t.Errorf("%s: it is woken", list[0].Key) })
+			if denied := turn > 0 || len(list) > 1; !s.TakeBatch(reqs, at(t0), w) || reqs[0].Err != nil || reqs[0].Taken.Limited != denied {
+				t.Errorf("%s: %+v, %v", list[0].Key, reqs[0].Taken, reqs[0].Err)
+			}
+		}
+	}
+}

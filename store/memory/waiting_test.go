@@ -141,6 +141,12 @@ func TestAPlainCallStandsBehind(t *testing.T) {
 func TestWhatLetsWaitersGo(t *testing.T) {
 	const literal = "1/1h"
 	granted, denied := (*waiter).granted, (*waiter).denied
+	within := func(want func(*waiter) bool, most time.Duration) func(*waiter) bool { // it is told a wait of that, as of now
+		return func(w *waiter) bool {
+			retry := w.reqs[0].Calls[0].Decision.RetryAfterNS
+			return want(w) && 0 < retry && retry <= uint64(most)
+		}
+	}
 	failed := func(err error) func(*waiter) bool {
 		return func(w *waiter) bool { return !w.waits() && w.err() == err }
 	}
@@ -213,14 +219,22 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			for s.Sweep(clock()) {
 			}
 		}, granted},
-		{"a TAT is put", literal, put(store.Value{TAT: 1 << 62}, store.Put), failed(store.ErrWrongType)},
+		{"a TAT is put", literal, put(store.Value{TAT: 1 << 62}, store.Put), func(w *waiter) bool {
+			idle, there := w.s.IdleNS([]byte("k"), clock())
+			return failed(store.ErrWrongType)(w) && there && idle == 0
+		}},
 		{"deny", literal, func(_ testing.TB, s *memory.Store) { _, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k"}, clock()) }, denied},
+		{"deny for a while", literal, func(_ testing.TB, s *memory.Store) {
+			_, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k", UntilNS: clock() + int64(time.Minute)}, clock())
+		}, within(denied, time.Minute)},
 		{"allow", literal, func(_ testing.TB, s *memory.Store) { _, _ = s.PutRule(policy.Rule{Pattern: "k"}, clock()) }, granted},
 		{"policy is set", "@p", func(tb testing.TB, s *memory.Store) {
 			set(tb, s, "2/1s", policy.Options{})
 			time.Sleep(time.Second / 2)
 		}, granted},
-		{"policy is shadow", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,shadow", policy.Options{}) }, granted},
+		{"policy is shadow", "@p", func(tb testing.TB, s *memory.Store) {
+			set(tb, s, "1/1h,shadow", policy.Options{})
+		}, within(granted, time.Hour)},
 		{"policy is too small", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "2/1h,burst=1", policy.Options{}) }, (*waiter).waits},
 		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, (*waiter).waits},
 		{"policy is reset", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h", policy.Options{Reset: true}) }, granted},
@@ -391,9 +405,10 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 		second := await(s, time.Minute, 1, call(t, "k", l))
 		s.Rename([]byte("k"), []byte("other"), at(clock()))
 		plainly(s, 1, call(t, "other", "1/1h"))
+		start := clock()
 		pass(time.Minute)
-		if first.err() != store.ErrFull || second.err() != store.ErrFull {
-			t.Errorf("%v, %v", first.err(), second.err())
+		if first.err() != store.ErrFull || second.err() != store.ErrFull || first.at(start) != 0 || second.at(start) != 0 {
+			t.Errorf("%v after %v, %v after %v", first.err(), first.at(start), second.err(), second.at(start))
 		}
 		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
 			t.Errorf("%d callers, %d keys", callers, keys)

@@ -135,6 +135,23 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 			t.Errorf("reserved: %+v", w.taken())
 		}
 	})
+	// Of a window it is not known when it would pass without a lease that has a cost.
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		one := func() store.Call { return call(t, "k", "10/10s,algo=window") }
+		plainly(s, 6, one())
+		lead := lease(s, store.Terms{}, 1, one(), call(t, "l", "5/1m,algo=conc")) // k's only leads to l's
+		if w := await(s, 2*time.Second, 4, one()); !w.denied() || lead.lease() == 0 {
+			t.Errorf("nothing flows back: %+v", w.taken())
+		}
+		held := lease(s, store.Terms{LeaseNS: forever}, 2, one())
+		w := await(s, 2*time.Second, 3, one())
+		if !w.waits() || !did(s.Release([]byte("k"), held.lease(), at(clock()))) {
+			t.Errorf("it may pass: %+v", w.taken())
+		}
+		if synctest.Wait(); !w.granted() {
+			t.Errorf("%+v", w.taken())
+		}
+	})
 }
 
 // Nobody passes as of an instant before that of the lease that lets him, also when somebody else has had it given back.

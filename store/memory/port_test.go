@@ -1,0 +1,57 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+)
+
+// A store in the process answers at once, and nobody else changes its keys.
+func TestAStoreInTheProcess(t *testing.T) {
+	p := memory.Port{Store: memory.New(memory.Options{})}
+	woken := 0
+	tx := p.Open([][]byte{[]byte("k")}, store.OpenOptions{NowNS: t0}, wakerFunc(func() { woken++ }))
+	defer tx.Close()
+	kind, foreign := tx.Foreign([]byte("k"))
+	if woken != 1 || tx.TimeNS() != t0 || tx.Err() != nil || tx.Conflict() || foreign || kind != "" {
+		t.Errorf("woken %d times, at %d, %v, conflict %v, foreign %v %q", woken, tx.TimeNS(), tx.Err(), tx.Conflict(), foreign, kind)
+	}
+	if !tx.Commit(nil) {
+		t.Error("something is still to be stored")
+	}
+	if drained := p.Drain(context.Background()); !p.Here() || !drained() || p.Away() != nil || p.PoliciesUnknown() != nil {
+		t.Error("it is not here")
+	}
+}
+
+// Policies of a file that are as they were keep what was used of them, and others are set. The first that is too many is named.
+func TestKeepPolicies(t *testing.T) {
+	p := memory.Port{Store: memory.New(memory.Options{})}
+	list := []policy.Policy{{Name: "same", Limit: mustParse(t, "5/1h")}, {Name: "other", Limit: mustParse(t, "5/1h")}}
+	keep := func(want int, wantErr error) {
+		t.Helper()
+		if refused, err := p.KeepPolicies(list); refused != want || err != wantErr {
+			t.Errorf("%d, %v, want %d, %v", refused, err, want, wantErr)
+		}
+	}
+	keep(0, nil)
+	before := p.PolicyNamed("same")
+	list[1].Limit = mustParse(t, "9/1h")
+	keep(0, nil)
+	if got := p.PolicyNamed("other"); got == nil || got.Limit != list[1].Limit {
+		t.Errorf("another limit: %+v", got)
+	}
+	if got := p.PolicyNamed("same"); got != before {
+		t.Errorf("the same limit: %p, was %p", got, before)
+	}
+	for n := len(list); n < policy.MaxPolicies; n++ {
+		list = append(list, policy.Policy{Name: fmt.Sprint("p", n), Limit: list[0].Limit})
+	}
+	keep(0, nil)
+	list = append(list, policy.Policy{Name: "one more", Limit: list[0].Limit})
+	keep(policy.MaxPolicies, policy.ErrTooMany)
+}

@@ -1,0 +1,180 @@
+package memory_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/memory/memtest"
+	"celld/store/policy"
+)
+
+// A plain call is told exactly when it passes behind those who wait for a window, whoever comes, leaves, or goes to another queue.
+func TestWhatIsToldBehindAWindow(t *testing.T) {
+	told := func(t *testing.T, s *memory.Store, limit string, want time.Duration) {
+		t.Helper()
+		if w := plainly(s, 1, call(t, "k", limit)); !w.denied() || w.taken().RetryAfterNS != uint64(want) {
+			t.Errorf("it is told %v, want %v", time.Duration(w.taken().RetryAfterNS), want)
+		}
+	}
+	const one, three = "1/1s,algo=window", "3/1s,algo=window"
+	t.Run("come and leave", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			plainly(s, 1, call(t, "k", one))
+			var all []*waiter
+			for i := range 5 {
+				told(t, s, one, time.Duration(i+1)*time.Second)
+				all = append(all, await(s, time.Minute, 1, call(t, "k", one)))
+			}
+			all[2].leave(nil) // neither the first nor the last
+			told(t, s, one, 5*time.Second)
+			all[4].leave(nil)
+			told(t, s, one, 4*time.Second)
+			all[0].leave(nil)
+			told(t, s, one, 3*time.Second)
+			pass(time.Minute)
+		})
+	})
+	t.Run("to another queue", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			const slow = "1/10s,burst=1"
+			plainly(s, 1, call(t, "k", one))
+			both := await(s, time.Minute, 1, call(t, "k", one), call(t, "slow", slow))
+			for range 2 {
+				await(s, time.Minute, 1, call(t, "k", one))
+			}
+			plainly(s, 1, call(t, "slow", slow))
+			told(t, s, one, 4*time.Second)
+			pass(1500 * time.Millisecond) // the first has gone, and the second has passed
+			told(t, s, one, 1500*time.Millisecond)
+			pass(time.Minute)
+			if !both.granted() {
+				t.Errorf("%+v", both.taken())
+			}
+		})
+	})
+	t.Run("from another queue", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			const slow = "10/15s,burst=2" // two in 3 s
+			plainly(s, 2, call(t, "slow", slow))
+			start := clock()
+			both := await(s, time.Minute, 2, call(t, "k", three), call(t, "slow", slow))
+			time.Sleep(100 * time.Millisecond)
+			plainly(s, 3, call(t, "k", three))
+			var all []*waiter
+			for _, cost := range []int64{3, 3, 2, 1} {
+				all = append(all, await(s, time.Minute, cost, call(t, "k", three)))
+			}
+			pass(2800 * time.Millisecond)
+			told(t, s, three, 1200*time.Millisecond) // behind 2 and 1, which pass together
+			pass(150 * time.Millisecond)
+			told(t, s, three, 2050*time.Millisecond) // behind 2, and then 2 and 1
+			pass(time.Minute)
+			for i, want := range []time.Duration{1100, 2100, 4100, 4100} {
+				if got := all[i].at(start); got != want*time.Millisecond {
+					t.Errorf("%d passes after %v", i, got)
+				}
+			}
+			if got := both.at(start); got != 3100*time.Millisecond {
+				t.Errorf("both pass after %v", got)
+			}
+		})
+	})
+}
+
+// A call whose policy changes while it comes goes by the new limit.
+func TestAPolicyThatChangesAsACallComes(t *testing.T) {
+	for _, to := range []string{"1/1s", "1/2s,algo=window", "1/1s,algo=log"} {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			start := clock()
+			setPolicy(t, s, "1/1h")
+			late := ofPolicy(s)
+			plainly(s, 1, late)
+			setPolicy(t, s, to)
+			w := await(s, 2*time.Hour, 1, late)
+			if pass(time.Minute); !w.granted() || w.at(start) != time.Duration(mustParse(t, to).PeriodNS) {
+				t.Errorf("%s: after %v: %+v, %v", to, w.at(start), w.taken(), w.err())
+			}
+			w.leave(nil)
+		})
+	}
+}
+
+// setPolicy sets policy p, of which ofPolicy is a call of key k.
+func setPolicy(t *testing.T, s *memory.Store, limit string) {
+	t.Helper()
+	if ok, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+}
+
+func ofPolicy(s *memory.Store) store.Call {
+	p := s.PolicyNamed("p")
+	return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+}
+
+// Whoever waits for a policy that goes, or that becomes too small for the call, is told so at once.
+func TestWhoWaitsForAPolicyThatGoes(t *testing.T) {
+	for _, carried := range []bool{false, true} { // by another call, before they are looked at
+		inBubble(t, func(t *testing.T, s *memory.Store) { waitForAPolicyThatGoes(t, s, carried) })
+	}
+}
+
+func waitForAPolicyThatGoes(t *testing.T, s *memory.Store, carried bool) {
+	setPolicy(t, s, "2/1h")
+	plainly(s, 2, ofPolicy(s))
+	start := clock()
+	large, small := await(s, 9*time.Hour, 2, ofPolicy(s)), await(s, 9*time.Hour, 1, ofPolicy(s))
+	other := await(s, 9*time.Hour, 1, ofPolicy(s))
+	setPolicy(t, s, "1/1h")
+	if carried {
+		plainly(s, 1, ofPolicy(s))
+	}
+	pass(time.Second)
+	if d := large.reqs[0].Calls[0].Decision; !large.denied() || large.at(start) != 0 || large.taken().RetryAfterNS != cell.Never ||
+		d.ResetAfterNS > uint64(hour) || !small.waits() {
+		t.Errorf("too small: after %v: %+v, %+v", large.at(start), large.taken(), d)
+	}
+	s.DeletePolicy("p")
+	synctest.Wait()
+	for i, w := range []*waiter{small, other} {
+		if w.waits() || w.err() != store.ErrNoPolicy || w.at(start) != time.Second {
+			t.Errorf("%d: after %v: %+v, %v", i, w.at(start), w.taken(), w.err())
+		}
+	}
+}
+
+// Who waits carries the state over to the limit of today, and the key ends when that does. That may need room.
+func TestACarriedStateOfWhoWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memory.Store) {
+		for _, limit := range []string{"1/1h", "1/2h", "2/3h,burst=1", "1/30m", "1/1h,algo=log", "1/2h,algo=window"} {
+			setPolicy(t, s, limit)
+			if first := plainly(s, 1, ofPolicy(s)); limit == "1/1h" && !first.granted() {
+				t.Fatal(first.err())
+			}
+			setPolicy(t, s, strings.Replace(limit, "1/", "1/1", 1))
+			w := await(s, 100*time.Hour, 1, ofPolicy(s))
+			mustAudit(t, s)
+			if !w.waits() {
+				t.Errorf("%s: %+v, %v", limit, w.taken(), w.err())
+			}
+			w.leave(nil)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Options{Now: clock, Shards: 1, NoEviction: true})
+		setPolicy(t, s, "5/1h")
+		plainly(s, 5, ofPolicy(s))
+		memtest.SetMaxBytes(&s.Resize, s.Stats(clock()).Bytes)
+		setPolicy(t, s, "5/1h,algo=log")
+		w := await(s, 9*time.Hour, 1, ofPolicy(s))
+		if callers, _ := s.Waiting(); w.err() != store.ErrFull || callers != 0 {
+			t.Errorf("%+v, %v, %d wait", w.taken(), w.err(), callers)
+		}
+		mustAudit(t, s)
+	})
+}
