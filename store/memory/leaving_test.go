@@ -78,6 +78,28 @@ func TestWhoDoesNotWait(t *testing.T) {
 	})
 }
 
+// A call that may wait for no time is denied at once as one that does not wait, also where it is not known how long it would have to:
+// it needs no place, and joins nobody.
+func TestAWaitOfNoTime(t *testing.T) {
+	for _, limit := range []string{"1/1h,algo=conc", "1/1h", "1/1h,algo=log"} {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			s.SetMaxWaiters(1)
+			one := func() store.Call { return call(t, "k", limit) }
+			job(s, "x", 0, 1, one())
+			first := job(s, "y", 2*time.Hour, 1, one())
+			for _, most := range []time.Duration{-1, 0} {
+				if w := job(s, "y", most, 1, one()); !w.denied() || w.woken.Load() != 0 || w.taken().RetryAfterNS < uint64(hour) {
+					t.Errorf("%s, %v: %+v, %v, waits %v", limit, most, w.taken(), w.err(), w.waits())
+				}
+			}
+			if callers, _ := s.Waiting(); callers != 1 {
+				t.Errorf("%s: %d wait", limit, callers)
+			}
+			first.leave(nil)
+		})
+	}
+}
+
 // A call that is refused at the moment at which it is granted is answered once. The race detector watches.
 func TestRefusedWhenGranted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {

@@ -113,7 +113,7 @@ func (t *take) delay() error {
 		}
 	}
 	switch {
-	case surelyNS > uint64(max(t.Terms.MaxNS, 0)):
+	case surelyNS > uint64(t.Terms.MaxNS):
 		return nil
 	case t.by.look != nil:
 		return t.waitElsewhere(binding, waitNS)
@@ -133,7 +133,7 @@ func (t *take) delay() error {
 
 // mayWait reports a take that limits deny and that would wait.
 func (t *take) mayWait() bool {
-	would := t.by.waiter != nil || t.Terms != nil && t.Terms.Mode != store.DontWait
+	would := t.by.waiter != nil || t.Terms != nil && t.Terms.Mode != store.DontWait && t.Terms.MaxNS > 0
 	return would && t.Taken.Limited && !t.ruled && t.Mode == cell.Take
 }
 
