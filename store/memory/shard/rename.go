@@ -43,6 +43,10 @@ func (s *Exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, 
 	}
 	st := source.full(n, e) // unlink leaves the rings to us
 	if st.Limits != nil {
+		if st.TAT <= uint64(nowNS) { // its policy has gone, or the wall clock was set, since it was found
+			source.Remove(n, e)
+			return false, false, nil
+		}
 		for i := range *st.Limits {
 			l := &(*st.Limits)[i]
 			if source.LimitEndNS(&l.Limit, &l.State) <= uint64(nowNS) {

@@ -57,6 +57,27 @@ func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 	}
 }
 
+// A key whose limits are over by the time that the wall clock is set to is no key to a rename that comes before SetWall has reached it.
+func TestRenameBeforeSetWallReachesTheKey(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		s := memory.New(memory.Options{})
+		mustTake(t, s, 1, t0, calls(t, "from", "9/minute"))
+		if there {
+			mustPut(t, s, "to", live(t0, hour), t0)
+		}
+		s.Wall.Store(hour) // as SetWall begins
+		if did(s.Rename([]byte("from"), []byte("to"), at(t0))) {
+			t.Error("it is renamed")
+		}
+		s.Wall.Store(0)
+		s.SetWall(t0+hour, t0)
+		mustAudit(t, s)
+		if n := s.Len(t0); there != (n == 1) || n > 1 {
+			t.Errorf("%d keys", n)
+		}
+	}
+}
+
 // BenchmarkSetWall is how long all wait while the wall clock is set, with a million keys.
 func BenchmarkSetWall(b *testing.B) {
 	s := memory.New(memory.Options{MaxKeys: 1 << 20})
