@@ -164,29 +164,34 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 
 // A key that a file's links name twice is settled once.
 func TestLinksThatNameAKeyTwice(t *testing.T) {
-	s := memory.New(memory.Options{})
 	end := t0 + 60*second
-	for key, text := range map[string][2]string{
-		"a": {"conc/1m", fmt.Sprintf("limit=9/1m,algo=conc leases=7:%d:1,7:%d:0:k026202630262%020d", end, end, 0)}, // to b, c and b
-		"b": {"gcra/1h leases", fmt.Sprintf("limit=9/1h leases=7:%d:1:t%d", end, t0)},
-		"c": {"gcra/1h leases", fmt.Sprintf("limit=9/1h leases=7:%d:1:t%d", end, t0)},
-	} {
-		f, err := s.ReadField(text[0], text[1])
-		if err == nil {
-			_, err = s.PutFields([]byte(key), store.Fields{f}, true, at(t0))
+	for _, limit := range []string{"9/1h", "9/1h,algo=log", "9/1h,algo=slide,buckets=4"} {
+		s := memory.New(memory.Options{})
+		name := string(limitOf(t, limit).Shape.AppendText(nil))
+		taken := fmt.Sprintf("limit=%s leases=7:%d:1:t%d", limit, end, t0)
+		for key, text := range map[string][2]string{
+			"a": {"conc/1m", fmt.Sprintf("limit=9/1m,algo=conc leases=7:%d:1,7:%d:0:k026202630262%020d", end, end, 0)}, // to b, c and b
+			"b": {name + " leases", taken},
+			"c": {name + " leases", taken},
+		} {
+			f, err := s.ReadField(text[0], text[1])
+			if err == nil {
+				_, err = s.PutFields([]byte(key), store.Fields{f}, true, at(t0))
+			}
+			if err != nil {
+				t.Fatal(key, err)
+			}
 		}
-		if err != nil {
-			t.Fatal(key, err)
+		mustTake(t, s, 1, t0, calls(t, "b", limit, "c", limit))
+		if !did(s.Settle([]byte("a"), 7, 3, at(t0))) {
+			t.Error("it is not settled")
 		}
-	}
-	mustTake(t, s, 1, t0, calls(t, "b", "9/1h", "c", "9/1h"))
-	if !did(s.Settle([]byte("a"), 7, 3, at(t0))) {
-		t.Error("it is not settled")
-	}
-	for _, key := range []string{"b", "c"} {
-		if n := left(t, s, key, "9/1h", t0); n != 6 {
-			t.Errorf("%d are left of %s", n, key)
+		for _, key := range []string{"b", "c"} {
+			if n := left(t, s, key, limit, t0); n != 6 {
+				t.Errorf("%s: %d are left of %s", limit, n, key)
+			}
 		}
+		mustAudit(t, s)
 	}
 }
 
