@@ -2,6 +2,7 @@ package bound
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,12 +18,15 @@ import (
 // released is a store whose leases take a tenth of a millisecond to end.
 type released struct {
 	store.Leases
+	mu     sync.Mutex
 	nowNS  int64
 	ended  []int64
 	broken bool
 }
 
 func (s *released) Release(_ []byte, id int64, _ store.Access) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.nowNS += 1e5; s.broken {
 		panic("broken")
 	}
@@ -31,7 +35,19 @@ func (s *released) Release(_ []byte, id int64, _ store.Access) (bool, error) {
 }
 
 func (s *released) releaser(hurries *atomic.Bool) *Releaser {
-	return &Releaser{Store: func() store.Leases { return s }, Clock: func() int64 { return s.nowNS }, Hurries: hurries.Load, Survive: func(string, ...any) { _ = recover() }}
+	clock := func() int64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.nowNS
+	}
+	return &Releaser{Store: func() store.Leases { return s }, Clock: clock, Hurries: hurries.Load, Survive: func(string, ...any) { _ = recover() }}
+}
+
+// count returns how many leases have ended.
+func (s *released) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ended)
 }
 
 func newLeases() *Leases { return &Leases{Bytes: &atomic.Int64{}} }
@@ -103,12 +119,11 @@ func TestRelease(t *testing.T) {
 				many.take(100+id, 50, 0)
 			}
 			many.Release(r)
-			at := len(s.ended)
+			if at := s.count(); at < 11 || !hurries && at > 22 { // the first steps of Release and of the goroutine
+				t.Errorf("%d ended at once", at)
+			}
 			few.take(2, 50, 0)
 			few.Release(r)
-			if at != 11 || len(s.ended) != 11 {
-				t.Errorf("%d and %d ended at once", at, len(s.ended))
-			}
 			began := time.Now()
 			r.Wait()
 			if len(s.ended) != 102 || s.ended[101] != 2 {
@@ -121,7 +136,9 @@ func TestRelease(t *testing.T) {
 				many.take(id, 50, 0)
 			}
 			many.Release(r)
+			s.mu.Lock()
 			s.broken = true
+			s.mu.Unlock()
 			r.Wait() // the panic is survived
 		})
 	}
