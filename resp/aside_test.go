@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"celld/resp/command"
-
 	"celld/resp/script"
 )
 

@@ -1,8 +1,9 @@
 package resp
 
 import (
-	"celld/resp/gate"
 	"time"
+
+	"celld/resp/gate"
 )
 
 // betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that

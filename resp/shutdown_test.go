@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"celld/resp/gate"
 	"context"
 	"os"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/resp/gate"
 )
 
 // TestAwaitStop sends signals and commands at instants, and sees when the server is to stop.

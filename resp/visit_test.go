@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"celld/resp/command"
-
 	"celld/resp/decisions"
 	"celld/resp/stats"
 	"celld/store"

@@ -1,8 +1,9 @@
 package resp
 
 import (
-	"celld/resp/gate"
 	"time"
+
+	"celld/resp/gate"
 )
 
 // leastStepNS is the smallest difference that counts as a step of the wall clock. NTP slews smaller ones.

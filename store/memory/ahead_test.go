@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -15,11 +16,11 @@ func TestTakeAhead(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 4})
 	ahead := func(aheadNS uint64, most time.Duration, calls ...store.Call) (r store.TakeRequest, binding int, againNS uint64, waits bool) {
 		r = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(most)}}}
-		binding, againNS, waits = s.TakeAhead(&r, aheadNS, at(t0))
+		binding, againNS, waits = s.TakeAhead(&r, aheadNS, memtest.At(t0))
 		return r, binding, againNS, waits
 	}
 	const fast, slow = "10/1s,burst=1", "1/1s,burst=1"
-	both := func() []store.Call { return []store.Call{call(t, "a", fast), call(t, "b", slow)} }
+	both := func() []store.Call { return []store.Call{memtest.Call(t, "a", fast), memtest.Call(t, "b", slow)} }
 	if r, binding, again, waits := ahead(0, time.Minute, both()...); waits || binding != 0 || again != 0 || r.Err != nil || r.Taken.Granted != 1 {
 		t.Errorf("what passes: %d, %d, %v, %+v", binding, again, waits, r.Taken)
 	}
@@ -33,16 +34,16 @@ func TestTakeAhead(t *testing.T) {
 		r.Calls[1].Decision.Limited || r.Calls[1].Decision.ResetAfterNS != 1e9 { // as of that moment
 		t.Errorf("what passes soon: %v, %+v, %+v", waits, r.Taken, r.Terms)
 	}
-	if r, _, again, waits := ahead(1e9, time.Minute, call(t, "b", slow)); !waits || again != 2e9 || r.Terms.WaitNS != 2e9 {
+	if r, _, again, waits := ahead(1e9, time.Minute, memtest.Call(t, "b", slow)); !waits || again != 2e9 || r.Terms.WaitNS != 2e9 {
 		t.Errorf("behind what was booked: %d, %v, %+v", again, waits, r.Terms)
 	}
-	mustTake(t, s, 1, t0, []store.Call{call(t, "c", "1/1s,algo=log")})
-	if _, _, again, waits := ahead(1e9, time.Minute, call(t, "c", "1/1s,algo=log")); !waits || again != 1e9 {
+	memtest.MustTake(t, s, 1, t0, []store.Call{memtest.Call(t, "c", "1/1s,algo=log")})
+	if _, _, again, waits := ahead(1e9, time.Minute, memtest.Call(t, "c", "1/1s,algo=log")); !waits || again != 1e9 {
 		t.Errorf("what cannot be booked: %d, %v", again, waits)
 	}
 	// A lease that ends before may let it pass.
 	take(t, s, "d", "2/1h", 2, store.Terms{LeaseNS: 3 * second}, t0)
-	if _, _, again, waits := ahead(0, time.Hour, call(t, "d", "2/1h")); !waits || again != uint64(3*second) {
+	if _, _, again, waits := ahead(0, time.Hour, memtest.Call(t, "d", "2/1h")); !waits || again != uint64(3*second) {
 		t.Errorf("behind a lease: %d, %v", again, waits)
 	}
 }
@@ -52,14 +53,14 @@ func TestReserveBehindOthers(t *testing.T) {
 	const limit = "10/1s,burst=4"
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		s.SetMaxWaiters(2)
-		plainly(s, 4, call(t, "k", limit))
-		plainly(s, 4, call(t, "l", limit))
-		first, second := await(s, time.Minute, 4, call(t, "k", limit)), await(s, time.Minute, 1, call(t, "k", limit))
+		plainly(s, 4, memtest.Call(t, "k", limit))
+		plainly(s, 4, memtest.Call(t, "l", limit))
+		first, second := await(s, time.Minute, 4, memtest.Call(t, "k", limit)), await(s, time.Minute, 1, memtest.Call(t, "k", limit))
 		s.SetMaxWaiters(1) // who waits already stays
-		if w := ask(s, store.Reserve, time.Minute, 1, call(t, "l", limit)); w.err() != nil || !w.granted() {
+		if w := ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "l", limit)); w.err() != nil || !w.granted() {
 			t.Errorf("where nobody waits: %+v, %v", w.taken(), w.err())
 		}
-		if w := ask(s, store.Reserve, time.Minute, 1, call(t, "k", limit)); w.err() != store.ErrTooManyWaiters || w.taken().Granted != 0 {
+		if w := ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "k", limit)); w.err() != store.ErrTooManyWaiters || w.taken().Granted != 0 {
 			t.Errorf("without a place: %+v, %v", w.taken(), w.err())
 		}
 		pass(time.Second)
@@ -69,10 +70,10 @@ func TestReserveBehindOthers(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		start := clock()
-		plainly(s, 4, call(t, "k", limit))
-		first := await(s, time.Minute, 1, call(t, "k", limit))
-		twice := ask(s, store.Reserve, time.Minute, 2, call(t, "k", limit), call(t, "k", limit))
-		last := await(s, time.Minute, 1, call(t, "k", limit))
+		plainly(s, 4, memtest.Call(t, "k", limit))
+		first := await(s, time.Minute, 1, memtest.Call(t, "k", limit))
+		twice := ask(s, store.Reserve, time.Minute, 2, memtest.Call(t, "k", limit), memtest.Call(t, "k", limit))
+		last := await(s, time.Minute, 1, memtest.Call(t, "k", limit))
 		if !twice.granted() || twice.reqs[0].Terms.WaitNS != 5e8 {
 			t.Errorf("two calls of two each: %+v, %+v", twice.taken(), twice.reqs[0].Terms)
 		}
@@ -87,13 +88,13 @@ func TestReserveBehindOthers(t *testing.T) {
 func TestGiveCarriesOver(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
 	const old, other = "1/1s,block=1h", "2/1s,block=1h"
-	mustTake(t, s, 1, t0, calls(t, "k", old))
-	if taken := mustTake(t, s, 1, t0, calls(t, "k", old)); !taken.Limited {
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", old))
+	if taken := memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", old)); !taken.Limited {
 		t.Fatalf("%+v", taken)
 	}
 	now := t0 + 60*second
 	kept := func() (count int64) {
-		if _, err := s.Limits([]byte("k"), untouched(now), func(l *store.LimitState) { count = l.Limit.Count }); err != nil {
+		if _, err := s.Limits([]byte("k"), memtest.Untouched(now), func(l *store.LimitState) { count = l.Limit.Count }); err != nil {
 			t.Fatal(err)
 		}
 		return count
@@ -103,10 +104,10 @@ func TestGiveCarriesOver(t *testing.T) {
 		count int64
 		told  bool
 	}{{old, 1, false}, {other, 2, true}, {other, 2, false}} {
-		drained(s)
-		l := mustParse(t, step.limit)
-		given, err := s.Give([]byte("k"), &l, 0, 1, untouched(now))
-		if told := drained(s) != ""; given != 0 || err != nil || kept() != step.count || told != step.told {
+		memtest.Drained(s)
+		l := memtest.MustParse(t, step.limit)
+		given, err := s.Give([]byte("k"), &l, 0, 1, memtest.Untouched(now))
+		if told := memtest.Drained(s) != ""; given != 0 || err != nil || kept() != step.count || told != step.told {
 			t.Errorf("%s: %d are given back, %v; the count is %d, told %v", step.limit, given, err, kept(), told)
 		}
 	}
@@ -117,13 +118,13 @@ func TestFieldsOfPolicies(t *testing.T) {
 	s := memory.New(memory.Options{})
 	var fields store.Fields
 	for _, name := range []string{"p", "q"} {
-		if _, err := s.SetPolicy(name, mustParse(t, "5/1h"), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(name, memtest.MustParse(t, "5/1h"), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed(name)
-		mustTake(t, s, int64(1+len(fields)), t0, []store.Call{{Key: []byte("from"), Limit: &p.Limit, Policy: p.ID}})
+		memtest.MustTake(t, s, int64(1+len(fields)), t0, []store.Call{{Key: []byte("from"), Limit: &p.Limit, Policy: p.ID}})
 		fields = nil
-		if _, err := s.Limits([]byte("from"), at(t0), func(l *store.LimitState) {
+		if _, err := s.Limits([]byte("from"), memtest.At(t0), func(l *store.LimitState) {
 			f, err := s.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 			if err != nil {
 				t.Fatal(err)
@@ -138,12 +139,12 @@ func TestFieldsOfPolicies(t *testing.T) {
 		added  int
 		held   int64
 	}{{fields[:1], 1, 1}, {fields[1:], 1, 2}, {fields, 0, 2}} {
-		added, err := s.PutFields([]byte("to"), step.fields, true, at(t0))
+		added, err := s.PutFields([]byte("to"), step.fields, true, memtest.At(t0))
 		if st := s.Stats(t0); err != nil || added != step.added {
 			t.Errorf("step %d: %d limits are new, %v; %+v", i, added, err, st)
 		}
 		names := map[string]bool{}
-		if _, err := s.Limits([]byte("to"), at(t0), func(l *store.LimitState) { names[l.Policy.Name] = true }); err != nil || int64(len(names)) != step.held {
+		if _, err := s.Limits([]byte("to"), memtest.At(t0), func(l *store.LimitState) { names[l.Policy.Name] = true }); err != nil || int64(len(names)) != step.held {
 			t.Errorf("step %d: the key holds %v, %v", i, names, err)
 		}
 	}
@@ -155,15 +156,15 @@ func TestTheFirstLeaseIsRenewed(t *testing.T) {
 		s := memory.New(memory.Options{})
 		_, first := take(t, s, "k", limit, 1, store.Terms{LeaseNS: 10 * second}, t0)
 		take(t, s, "k", limit, 2, store.Terms{LeaseNS: 20 * second}, t0)
-		if !did(s.Renew([]byte("k"), first, 60*second, at(t0))) {
+		if !memtest.Did(s.Renew([]byte("k"), first, 60*second, memtest.At(t0))) {
 			t.Fatal("not renewed")
 		}
 		for ns, want := range map[int64]int64{15 * second: 2, 25 * second: 4, 61 * second: 5} {
 			copied := memory.New(memory.Options{}) // as a look gives back what has ended
-			_, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+			_, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 				f, err := copied.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 				if err == nil {
-					_, err = copied.PutFields([]byte("k"), store.Fields{f}, true, at(t0))
+					_, err = copied.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -184,17 +185,17 @@ func TestTheFirstLeaseIsRenewed(t *testing.T) {
 // In a table that is larger than the caches a call may wait, and calls of a batch may not.
 func TestAWaitInALargeTable(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		for i, key := range keys16(20_000) {
-			mustAllow(t, s, key, mustLimit(t, 1, 1, 1), clock()+int64(i))
+		for i, key := range memtest.Keys16(20_000) {
+			memtest.MustAllow(t, s, key, memtest.MustLimit(t, 1, 1, 1), clock()+int64(i))
 		}
 		start := clock()
-		plainly(s, 1, call(t, "k", "10/1s,burst=1"))
-		w := await(s, time.Minute, 1, call(t, "k", "10/1s,burst=1"))
+		plainly(s, 1, memtest.Call(t, "k", "10/1s,burst=1"))
+		w := await(s, time.Minute, 1, memtest.Call(t, "k", "10/1s,burst=1"))
 		batch := make([]store.TakeRequest, 2)
 		for i := range batch {
-			batch[i] = store.TakeRequest{Calls: calls(t, "k", "10/1s,burst=1"), TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
+			batch[i] = store.TakeRequest{Calls: memtest.Calls(t, "k", "10/1s,burst=1"), TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
 		}
-		if !s.TakeBatch(batch, at(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
+		if !s.TakeBatch(batch, memtest.At(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
 			t.Errorf("a batch waits: %+v", batch)
 		}
 		if pass(time.Second); !w.granted() || w.at(start) != 100*time.Millisecond {

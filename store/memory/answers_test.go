@@ -6,6 +6,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -24,9 +25,9 @@ func TestTheBindingLimit(t *testing.T) {
 		s := memory.New(memory.Options{})
 		var list []store.Call
 		for i, limit := range c.limits {
-			list = append(list, call(t, fmt.Sprint(i), limit))
+			list = append(list, memtest.Call(t, fmt.Sprint(i), limit))
 		}
-		if taken := mustTake(t, s, 1, t0, list); taken.Limited || taken.Binding != c.want {
+		if taken := memtest.MustTake(t, s, 1, t0, list); taken.Limited || taken.Binding != c.want {
 			t.Errorf("%q: %+v, want %d to bind", c.limits, taken, c.want)
 		}
 	}
@@ -35,14 +36,14 @@ func TestTheBindingLimit(t *testing.T) {
 // A call that names a limit twice takes twice, and is denied where there is one left.
 func TestALimitThatIsNamedTwice(t *testing.T) {
 	s := memory.New(memory.Options{})
-	twice := calls(t, "k", "3/1m", "k", "3/1m")
-	if taken := mustTake(t, s, 1, t0, twice); taken.Limited {
+	twice := memtest.Calls(t, "k", "3/1m", "k", "3/1m")
+	if taken := memtest.MustTake(t, s, 1, t0, twice); taken.Limited {
 		t.Fatalf("%+v", taken)
 	}
-	if taken := mustTake(t, s, 1, t0, twice); !taken.Limited {
+	if taken := memtest.MustTake(t, s, 1, t0, twice); !taken.Limited {
 		t.Errorf("two of one are granted: %+v", taken)
 	}
-	if taken := mustTake(t, s, 1, t0, calls(t, "k", "3/1m")); taken.Limited {
+	if taken := memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "3/1m")); taken.Limited {
 		t.Errorf("the one that was left has gone: %+v", taken)
 	}
 }
@@ -69,20 +70,20 @@ func TestPutFieldsCounts(t *testing.T) {
 		{store.Fields{field("5/1m", t0), field("5/2m", t0)}, 0, 1},
 		{store.Fields{field("5/1h", t0)}, 0, 0},
 	} {
-		added, err := s.PutFields([]byte("k"), c.fields, false, at(t0))
+		added, err := s.PutFields([]byte("k"), c.fields, false, memtest.At(t0))
 		if held := count(s, "k", t0); added != c.added || held != c.held || err != nil {
 			t.Errorf("%d added of %d: %v; want %d, and %d held", added, held, err, c.added, c.held)
 		}
-		if there, err := s.Limits([]byte("k"), at(t0), func(*store.LimitState) {}); there != (c.held > 0) || err != nil {
+		if there, err := s.Limits([]byte("k"), memtest.At(t0), func(*store.LimitState) {}); there != (c.held > 0) || err != nil {
 			t.Errorf("the key is there: %v, %v", there, err)
 		}
 		if n := s.Len(t0); n != min(c.held, 1) {
 			t.Errorf("%d keys", n)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
-	mustPut(t, s, "tat", live(t0, second), t0)
-	if _, err := s.Limits([]byte("tat"), at(t0), func(*store.LimitState) {}); err != store.ErrWrongType {
+	memtest.MustPut(t, s, "tat", memtest.Live(t0, second), t0)
+	if _, err := s.Limits([]byte("tat"), memtest.At(t0), func(*store.LimitState) {}); err != store.ErrWrongType {
 		t.Error(err)
 	}
 }
@@ -95,25 +96,25 @@ func TestSweepDue(t *testing.T) {
 		if s.SweepDue(nowNS) != due {
 			t.Errorf("%s: due %v", what, !due)
 		}
-		sweep(s, nowNS)
+		memtest.Sweep(s, nowNS)
 		if s.SweepDue(nowNS) {
 			t.Errorf("%s: still due after a sweep", what)
 		}
 	}
 	want(false, 1<<62, "an empty store")
-	mustPut(t, s, "k", live(t0, second), t0)
+	memtest.MustPut(t, s, "k", memtest.Live(t0, second), t0)
 	want(true, t0+3*second, "a dead key")
 	if _, err := s.PutRule(policy.Rule{Pattern: "a", UntilNS: t0 + second}, t0); err != nil {
 		t.Fatal(err)
 	}
 	want(false, t0+10*second, "a rule")
 	want(true, t0+11*second, "a rule that is over")
-	limit := mustParse(t, "5/1h")
+	limit := memtest.MustParse(t, "5/1h")
 	if _, err := s.SetPolicy("api", limit, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	mustTake(t, s, 1, t0, []store.Call{{Key: []byte("p"), Limit: &limit, Policy: s.PolicyNamed("api").ID}})
-	sweep(s, t0)
+	memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("p"), Limit: &limit, Policy: s.PolicyNamed("api").ID}})
+	memtest.Sweep(s, t0)
 	s.DeletePolicy("api")
 	want(true, t0, "a policy that is gone")
 }
@@ -125,7 +126,7 @@ func TestPutSettingsInAStore(t *testing.T) {
 	if err := s.PutSetting(api, "5", t0); err == nil {
 		t.Error("5 is a limit")
 	}
-	if err := s.PutSetting(api, "5/1m", t0); err != nil || s.PolicyNamed("api").Limit != mustParse(t, "5/1m") {
+	if err := s.PutSetting(api, "5/1m", t0); err != nil || s.PolicyNamed("api").Limit != memtest.MustParse(t, "5/1m") {
 		t.Error(err)
 	}
 }
@@ -135,10 +136,10 @@ func TestHugeKeysComeAndGo(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for i := range 10 {
 		key := fmt.Sprintf("%d%0100000d", i, 0)
-		mustAllow(t, s, []byte(key), mustLimit(t, 4, 1, 1), t0)
-		mustAudit(t, s)
+		memtest.MustAllow(t, s, []byte(key), memtest.MustLimit(t, 4, 1, 1), t0)
+		memtest.MustAudit(t, s)
 		s.Delete([]byte(key), t0)
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -147,17 +148,17 @@ func TestProtectedKeysFallBack(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 10, Shards: 1})
 	for range 2 {
 		for i := range 10 {
-			mustAllow(t, s, fmt.Append(nil, i), mustLimit(t, 9, 1, 60), t0)
+			memtest.MustAllow(t, s, fmt.Append(nil, i), memtest.MustLimit(t, 9, 1, 60), t0)
 		}
 	}
 	if st := s.Stats(t0); st.Protected != 10 || st.Probation != 0 {
 		t.Fatalf("%+v", st)
 	}
-	mustAllow(t, s, []byte("new"), mustLimit(t, 9, 1, 60), t0)
+	memtest.MustAllow(t, s, []byte("new"), memtest.MustLimit(t, 9, 1, 60), t0)
 	if st := s.Stats(t0); st.Protected != 8 || st.Probation != 2 || st.Evicted != 1 {
 		t.Errorf("%+v", st)
 	}
-	expectKeys(t, s, t0, "1", "2", "3", "4", "5", "6", "7", "8", "9", "new")
+	memtest.ExpectKeys(t, s, t0, "1", "2", "3", "4", "5", "6", "7", "8", "9", "new")
 }
 
 // Changed counts what Drain is to tell.
@@ -165,19 +166,19 @@ func TestChanged(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true, Shards: 1})
 	for range 2 {
 		for _, key := range []string{"a", "b", "c"} {
-			mustPut(t, s, key, live(t0, second), t0)
-			mustPut(t, s, key, live(t0, 2*second), t0)
+			memtest.MustPut(t, s, key, memtest.Live(t0, second), t0)
+			memtest.MustPut(t, s, key, memtest.Live(t0, 2*second), t0)
 		}
 		if n := s.Changed(); n != 3 {
 			t.Errorf("%d changes of 3 keys", n)
 		}
-		drain(s, func(memory.Change) {})
+		memtest.Drain(s, func(memory.Change) {})
 		s.Delete([]byte("a"), t0)
-		mustPut(t, s, "b", live(t0, second), t0)
+		memtest.MustPut(t, s, "b", memtest.Live(t0, second), t0)
 		if n := s.Changed(); n != 2 {
 			t.Errorf("%d changes, of a key that is gone and one that is there", n)
 		}
-		drain(s, func(memory.Change) {})
+		memtest.Drain(s, func(memory.Change) {})
 		if n := s.Changed(); n != 0 {
 			t.Errorf("%d changes, and all are told", n)
 		}
@@ -188,13 +189,13 @@ func TestChanged(t *testing.T) {
 func TestAllLimitsAtOnce(t *testing.T) {
 	var list []store.Call
 	for i := range store.MaxLimits + 1 {
-		list = append(list, call(t, "k", fmt.Sprintf("5/%ds", i+1)))
+		list = append(list, memtest.Call(t, "k", fmt.Sprintf("5/%ds", i+1)))
 	}
 	s := memory.New(memory.Options{})
-	if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits || s.Len(t0) != 0 {
+	if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTooManyLimits || s.Len(t0) != 0 {
 		t.Errorf("%v, %d keys", err, s.Len(t0))
 	}
-	if taken := mustTake(t, s, 1, t0, list[:store.MaxLimits]); taken.Limited || count(s, "k", t0) != store.MaxLimits {
+	if taken := memtest.MustTake(t, s, 1, t0, list[:store.MaxLimits]); taken.Limited || count(s, "k", t0) != store.MaxLimits {
 		t.Errorf("%+v, %d limits", taken, count(s, "k", t0))
 	}
 }
@@ -203,13 +204,13 @@ func TestAllLimitsAtOnce(t *testing.T) {
 func TestGivenBackIsGone(t *testing.T) {
 	for _, limit := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log"} {
 		s := memory.New(memory.Options{})
-		mustTake(t, s, 2, t0, calls(t, "k", limit))
+		memtest.MustTake(t, s, 2, t0, memtest.Calls(t, "k", limit))
 		for given := range 2 {
 			if st := s.Stats(t0); st.Bytes == 0 {
 				t.Errorf("%s: gone, and %d of 2 given back", limit, given)
 			}
-			l := mustParse(t, limit)
-			if n, err := s.Give([]byte("k"), &l, 0, 1, at(t0)); n != 1 || err != nil {
+			l := memtest.MustParse(t, limit)
+			if n, err := s.Give([]byte("k"), &l, 0, 1, memtest.At(t0)); n != 1 || err != nil {
 				t.Errorf("%s: %d given back: %v", limit, n, err)
 			}
 		}

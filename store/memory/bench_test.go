@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // A benchmark of hits makes its keys in place: a slice of a million keys would cost as many cache misses as the store.
@@ -26,11 +27,11 @@ func nextBenchKey(i, n int) int {
 
 // hitStore returns a store of n keys, which is full with a million, and a limit that never limits, so that every call stores.
 func hitStore(b *testing.B, n int) (*memory.Store, cell.Bucket) {
-	limit := mustLimit(b, 1<<30, 1000, 1)
+	limit := memtest.MustLimit(b, 1<<30, 1000, 1)
 	s, key := memory.New(memory.Options{}), []byte("........:a client")[:16]
 	for i := range n {
 		setBenchKey(key, i)
-		mustAllow(b, s, key, limit, t0)
+		memtest.MustAllow(b, s, key, limit, t0)
 	}
 	return s, limit
 }
@@ -53,7 +54,7 @@ func BenchmarkThrottleHit(b *testing.B) {
 			for range b.N {
 				i = nextBenchKey(i, n)
 				setBenchKey(key, i)
-				mustAllow(b, s, key, limit, t0)
+				memtest.MustAllow(b, s, key, limit, t0)
 			}
 			expectHits(b, s, n)
 		})
@@ -78,7 +79,7 @@ func BenchmarkThrottleBatch(b *testing.B) {
 					i = nextBenchKey(i, n)
 					setBenchKey(reqs[j].Key, i)
 				}
-				s.ThrottleBatch(reqs, at(t0), nil)
+				s.ThrottleBatch(reqs, memtest.At(t0), nil)
 			}
 			expectHits(b, s, n)
 		})
@@ -86,19 +87,19 @@ func BenchmarkThrottleBatch(b *testing.B) {
 }
 
 func BenchmarkInsertEvict(b *testing.B) {
-	limit := mustLimit(b, 5, 1, 3600) // lives past the end of the benchmark, so that nothing expires
+	limit := memtest.MustLimit(b, 5, 1, 3600) // lives past the end of the benchmark, so that nothing expires
 	for _, n := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
 			s := memory.New(memory.Options{MaxKeys: int64(n)})
-			for _, key := range keys16(n) {
-				mustAllow(b, s, key, limit, t0)
+			for _, key := range memtest.Keys16(n) {
+				memtest.MustAllow(b, s, key, limit, t0)
 			}
 			key := []byte("0123456789abcdef")
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
 				binary.BigEndian.PutUint64(key, uint64(i))
-				mustAllow(b, s, key, limit, t0)
+				memtest.MustAllow(b, s, key, limit, t0)
 			}
 			b.StopTimer()
 			st := s.Stats(t0)
@@ -129,13 +130,13 @@ func BenchmarkHeap(b *testing.B) {
 // have all died give their room to others, and while a sweep takes such a million away; and how long it takes that 65,536 leases of
 // a key end at once.
 func BenchmarkPause(b *testing.B) {
-	limit := mustLimit(b, 5, 1, 3600)
+	limit := memtest.MustLimit(b, 5, 1, 3600)
 	insert := func(b *testing.B, s *memory.Store, from, n int, nowNS int64) (longest time.Duration) {
 		key := []byte("........:a client")[:16]
 		for i := range n {
 			setBenchKey(key, from+i)
 			start := time.Now()
-			mustAllow(b, s, key, limit, nowNS)
+			memtest.MustAllow(b, s, key, limit, nowNS)
 			longest = max(longest, time.Since(start))
 		}
 		return longest
@@ -188,7 +189,7 @@ func BenchmarkPause(b *testing.B) {
 		for k := range keys {
 			calls := []store.Call{{Key: fmt.Appendf(nil, "key:%d", k), Limit: l}}
 			for range each {
-				if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0)); err != nil || taken.Limited {
+				if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0)); err != nil || taken.Limited {
 					b.Fatal(taken, err)
 				}
 			}
@@ -199,7 +200,7 @@ func BenchmarkPause(b *testing.B) {
 		b.Run("leases of one key/"+limit, func(b *testing.B) {
 			s := leases(b, limit, 1, cell.MaxLeases)
 			start := time.Now()
-			s.Take([]store.Call{{Key: []byte("key:0"), Limit: limitOf(b, limit)}}, store.TakeOptions{}, at(t0+2*second))
+			s.Take([]store.Call{{Key: []byte("key:0"), Limit: limitOf(b, limit)}}, store.TakeOptions{}, memtest.At(t0+2*second))
 			report(b, time.Since(start))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // RESERVE takes at once and tells how long to wait.
@@ -17,39 +18,39 @@ func TestReserve(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const a, b = "10/1s,burst=1", "5/1s,burst=1"
 		for i, want := range []uint64{0, 1e8, 2e8, 3e8} {
-			if w := reserve(s, time.Second, 1, call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want || w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
+			if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want || w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
 				t.Errorf("%d: %+v, %+v", i, w.taken(), w.reqs[0].Terms)
 			}
 		}
-		if w := reserve(s, 399*time.Millisecond, 1, call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 || w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
+		if w := reserve(s, 399*time.Millisecond, 1, memtest.Call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 || w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
 			t.Errorf("too long: %+v", w.taken())
 		}
-		if w := reserve(s, time.Hour, 1, call(t, "k", a), call(t, "l", "5/1s,algo=log")); w.err() != store.ErrNotBookable {
+		if w := reserve(s, time.Hour, 1, memtest.Call(t, "k", a), memtest.Call(t, "l", "5/1s,algo=log")); w.err() != store.ErrNotBookable {
 			t.Error(w.err())
 		}
 		// The wait is the longest, and each state takes all that is asked of it.
-		plainly(s, 1, call(t, "m", b))
-		if w := reserve(s, time.Second, 1, call(t, "k", a), call(t, "m", b), call(t, "n", b)); !w.granted() || w.reqs[0].Terms.WaitNS != 4e8 {
+		plainly(s, 1, memtest.Call(t, "m", b))
+		if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a), memtest.Call(t, "m", b), memtest.Call(t, "n", b)); !w.granted() || w.reqs[0].Terms.WaitNS != 4e8 {
 			t.Errorf("three: %+v, %+v", w.taken(), w.reqs[0].Terms)
 		}
 		for key, retry := range map[string]uint64{"m": 4e8, "n": 2e8} {
-			if w := plainly(s, 1, call(t, key, b)); w.taken().RetryAfterNS != retry {
+			if w := plainly(s, 1, memtest.Call(t, key, b)); w.taken().RetryAfterNS != retry {
 				t.Errorf("%s: %+v", key, w.taken())
 			}
 		}
 		const twice = "10/1s,burst=2"
-		plainly(s, 2, call(t, "d", twice))
-		if w := reserve(s, time.Second, 1, call(t, "d", twice), call(t, "d", twice)); !w.granted() || w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
+		plainly(s, 2, memtest.Call(t, "d", twice))
+		if w := reserve(s, time.Second, 1, memtest.Call(t, "d", twice), memtest.Call(t, "d", twice)); !w.granted() || w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, memtest.Call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
 			t.Errorf("twice: %+v, %+v", w.taken(), w.reqs[0].Terms)
 		}
-		if w := plainly(s, 1, call(t, "k", a)); w.taken().RetryAfterNS != 5e8 {
+		if w := plainly(s, 1, memtest.Call(t, "k", a)); w.taken().RetryAfterNS != 5e8 {
 			t.Errorf("k: %+v", w.taken())
 		}
 	})
 	// Behind those who wait it overtakes nobody, and is overtaken by nobody.
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		start := clock()
-		c := func() store.Call { return call(t, "k", "10/1s,burst=1") }
+		c := func() store.Call { return memtest.Call(t, "k", "10/1s,burst=1") }
 		plainly(s, 1, c())
 		first := await(s, time.Second, 1, c())
 		r := reserve(s, time.Second, 1, c())
@@ -71,9 +72,9 @@ func TestReserve(t *testing.T) {
 func TestWhatABookedCallIsTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const twice, shadow = "10/1s,burst=2", "1/1h,shadow"
-		mustTake(t, s, 1, clock(), calls(t, "s", shadow))
-		mustTake(t, s, 2, clock(), calls(t, "k", twice))
-		w := ask(s, store.Reserve, time.Second, 1, calls(t, "k", twice, "k", twice, "s", shadow)...)
+		memtest.MustTake(t, s, 1, clock(), memtest.Calls(t, "s", shadow))
+		memtest.MustTake(t, s, 2, clock(), memtest.Calls(t, "k", twice))
+		w := ask(s, store.Reserve, time.Second, 1, memtest.Calls(t, "k", twice, "k", twice, "s", shadow)...)
 		if got := w.reqs[0].Terms.WaitNS; !w.granted() || got != 2e8 {
 			t.Fatalf("%+v, %d", w.taken(), got)
 		}
@@ -94,7 +95,7 @@ func TestWhatABookedCallIsTold(t *testing.T) {
 // What is reserved behind a queue for a window counts for those who come later.
 func TestWhoStandsBehindAReservation(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		one := func() store.Call { return call(t, "k", "1/1s,algo=window") }
+		one := func() store.Call { return memtest.Call(t, "k", "1/1s,algo=window") }
 		plainly(s, 1, one())
 		for i := range uint64(4) {
 			if w := plainly(s, 1, one()); w.taken().RetryAfterNS != (i+1)*1e9 {

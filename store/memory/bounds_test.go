@@ -13,11 +13,11 @@ import (
 // The first of several limits that deny alike binds, and the first of those that have the same share left.
 func TestTheFirstOfEqualsBinds(t *testing.T) {
 	s := memory.New(memory.Options{})
-	list := func() []store.Call { return calls(t, "a", "5/1h", "b", "5/1h", "c", "5/1h") }
-	if taken := mustTake(t, s, 5, t0, list()); taken.Binding != 0 || taken.Limited {
+	list := func() []store.Call { return memtest.Calls(t, "a", "5/1h", "b", "5/1h", "c", "5/1h") }
+	if taken := memtest.MustTake(t, s, 5, t0, list()); taken.Binding != 0 || taken.Limited {
 		t.Errorf("%+v", taken)
 	}
-	if taken := mustTake(t, s, 1, t0, list()); taken.Binding != 0 || !taken.Limited || taken.RetryAfterNS != uint64(720*second) {
+	if taken := memtest.MustTake(t, s, 1, t0, list()); taken.Binding != 0 || !taken.Limited || taken.RetryAfterNS != uint64(720*second) {
 		t.Errorf("%+v", taken)
 	}
 }
@@ -43,11 +43,11 @@ func TestSettleInAFullStore(t *testing.T) {
 		s := memory.New(memory.Options{Shards: 1, NoEviction: true})
 		const limit = "9/1h,algo=log"
 		for i := range before {
-			mustTake(t, s, 1, t0+i, calls(t, "k", limit))
+			memtest.MustTake(t, s, 1, t0+i, memtest.Calls(t, "k", limit))
 		}
 		_, id := take(t, s, "k", limit, 1, store.Terms{LeaseNS: 60 * second}, t0+before)
 		memtest.SetLimitsNow(&s.Resize, 100, s.Stats(t0).Bytes, true)
-		if !did(s.Settle([]byte("k"), id, 5, at(t0+second))) || did(s.Settle([]byte("k"), id, 5, at(t0+second))) {
+		if !memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) || memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) {
 			t.Error("it is not settled once")
 		}
 		switch left(t, s, "k", limit, t0+second) {
@@ -57,7 +57,7 @@ func TestSettleInAFullStore(t *testing.T) {
 		default:
 			t.Errorf("after %d calls %d are left", before, left(t, s, "k", limit, t0+second))
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 	if refused == 0 {
 		t.Error("there is always room")
@@ -69,15 +69,15 @@ func TestSettleBeyondALease(t *testing.T) {
 	for _, limit := range []string{"9/1h", "9/1h,algo=log", "9/1h,algo=window", "9/hour", "9/1h,algo=slide"} {
 		for cost, want := range map[int64]int64{0: 8, 2: 6, 4: 4, 6: 2} {
 			s := memory.New(memory.Options{})
-			mustTake(t, s, 1, t0, calls(t, "k", limit))
+			memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 			_, id := take(t, s, "k", limit, 4, store.Terms{LeaseNS: 60 * second}, t0)
-			if !did(s.Settle([]byte("k"), id, cost, at(t0))) {
+			if !memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) {
 				t.Fatal("not settled")
 			}
 			if n := left(t, s, "k", limit, t0); n != want {
 				t.Errorf("%s: of a cost of %d, %d are left, want %d", limit, cost, n, want)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 	}
 }
@@ -86,24 +86,24 @@ func TestSettleBeyondALease(t *testing.T) {
 func TestWhoWaitsCarriesOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		set := func(text string) *policy.Policy {
-			if _, err := s.SetPolicy("p", mustParse(t, text), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", memtest.MustParse(t, text), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			return s.PolicyNamed("p")
 		}
 		for _, text := range []string{"5/1m,algo=log", "5/1m,algo=slide,buckets=6", "5/1m,algo=window"} {
 			p := set("5/1m")
-			mustTake(t, s, 5, clock(), []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+			memtest.MustTake(t, s, 5, clock(), []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
 			p = set(text)
 			w := await(s, time.Hour, 1, store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID})
 			if !w.waits() {
 				t.Errorf("%s: %+v", text, w.taken())
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 			if pass(time.Hour); !w.granted() {
 				t.Errorf("%s: it does not pass", text)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 			s.Delete([]byte("k"), clock())
 		}
 	})
@@ -112,17 +112,17 @@ func TestWhoWaitsCarriesOver(t *testing.T) {
 // A denied call that drops what has ended of a key's limits tells it.
 func TestWhatADeniedCallDropsIsTold(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
-	mustTake(t, s, 1, t0, calls(t, "k", "1/1h", "k", "5/1s"))
-	drained(s)
-	call := calls(t, "k", "1/1h")
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "1/1h", "k", "5/1s"))
+	memtest.Drained(s)
+	call := memtest.Calls(t, "k", "1/1h")
 	for len(call) < store.MaxLimits {
 		call = append(call, call[0])
 	}
 	now := t0 + 2*second
-	if taken, err := s.Take(call, store.TakeOptions{Cost: 1}, at(now)); err != nil || !taken.Limited {
+	if taken, err := s.Take(call, store.TakeOptions{Cost: 1}, memtest.At(now)); err != nil || !taken.Limited {
 		t.Errorf("%+v, %v", taken, err)
 	}
-	if told := drained(s); told == "" {
+	if told := memtest.Drained(s); told == "" {
 		t.Error("nothing is told")
 	}
 }

@@ -5,17 +5,16 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
 // under are calls for some limits of one key.
 func under(t *testing.T, key string, texts ...string) (list []store.Call) {
 	for _, text := range texts {
-		list = append(list, call(t, key, text))
+		list = append(list, memtest.Call(t, key, text))
 	}
 	return list
 }
@@ -25,20 +24,20 @@ func TestCopiesAreApart(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		s := memory.New(memory.Options{Shards: shards})
 		texts := []string{"5/1h", "5/1h,algo=window", "5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "5/2h,algo=log"}
-		mustTake(t, s, 2, t0, under(t, "k", texts...))
-		if copied, err := s.Copy([]byte("k"), []byte("copy"), false, at(t0)); !copied || err != nil {
+		memtest.MustTake(t, s, 2, t0, under(t, "k", texts...))
+		if copied, err := s.Copy([]byte("k"), []byte("copy"), false, memtest.At(t0)); !copied || err != nil {
 			t.Fatal(copied, err)
 		}
-		mustTake(t, s, 3, t0, under(t, "copy", texts...))
+		memtest.MustTake(t, s, 3, t0, under(t, "copy", texts...))
 		for _, text := range texts {
-			if got := mustTake(t, s, 3, t0, calls(t, "k", text)); got.Limited {
+			if got := memtest.MustTake(t, s, 3, t0, memtest.Calls(t, "k", text)); got.Limited {
 				t.Errorf("%s: what was taken from the copy was taken from the key", text)
 			}
-			if got := mustTake(t, s, 1, t0, calls(t, "copy", text)); !got.Limited {
+			if got := memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "copy", text)); !got.Limited {
 				t.Errorf("%s: what was taken before is not in the copy", text)
 			}
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -46,31 +45,31 @@ func TestCopiesAreApart(t *testing.T) {
 func TestCopyInAFullStore(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		s := memory.New(memory.Options{MaxKeys: 3, NoEviction: true, Shards: shards})
-		mustTake(t, s, 2, t0, under(t, "k", "5/1h,algo=log", "5/1h"))
-		mustPut(t, s, "a", live(t0, second), t0)
-		mustPut(t, s, "b", live(t0, 2*second), t0)
+		memtest.MustTake(t, s, 2, t0, under(t, "k", "5/1h,algo=log", "5/1h"))
+		memtest.MustPut(t, s, "a", memtest.Live(t0, second), t0)
+		memtest.MustPut(t, s, "b", memtest.Live(t0, 2*second), t0)
 		bytes := s.Stats(t0).Bytes
-		if copied, err := s.Copy([]byte("k"), []byte("new"), true, at(t0)); copied || err != store.ErrFull {
+		if copied, err := s.Copy([]byte("k"), []byte("new"), true, memtest.At(t0)); copied || err != store.ErrFull {
 			t.Errorf("to a new key: %v, %v", copied, err)
 		}
-		if copied, err := s.Copy([]byte("b"), []byte("a"), true, at(t0)); !copied || err != nil {
+		if copied, err := s.Copy([]byte("b"), []byte("a"), true, memtest.At(t0)); !copied || err != nil {
 			t.Errorf("over another: %v, %v", copied, err)
 		}
 		if now := s.Stats(t0).Bytes; now != bytes {
 			t.Errorf("%d bytes, before %d", now, bytes)
 		}
 		memtest.SetMaxBytes(&s.Resize, bytes)
-		if copied, err := s.Copy([]byte("k"), []byte("a"), true, at(t0)); copied || err != store.ErrFull {
+		if copied, err := s.Copy([]byte("k"), []byte("a"), true, memtest.At(t0)); copied || err != store.ErrFull {
 			t.Errorf("over one that takes less: %v, %v", copied, err)
 		}
-		if st, ok := s.Get([]byte("a"), at(t0)); !ok || st != live(t0, 2*second) {
+		if st, ok := s.Get([]byte("a"), memtest.At(t0)); !ok || st != memtest.Live(t0, 2*second) {
 			t.Errorf("what could not be replaced is %+v, %v", st, ok)
 		}
-		if _, moved, _ := s.RenameNew([]byte("k"), []byte("new"), at(t0)); !moved {
+		if _, moved, _ := s.RenameNew([]byte("k"), []byte("new"), memtest.At(t0)); !moved {
 			t.Error("a rename takes no room")
 		}
-		expectKeys(t, s, t0, "a", "b", "new")
-		mustAudit(t, s)
+		memtest.ExpectKeys(t, s, t0, "a", "b", "new")
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -87,19 +86,19 @@ func TestCopiesWhileAllTake(t *testing.T) {
 				now := clock.Add(1)
 				switch worker {
 				case 0:
-					if _, err := s.Copy(key(i), key(i+1), i%3 == 0, at(now)); err != nil {
+					if _, err := s.Copy(key(i), key(i+1), i%3 == 0, memtest.At(now)); err != nil {
 						t.Error(err)
 					}
 				case 1:
-					s.RenameNew(key(i), key(i+3), at(now))
+					s.RenameNew(key(i), key(i+3), memtest.At(now))
 				case 2:
-					drain(s, func(c memory.Change) {
+					memtest.Drain(s, func(c memory.Change) {
 						if c.State.Limits != nil && len(*c.State.Limits) != 2 {
 							t.Errorf("%q is told with %d limits", c.Key, len(*c.State.Limits))
 						}
 					})
 				default:
-					if _, err := s.Take(under(t, string(key(i)), "1000/1h,algo=log", "1000/1h"), store.TakeOptions{Cost: 1}, at(now)); err != nil {
+					if _, err := s.Take(under(t, string(key(i)), "1000/1h,algo=log", "1000/1h"), store.TakeOptions{Cost: 1}, memtest.At(now)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -110,16 +109,16 @@ func TestCopiesWhileAllTake(t *testing.T) {
 				t.Errorf("%q holds %d limits", name, n)
 			}
 		})
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
 // What the keys take adds up to what the store says it holds.
 func TestKeyBytes(t *testing.T) {
 	s := memory.New(memory.Options{})
-	mustPut(t, s, "k", live(t0, second), t0)
-	mustPut(t, s, string(make([]byte, 1000)), live(t0, second), t0)
-	mustTake(t, s, 3, t0, under(t, "limits", "5/1h", "100/1h,algo=log"))
+	memtest.MustPut(t, s, "k", memtest.Live(t0, second), t0)
+	memtest.MustPut(t, s, string(make([]byte, 1000)), memtest.Live(t0, second), t0)
+	memtest.MustTake(t, s, 3, t0, under(t, "limits", "5/1h", "100/1h,algo=log"))
 	sum := int64(0)
 	s.Scan(0, 10, t0, func(key string, _ store.Value) {
 		n, ok := s.KeyBytes([]byte(key), t0)

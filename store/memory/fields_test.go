@@ -6,12 +6,13 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // fieldsOf are the fields of a key, as another store reads them.
 func fieldsOf(t *testing.T, s *memory.Store, key string, by *memory.Store, nowNS int64) (fields store.Fields) {
 	t.Helper()
-	if _, err := s.Limits([]byte(key), untouched(nowNS), func(l *store.LimitState) {
+	if _, err := s.Limits([]byte(key), memtest.Untouched(nowNS), func(l *store.LimitState) {
 		f, err := by.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 		if err != nil {
 			t.Fatal(err)
@@ -50,12 +51,12 @@ func TestALeaseWithoutAnID(t *testing.T) {
 	s := memory.New(memory.Options{})
 	f, err := s.ReadField("conc/1m", fmt.Sprintf("limit=%s leases=0:%d:3", limit, t0+second))
 	if err == nil {
-		_, err = s.PutFields([]byte("k"), store.Fields{f}, true, at(t0))
+		_, err = s.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if did(s.Release([]byte("k"), 0, at(t0))) || left(t, s, "k", limit, t0) != 2 || left(t, s, "k", limit, t0+second) != 5 {
+	if memtest.Did(s.Release([]byte("k"), 0, memtest.At(t0))) || left(t, s, "k", limit, t0) != 2 || left(t, s, "k", limit, t0+second) != 5 {
 		t.Error("it is released, or does not end")
 	}
 }
@@ -63,17 +64,17 @@ func TestALeaseWithoutAnID(t *testing.T) {
 // Fields that are refused change nothing, and nobody is told of them.
 func TestRefusedFieldsChangeNothing(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
-	mustPut(t, s, "tat", live(t0, hour), t0)
+	memtest.MustPut(t, s, "tat", memtest.Live(t0, hour), t0)
 	for i := range store.MaxLimits {
-		mustTake(t, s, 1, t0, calls(t, "full", fmt.Sprintf("1/%ds", i+10)))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "full", fmt.Sprintf("1/%ds", i+10)))
 	}
-	mustTake(t, s, 1, t0, calls(t, "from", "1/1h"))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "from", "1/1h"))
 	fields := fieldsOf(t, s, "from", s, t0)
-	drained(s)
+	memtest.Drained(s)
 	for key, want := range map[string]error{"tat": store.ErrWrongType, "full": store.ErrTooManyLimits} {
 		before := s.Stats(t0).Changes
-		added, err := s.PutFields([]byte(key), fields, true, at(t0))
-		if told := drained(s); added != 0 || err != want || told != "" || s.Stats(t0).Changes != before {
+		added, err := s.PutFields([]byte(key), fields, true, memtest.At(t0))
+		if told := memtest.Drained(s); added != 0 || err != want || told != "" || s.Stats(t0).Changes != before {
 			t.Errorf("%s: %d, %v, told %q, %d changes", key, added, err, told, s.Stats(t0).Changes-before)
 		}
 	}
@@ -91,19 +92,19 @@ func TestFieldsTellTheWallTime(t *testing.T) {
 			s.SetWall(nowNS+ahead, nowNS)
 			other.SetWall(otherNow+otherAhead, otherNow)
 			for _, limit := range limits {
-				mustTake(t, s, 2, nowNS, calls(t, "k", limit))
-				mustTake(t, s, 1, nowNS+second, calls(t, "k", limit))
+				memtest.MustTake(t, s, 2, nowNS, memtest.Calls(t, "k", limit))
+				memtest.MustTake(t, s, 1, nowNS+second, memtest.Calls(t, "k", limit))
 			}
 			nowNS, otherNow = nowNS+2*second, otherNow+2*second
 			fields := fieldsOf(t, s, "k", other, nowNS)
-			if added, err := other.PutFields([]byte("k"), fields, true, at(otherNow)); added != len(limits) || err != nil {
+			if added, err := other.PutFields([]byte("k"), fields, true, memtest.At(otherNow)); added != len(limits) || err != nil {
 				t.Fatal(added, err)
 			}
-			mustAudit(t, other)
+			memtest.MustAudit(t, other)
 			for _, limit := range limits {
-				is, was := calls(t, "k", limit), calls(t, "k", limit)
-				mustTake(t, s, 0, nowNS, was)
-				mustTake(t, other, 0, otherNow, is)
+				is, was := memtest.Calls(t, "k", limit), memtest.Calls(t, "k", limit)
+				memtest.MustTake(t, s, 0, nowNS, was)
+				memtest.MustTake(t, other, 0, otherNow, is)
 				if is[0].Decision != was[0].Decision || is[0].Decision.Remaining != 6 {
 					t.Errorf("%s, by %d and %d s: %+v, was %+v", limit, ahead/second, otherAhead/second, is[0].Decision, was[0].Decision)
 				}

@@ -1,9 +1,8 @@
 package memory_test
 
 import (
-	"celld/store/memory/memtest"
-
 	"celld/store"
+	"celld/store/memory/memtest"
 )
 
 const (
@@ -12,40 +11,9 @@ const (
 	hour         = 3600 * second
 )
 
-type failer = memtest.Failer
-
-// What the tests of this package share with others, under short names.
-var (
-	sweep       = memtest.Sweep
-	drain       = memtest.Drain
-	withoutDead = memtest.WithoutDead
-	mustLimit   = memtest.MustLimit
-	mustAllow   = memtest.MustAllow
-	put         = memtest.Put
-	mustPut     = memtest.MustPut
-	contents    = memtest.Contents
-	expectKeys  = memtest.ExpectKeys
-	keys16      = memtest.Keys16
-	heapBytes   = memtest.HeapBytes
-	mustParse   = memtest.MustParse
-	did         = memtest.Did
-	mustAudit   = memtest.MustAudit
-	call        = memtest.Call
-	calls       = memtest.Calls
-	mustTake    = memtest.MustTake
-	drained     = memtest.Drained
-	replay      = memtest.Replay
-	at          = memtest.At
-	untouched   = memtest.Untouched
-	live        = memtest.Live
-	plain       = memtest.Plain
-	limitText   = memtest.LimitText
-	limitTexts  = memtest.LimitTexts
-)
-
 // readLimits reads all that a state has.
 func readLimits(st store.Value) {
 	for i := 0; st.Limits != nil && i < len(*st.Limits); i++ {
-		limitText(&(*st.Limits)[i])
+		memtest.LimitText(&(*st.Limits)[i])
 	}
 }

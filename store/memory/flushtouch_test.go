@@ -3,10 +3,9 @@ package memory
 import (
 	"testing"
 
-	"celld/store/memory/shard"
-
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/shard"
 )
 
 // A flush comes after a batch has looked ahead and before it decides.

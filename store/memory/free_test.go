@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // abreast runs fn in two goroutines, which begin each turn at the same instant, or nearly so.
@@ -33,7 +32,7 @@ func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
 	limits := []string{"10/1m", "10/1m,block=1h"}
 	var batches [2][]store.TakeRequest
 	for i := range batches {
-		l := mustParse(t, limits[i])
+		l := memtest.MustParse(t, limits[i])
 		for range each {
 			batches[i] = append(batches[i], store.TakeRequest{
 				Calls: []store.Call{{Limit: &l}}, TakeOptions: store.TakeOptions{Cost: int64(1 + 9*i)},
@@ -44,7 +43,7 @@ func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
 		for j := range batches[i] {
 			batches[i][j].Calls[0].Key = fmt.Append(nil, turn, j)
 		}
-		s.TakeBatch(batches[i], at(t0), nil)
+		s.TakeBatch(batches[i], memtest.At(t0), nil)
 		return batches[i]
 	}
 	for turn := range turns {
@@ -63,10 +62,10 @@ func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
 // SetLimits goes by the time of calls that took no lock, too.
 func TestSetLimitsAfterHits(t *testing.T) {
 	s := memory.New(memory.Options{})
-	bucket := mustLimit(t, 9, 1, 3600)
-	mustAllow(t, s, []byte("k"), bucket, t0)
-	mustPut(t, s, "dead", live(t0, second), t0)
-	mustAllow(t, s, []byte("k"), bucket, t0+2*second)
+	bucket := memtest.MustLimit(t, 9, 1, 3600)
+	memtest.MustAllow(t, s, []byte("k"), bucket, t0)
+	memtest.MustPut(t, s, "dead", memtest.Live(t0, second), t0)
+	memtest.MustAllow(t, s, []byte("k"), bucket, t0+2*second)
 	memtest.SetMaxKeys(&s.Resize, 1)
 	if st := s.Stats(t0 + 2*second); st.Evicted != 0 || st.Expired != 1 {
 		t.Errorf("%d evicted, %d expired, want 0 and 1", st.Evicted, st.Expired)

@@ -5,26 +5,25 @@ import (
 	"testing"
 
 	"celld/cell"
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
 // What is given back is told, and the key ends sooner.
 func TestGiveIsTold(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
-	mustTake(t, s, 10, t0, calls(t, "k", "10/100s"))
-	drained(s)
-	l := mustParse(t, "10/100s")
-	if n, err := s.Give([]byte("k"), &l, 0, 8, at(t0)); n != 8 || err != nil {
+	memtest.MustTake(t, s, 10, t0, memtest.Calls(t, "k", "10/100s"))
+	memtest.Drained(s)
+	l := memtest.MustParse(t, "10/100s")
+	if n, err := s.Give([]byte("k"), &l, 0, 8, memtest.At(t0)); n != 8 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if got := drained(s); got != "k=20000000000" {
+	if got := memtest.Drained(s); got != "k=20000000000" {
 		t.Errorf("%q is told", got)
 	}
-	if n := sweep(s, t0+25*second); n != 1 {
+	if n := memtest.Sweep(s, t0+25*second); n != 1 {
 		t.Errorf("%d keys have ended", n)
 	}
 }
@@ -33,10 +32,10 @@ func TestGiveIsTold(t *testing.T) {
 func TestGiveToALog(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
 	const log = "9/1h,algo=log"
-	l := mustParse(t, log)
+	l := memtest.MustParse(t, log)
 	give := func(n int64) {
 		t.Helper()
-		if given, err := s.Give([]byte("k"), &l, 0, n, at(t0)); given != n || err != nil {
+		if given, err := s.Give([]byte("k"), &l, 0, n, memtest.At(t0)); given != n || err != nil {
 			t.Errorf("%d, %v", given, err)
 		}
 	}
@@ -45,15 +44,15 @@ func TestGiveToALog(t *testing.T) {
 		do    func()
 		known bool
 	}{
-		{"new", func() { mustTake(t, s, 3, t0, calls(t, "k", log)) }, false},
-		{"a call more", func() { mustTake(t, s, 2, t0+1, calls(t, "k", log)) }, true},
+		{"new", func() { memtest.MustTake(t, s, 3, t0, memtest.Calls(t, "k", log)) }, false},
+		{"a call more", func() { memtest.MustTake(t, s, 2, t0+1, memtest.Calls(t, "k", log)) }, true},
 		{"part of a call is given back", func() { give(1) }, false},
-		{"a call more", func() { mustTake(t, s, 1, t0+2, calls(t, "k", log)) }, true},
+		{"a call more", func() { memtest.MustTake(t, s, 1, t0+2, memtest.Calls(t, "k", log)) }, true},
 		{"calls are given back", func() { give(3) }, false},
 	} {
 		step.do()
 		told := 0
-		drain(s, func(c memory.Change) {
+		memtest.Drain(s, func(c memory.Change) {
 			if told++; (*c.State.Limits)[0].Told.Known() != step.known {
 				t.Errorf("%s: it is told as known: %v", step.name, !step.known)
 			}
@@ -68,7 +67,7 @@ func TestGiveToALog(t *testing.T) {
 		t.Errorf("%+v, want %+v", st, before)
 	}
 	give(2)
-	_, _ = s.Give([]byte("none"), &l, 0, 1, at(t0))
+	_, _ = s.Give([]byte("none"), &l, 0, 1, memtest.At(t0))
 	if st := s.Stats(t0); st.Hits != before.Hits+1 || st.Misses != before.Misses+1 {
 		t.Errorf("%d hits and %d misses more, want one of each", st.Hits-before.Hits, st.Misses-before.Misses)
 	}
@@ -79,24 +78,24 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 	for _, noEviction := range []bool{false, true} {
 		s := memory.New(memory.Options{Shards: 1, NoEviction: noEviction})
 		set := func(limit string) *policy.Policy {
-			if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			return s.PolicyNamed("p")
 		}
 		for other := range 9 {
-			mustPut(t, s, fmt.Sprint(other), live(t0, second), t0)
+			memtest.MustPut(t, s, fmt.Sprint(other), memtest.Live(t0, second), t0)
 		}
 		p := set("5/1h")
-		mustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		memtest.MustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
 		memtest.SetLimitsNow(&s.Resize, 100, s.Stats(t0).Bytes, noEviction)
 		p = set("5/1h,algo=log")
-		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, at(t0))
+		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, memtest.At(t0))
 		keys := s.Len(t0)
 		if noEviction && (n != 0 || err != store.ErrFull || keys != 10) || !noEviction && (n != 1 || err != nil || keys == 10) {
 			t.Errorf("no eviction %v: %d are given, %v, %d keys", noEviction, n, err, keys)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -104,10 +103,10 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 func TestGiveAndLook(t *testing.T) {
 	for _, limit := range []string{"10/100s", "10/100s,algo=window", "10/100s,algo=log"} {
 		s := memory.New(memory.Options{Shards: 1})
-		mustTake(t, s, 7, t0, calls(t, "k", limit))
+		memtest.MustTake(t, s, 7, t0, memtest.Calls(t, "k", limit))
 		give := func() store.TakeRequest {
-			r := []store.TakeRequest{{Calls: calls(t, "k", limit), TakeOptions: store.TakeOptions{Cost: -2, Look: true}}}
-			s.TakeBatch(r, at(t0), nil)
+			r := []store.TakeRequest{{Calls: memtest.Calls(t, "k", limit), TakeOptions: store.TakeOptions{Cost: -2, Look: true}}}
+			s.TakeBatch(r, memtest.At(t0), nil)
 			if r[0].Err != nil {
 				t.Fatal(r[0].Err)
 			}
@@ -137,23 +136,23 @@ func TestGiveOfManyLeases(t *testing.T) {
 	const limit = "5000/1h,algo=conc"
 	s, l := memory.New(memory.Options{}), limitOf(t, "5000/1h,algo=conc")
 	for range 3 * cell.MostGiven {
-		mustTake(t, s, 1, t0, calls(t, "k", limit))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	}
 	for _, n := range []int64{cell.MostGiven + 5, 1, cell.MostGiven, 2*cell.MostGiven + 5} {
 		before := left(t, s, "k", limit, t0)
 		want := min(n, 5000-before)
-		if given, err := s.Give([]byte("k"), l, 0, n, at(t0)); given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
+		if given, err := s.Give([]byte("k"), l, 0, n, memtest.At(t0)); given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
 			t.Errorf("%d, %v, want %d", given, err, want)
 		}
 	}
 	for range 3 * cell.MostGiven {
-		mustTake(t, s, 1, t0, calls(t, "k", limit))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	}
 	for _, step := range []struct {
 		n, given int64
 		more     bool
 	}{{1, 1, false}, {cell.MostGiven, cell.MostGiven, false}, {cell.MostGiven + 1, cell.MostGiven, true}} {
-		if given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, at(t0)); given != step.given || more != step.more || err != nil {
+		if given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, memtest.At(t0)); given != step.given || more != step.more || err != nil {
 			t.Errorf("%d: %d, more %v, %v", step.n, given, more, err)
 		}
 	}
@@ -163,9 +162,9 @@ func TestGiveOfManyLeases(t *testing.T) {
 func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 	const expiry = t0 + 2*hour
 	s := memory.New(memory.Options{})
-	mustTake(t, s, 1, t0, calls(t, "k", "1/1s,block=1h"))
-	mustTake(t, s, 1, t0, calls(t, "k", "1/1s,block=1h"))
-	if err := s.Update([]byte("k"), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "1/1s,block=1h"))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "1/1s,block=1h"))
+	if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
 		st.ExpiryNS = expiry
 		return st, store.Put
 	}); err != nil {
@@ -176,8 +175,8 @@ func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 		nowNS         int64
 		given, expiry int64
 	}{{"1/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second/2, 1, store.AtTAT}} {
-		given, err := s.Give([]byte("k"), limitOf(t, step.limit), 0, 1, at(step.nowNS))
-		st, there := s.Get([]byte("k"), at(step.nowNS))
+		given, err := s.Give([]byte("k"), limitOf(t, step.limit), 0, 1, memtest.At(step.nowNS))
+		st, there := s.Get([]byte("k"), memtest.At(step.nowNS))
 		if err != nil || given != step.given || !there || st.ExpiryNS != step.expiry {
 			t.Errorf("%d: %d are given back, %v; %v, the expiry is %d, want %d", i, given, err, there, st.ExpiryNS, step.expiry)
 		}

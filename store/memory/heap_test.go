@@ -8,20 +8,21 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
 // heapBytesPerKey fills a store with n keys of a length and returns what each takes on the heap.
 func heapBytesPerKey(tb testing.TB, n, keyLen int) float64 {
-	limit := mustLimit(tb, 5, 1, 3600)
-	before := heapBytes()
+	limit := memtest.MustLimit(tb, 5, 1, 3600)
+	before := memtest.HeapBytes()
 	s := memory.New(memory.Options{MaxKeys: int64(n)})
 	key := bytes.Repeat([]byte("k"), keyLen)
 	for i := range n {
 		binary.LittleEndian.PutUint64(key, uint64(i))
-		mustAllow(tb, s, key, limit, t0)
+		memtest.MustAllow(tb, s, key, limit, t0)
 	}
-	used := heapBytes() - before
+	used := memtest.HeapBytes() - before
 	if held := s.Len(t0); held != n {
 		tb.Fatalf("%d keys held, %d wanted", held, n)
 	}
@@ -41,13 +42,13 @@ func TestOverheadBytesIsWhatAKeyTakes(t *testing.T) {
 
 // What a store takes before it holds much.
 func TestASmallStoreIsSmall(t *testing.T) {
-	before := heapBytes()
+	before := memtest.HeapBytes()
 	s := memory.New(memory.Options{})
 	for _, key := range []string{"a", "b", "c"} {
-		mustPut(t, s, key, plain, t0)
+		memtest.MustPut(t, s, key, memtest.Plain, t0)
 	}
-	if used := heapBytes() - before; used > 200_000 {
+	if used := memtest.HeapBytes() - before; used > 200_000 {
 		t.Errorf("3 keys take %d bytes", used)
 	}
-	expectKeys(t, s, t0, "a", "b", "c")
+	memtest.ExpectKeys(t, s, t0, "a", "b", "c")
 }

@@ -10,6 +10,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // job asks for a lease under a name, and waits.
@@ -25,7 +26,7 @@ func job(s *memory.Store, name string, most time.Duration, cost int64, calls ...
 func TestARepeatJoinsWhoWaits(t *testing.T) {
 	for _, limit := range []string{"3/1h,algo=conc", "3/1h", "3/1h,algo=log"} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
-			one := func() store.Call { return call(t, "k", limit) }
+			one := func() store.Call { return memtest.Call(t, "k", limit) }
 			begun := clock()
 			first := job(s, "first", time.Minute, 3, one())
 			a := job(s, "x", 10*time.Hour, 2, one())
@@ -36,7 +37,7 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 			if n, _ := s.Waiting(); n != 5 || !c.leave(nil) || c.leave(nil) {
 				t.Fatalf("%d wait", n)
 			}
-			if !did(s.Release([]byte("k"), first.lease(), at(clock()))) {
+			if !memtest.Did(s.Release([]byte("k"), first.lease(), memtest.At(clock()))) {
 				t.Fatal("not released")
 			}
 			pass(0)
@@ -60,7 +61,9 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 func TestWhoJoinedKeepsThePlace(t *testing.T) {
 	for how := range 4 {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
-			calls := func() []store.Call { return []store.Call{call(t, "k", "1/1h,algo=conc"), call(t, "l", "9/1s")} }
+			calls := func() []store.Call {
+				return []store.Call{memtest.Call(t, "k", "1/1h,algo=conc"), memtest.Call(t, "l", "9/1s")}
+			}
 			job(s, "before", time.Minute, 1, calls()...)
 			start := clock()
 			most := []time.Duration{3 * time.Hour, 3 * time.Hour, 3 * time.Hour, time.Minute}[how]
@@ -108,12 +111,12 @@ func TestJoinedByChance(t *testing.T) {
 					time.Sleep(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)
 				case 2:
 					if len(all) > 0 {
-						s.Release([]byte("k"), rapid.SampledFrom(all).Draw(rt, "released").lease(), at(clock()))
+						s.Release([]byte("k"), rapid.SampledFrom(all).Draw(rt, "released").lease(), memtest.At(clock()))
 					}
 				default:
-					calls := []store.Call{call(rt, "k", "2/30s,algo=conc")}
+					calls := []store.Call{memtest.Call(rt, "k", "2/30s,algo=conc")}
 					if rapid.Bool().Draw(rt, "two") {
-						calls = append(calls, call(rt, "l", "1/1s,burst=1"))
+						calls = append(calls, memtest.Call(rt, "l", "1/1s,burst=1"))
 					}
 					name := fmt.Sprint(rapid.IntRange(0, 3).Draw(rt, "name"))
 					all = append(all, job(s, name, time.Duration(rapid.Int64Range(0, 100).Draw(rt, "most"))*time.Second, rapid.Int64Range(1, 2).Draw(rt, "cost"), calls...))

@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -48,10 +49,10 @@ func TestASemaphore(t *testing.T) {
 	if passed, id := take(t, s, "k", limit, 1, store.Terms{}, t0); passed || id != 0 || one != t0/1000 || two != one+1 {
 		t.Fatalf("%v, %d after %d and %d", passed, id, one, two)
 	}
-	if !did(s.Renew([]byte("k"), two, 60*second, a)) || did(s.Renew([]byte("k"), two+1, 60*second, a)) || did(s.Renew([]byte("x"), two, 60*second, a)) {
+	if !memtest.Did(s.Renew([]byte("k"), two, 60*second, a)) || memtest.Did(s.Renew([]byte("k"), two+1, 60*second, a)) || memtest.Did(s.Renew([]byte("x"), two, 60*second, a)) {
 		t.Fatal("renewed another")
 	}
-	if !did(s.Release([]byte("k"), one, a)) || did(s.Release([]byte("k"), one, a)) || left(t, s, "k", limit, t0) != 1 {
+	if !memtest.Did(s.Release([]byte("k"), one, a)) || memtest.Did(s.Release([]byte("k"), one, a)) || left(t, s, "k", limit, t0) != 1 {
 		t.Fatal("released twice, or not once")
 	}
 	if left(t, s, "k", limit, t0+60*second-1) != 1 || left(t, s, "k", limit, t0+60*second) != 2 || s.Len(t0+60*second) != 0 {
@@ -69,11 +70,11 @@ func TestALeaseFlowsBack(t *testing.T) {
 		if n := left(t, s, "k", limit, t0+second-1); n != 1 {
 			t.Errorf("%s: %d left", limit, n)
 		}
-		if n := left(t, s, "k", limit, t0+second); n != 4 || did(s.Settle([]byte("k"), one, 0, store.Access{NowNS: t0 + second})) {
+		if n := left(t, s, "k", limit, t0+second); n != 4 || memtest.Did(s.Settle([]byte("k"), one, 0, store.Access{NowNS: t0 + second})) {
 			t.Errorf("%s: %d left when the first has ended", limit, n)
 		}
 		a := store.Access{NowNS: t0 + second}
-		if !did(s.Settle([]byte("k"), two, 1, a)) || did(s.Settle([]byte("k"), two, 1, a)) {
+		if !memtest.Did(s.Settle([]byte("k"), two, 1, a)) || memtest.Did(s.Settle([]byte("k"), two, 1, a)) {
 			t.Errorf("%s: settled twice, or not once", limit)
 		}
 		if n := left(t, s, "k", limit, t0+3*second); n != 7 {
@@ -81,7 +82,7 @@ func TestALeaseFlowsBack(t *testing.T) {
 		}
 		_, three := take(t, s, "k", limit, 1, store.Terms{LeaseNS: second}, t0+3*second)
 		a.NowNS = t0 + 3*second
-		if !did(s.Settle([]byte("k"), three, 99, a)) || left(t, s, "k", limit, a.NowNS) != 0 {
+		if !memtest.Did(s.Settle([]byte("k"), three, 99, a)) || left(t, s, "k", limit, a.NowNS) != 0 {
 			t.Errorf("%s: more was not taken", limit)
 		}
 		end := t0 + 3*3600*second*40
@@ -125,13 +126,13 @@ func TestWhatHoldsNothing(t *testing.T) {
 	s.PutRule(policy.Rule{Pattern: "k"}, t0)
 	for _, name := range []string{"", "n"} {
 		terms := &store.Terms{Name: name}
-		taken, err := s.Take(calls(t, "k", "5/1m,algo=conc"), store.TakeOptions{Cost: 7, Terms: terms}, at(t0))
+		taken, err := s.Take(memtest.Calls(t, "k", "5/1m,algo=conc"), store.TakeOptions{Cost: 7, Terms: terms}, memtest.At(t0))
 		if err != nil || taken.Granted != 7 || terms.Lease != 0 || s.Len(t0) != 0 {
 			t.Errorf("an allowed call: %+v, %v, lease %d", taken, err, terms.Lease)
 		}
 	}
 	for _, id := range []int64{-1, 0, 1} {
-		if did(s.Release([]byte("k"), id, at(t0))) || did(s.Renew([]byte("k"), id, second, at(t0))) {
+		if memtest.Did(s.Release([]byte("k"), id, memtest.At(t0))) || memtest.Did(s.Renew([]byte("k"), id, second, memtest.At(t0))) {
 			t.Errorf("there is a lease %d", id)
 		}
 	}
@@ -179,8 +180,8 @@ func TestARepeatForSeveralKeys(t *testing.T) {
 	}
 	// Under the name another call leads from c to a, which now has a lease that only leads, and one with a cost: that is what is repeated.
 	terms := &store.Terms{Name: "job"}
-	for i, list := range [][]store.Call{calls(t, "c", "9/1h", "a", "5/1m,algo=conc"), calls(t, "a", "5/1m,algo=conc")} {
-		taken, err := s.Take(list, store.TakeOptions{Cost: 2, Terms: terms}, at(t0))
+	for i, list := range [][]store.Call{memtest.Calls(t, "c", "9/1h", "a", "5/1m,algo=conc"), memtest.Calls(t, "a", "5/1m,algo=conc")} {
+		taken, err := s.Take(list, store.TakeOptions{Cost: 2, Terms: terms}, memtest.At(t0))
 		if id := terms.Lease; err != nil || taken.Granted != 2 || id == ids[0] || i == 1 && id != ids[2] {
 			t.Errorf("%d: %+v, %v, lease %d", i, taken, err, id)
 		}
@@ -209,11 +210,11 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 			a := store.Access{NowNS: t0 + second}
 			switch how {
 			case 0:
-				if !did(s.Release([]byte("a"), terms.Lease, a)) || did(s.Release([]byte("a"), terms.Lease, a)) || did(s.Release([]byte("c"), terms.Lease, a)) {
+				if !memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || memtest.Did(s.Release([]byte("c"), terms.Lease, a)) {
 					t.Error("not released")
 				}
 			case 1:
-				if !did(s.Renew([]byte("a"), terms.Lease, 90*second, a)) {
+				if !memtest.Did(s.Renew([]byte("a"), terms.Lease, 90*second, a)) {
 					t.Error("not renewed")
 				}
 				if n := left(t, s, "c", limits[2], t0+91*second-1); n != 3 {
@@ -221,11 +222,11 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 				}
 			case 2:
 				copied, err := s.Copy([]byte("c"), []byte("d"), true, a)
-				if err != nil || copied != (limits[2] == rate) || did(s.Settle([]byte("d"), terms.Lease, 0, a)) {
+				if err != nil || copied != (limits[2] == rate) || memtest.Did(s.Settle([]byte("d"), terms.Lease, 0, a)) {
 					t.Error("a lease was copied", copied, err)
 				}
-				s.Rename([]byte("a"), []byte("b"), at(t0))
-				if did(s.Release([]byte("a"), terms.Lease, a)) || !did(s.Release([]byte("b"), terms.Lease, a)) {
+				s.Rename([]byte("a"), []byte("b"), memtest.At(t0))
+				if memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || !memtest.Did(s.Release([]byte("b"), terms.Lease, a)) {
 					t.Error("the lease stayed")
 				}
 			}
@@ -259,7 +260,7 @@ func TestAKeyWithLeasesIsNotEvicted(t *testing.T) {
 		t.Errorf("%v, %v", err, err2)
 	}
 	for i := range 8 {
-		if _, there := s.Get([]byte{byte('a' + i)}, untouched(t0)); !there {
+		if _, there := s.Get([]byte{byte('a' + i)}, memtest.Untouched(t0)); !there {
 			t.Errorf("%c is gone", 'a'+i)
 		}
 	}
@@ -279,8 +280,8 @@ func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
 			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
 				t.Fatal(taken, err)
 			}
-			s.Rename([]byte("a"), []byte("b"), at(t0))
-			if !did(s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0})) {
+			s.Rename([]byte("a"), []byte("b"), memtest.At(t0))
+			if !memtest.Did(s.Settle([]byte("b"), terms.Lease, n, store.Access{NowNS: t0})) {
 				t.Errorf("%s: there is no lease", limit)
 			}
 			want := 9 - n

@@ -5,6 +5,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // When its last lease has ended, what has held it is gone, though the key stays.
@@ -13,7 +14,7 @@ func TestAnEmptyCompanionGoes(t *testing.T) {
 	take(t, s, "k", "5/1h", 1, store.Terms{}, t0)
 	before := s.Stats(t0).Bytes
 	_, id := take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
-	if _, _ = s.Release([]byte("k"), id, at(t0)); s.Stats(t0).Bytes != before {
+	if _, _ = s.Release([]byte("k"), id, memtest.At(t0)); s.Stats(t0).Bytes != before {
 		t.Errorf("released: %d bytes, %d before", s.Stats(t0).Bytes, before)
 	}
 	take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
@@ -27,10 +28,10 @@ func TestWhoOnlyLeadsPaysNothing(t *testing.T) {
 	s := memory.New(memory.Options{})
 	calls := []store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h")}, {Key: []byte("b"), Limit: limitOf(t, "5/1m,algo=conc")}}
 	terms := &store.Terms{}
-	if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited {
+	if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited {
 		t.Fatal(taken, err)
 	}
-	if !did(s.Settle([]byte("a"), terms.Lease, 4, at(t0))) || left(t, s, "a", "5/1h", t0) != 4 || left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
+	if !memtest.Did(s.Settle([]byte("a"), terms.Lease, 4, memtest.At(t0))) || left(t, s, "a", "5/1h", t0) != 4 || left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
 		t.Error("it pays")
 	}
 }
@@ -40,7 +41,7 @@ func TestIDsAreAboveThoseOfAFile(t *testing.T) {
 	s := memory.New(memory.Options{})
 	_, id := take(t, s, "k", "5/1m,algo=conc", 1, store.Terms{}, t0)
 	other := memory.New(memory.Options{})
-	_, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+	_, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 		if _, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // As many leases of one key as there may be end at once, and one more is refused. How long that takes: BenchmarkPause.
@@ -22,11 +23,11 @@ func TestAllLeasesOfAKeyEndAtOnce(t *testing.T) {
 			terms.LeaseNS = 0
 		}
 		for i := range int64(cell.MaxLeases) {
-			if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0+i)); err != nil || taken.Limited {
+			if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0+i)); err != nil || taken.Limited {
 				t.Fatal(limit, i, taken, err)
 			}
 		}
-		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0+cell.MaxLeases)); err != store.ErrTooManyLeases {
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0+cell.MaxLeases)); err != store.ErrTooManyLeases {
 			t.Errorf("%s: one more: %v", limit, err)
 		}
 		if n := left(t, s, "k", limit, t0+2*second); n != 2000000 {
@@ -40,7 +41,7 @@ func TestAMillionLeasesEndAtOnce(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 2_000_000})
 	l := limitOf(t, "5/1m,algo=conc")
 	for i := range 1_000_000 {
-		s.Take([]store.Call{{Key: fmt.Appendf(nil, "key:%d", i), Limit: l}}, store.TakeOptions{Cost: 1}, at(t0))
+		s.Take([]store.Call{{Key: fmt.Appendf(nil, "key:%d", i), Limit: l}}, store.TakeOptions{Cost: 1}, memtest.At(t0))
 	}
 	for s.Sweep(t0 + 60*second) {
 	}

@@ -8,6 +8,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // However many take and release at once, under one key or two, no more than the count is in flight, and in the end all is free.
@@ -25,7 +26,7 @@ func TestASemaphoreInManyHands(t *testing.T) {
 					calls = append(calls, store.Call{Key: fmt.Append(nil, key), Limit: l})
 				}
 				terms := store.Terms{}
-				taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, at(t0))
+				taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0))
 				if err != nil {
 					t.Error(err)
 				}
@@ -40,7 +41,7 @@ func TestASemaphoreInManyHands(t *testing.T) {
 				for j := range calls {
 					inFlight[(first+j)%2].Add(-1)
 				}
-				if !did(s.Release(calls[0].Key, terms.Lease, at(t0))) || did(s.Release(calls[0].Key, terms.Lease, at(t0))) {
+				if !memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) || memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) {
 					t.Error("not released, or twice")
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // Leases take as much room as the store says, whether they have a companion, share one, or lie in the limit itself; and none when
@@ -20,22 +21,22 @@ func TestLeasesTakeTheRoomThatIsCounted(t *testing.T) {
 		s := memory.New(memory.Options{})
 		var ids []int64
 		for range 2 {
-			list := calls(t, c...)
+			list := memtest.Calls(t, c...)
 			terms := &store.Terms{LeaseNS: 60 * second}
 			if slices.ContainsFunc(list, func(c store.Call) bool { return c.Limit.HoldsLeases() }) {
 				terms.LeaseNS = 0
 			}
-			if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited || terms.Lease == 0 {
+			if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited || terms.Lease == 0 {
 				t.Fatalf("%v: %+v, %v", c, taken, err)
 			}
 			ids = append(ids, terms.Lease)
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 		for _, id := range ids {
-			if !did(s.Release([]byte("a"), id, at(t0))) {
+			if !memtest.Did(s.Release([]byte("a"), id, memtest.At(t0))) {
 				t.Errorf("%v: not released", c)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 		if st := s.Stats(t0); st.Bytes != 0 && s.Len(t0+hour*2) != 0 {
 			t.Errorf("%v: %+v", c, st)
@@ -48,7 +49,7 @@ func TestLinkedKeys(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	id := leads(t, s, "9/1h", "")
 	for range 2 {
-		names, err := s.Linked([]byte("a"), id, at(t0))
+		names, err := s.Linked([]byte("a"), id, memtest.At(t0))
 		if err != nil || len(names) != 1 || string(names[0]) != "b" {
 			t.Errorf("it leads to %q, %v", names, err)
 		}
@@ -61,7 +62,7 @@ func TestLinkedKeys(t *testing.T) {
 		t.Error("a field of no policy is read")
 	}
 	for key, id := range map[string]int64{"b": id, "a": id + 1, "none": id} {
-		if names, err := s.Linked([]byte(key), id, at(t0)); err != nil || len(names) != 0 {
+		if names, err := s.Linked([]byte(key), id, memtest.At(t0)); err != nil || len(names) != 0 {
 			t.Errorf("%s leads to %q, %v", key, names, err)
 		}
 	}
@@ -82,22 +83,22 @@ func TestWhichCallsEndAnExpiry(t *testing.T) {
 		{[]string{"k", "7/1h", "k", "9/1m"}, 8, false}, // carries its state over
 	} {
 		s := memory.New(memory.Options{})
-		mustTake(t, s, 1, t0, calls(t, "k", "5/1h", "k", "9/1m"))
-		if err := s.Update([]byte("k"), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1h", "k", "9/1m"))
+		if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
 			st.ExpiryNS = expiry
 			return st, store.Put
 		}); err != nil {
 			t.Fatal(err)
 		}
-		mustTake(t, s, c.cost, t0, calls(t, c.limits...))
+		memtest.MustTake(t, s, c.cost, t0, memtest.Calls(t, c.limits...))
 		want := int64(expiry)
 		if c.ends {
 			want = store.AtTAT
 		}
-		if st, ok := s.Get([]byte("k"), at(t0)); !ok || st.ExpiryNS != want {
+		if st, ok := s.Get([]byte("k"), memtest.At(t0)); !ok || st.ExpiryNS != want {
 			t.Errorf("%v of %d: the expiry is %d, want %d", c.limits, c.cost, st.ExpiryNS, want)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -107,10 +108,10 @@ func TestBoundLeasesEndInAFile(t *testing.T) {
 		s, other := memory.New(memory.Options{}), memory.New(memory.Options{})
 		const limit = "5/1m,algo=conc"
 		take(t, s, "k", limit, 2, store.Terms{Bound: bound}, t0)
-		if _, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+		if _, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 			f, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 			if err == nil {
-				_, err = other.PutFields([]byte("k"), store.Fields{f}, true, at(t0))
+				_, err = other.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
 			}
 			if err != nil {
 				t.Error(err)
@@ -132,7 +133,7 @@ func TestBoundLeasesEndInAFile(t *testing.T) {
 func TestLeasesCountAsALimit(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for i := range store.MaxLimits - 2 {
-		mustTake(t, s, 1, t0, calls(t, "k", fmt.Sprintf("9/%dm", i+1)))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", fmt.Sprintf("9/%dm", i+1)))
 	}
 	for i, step := range []struct {
 		limit string
@@ -148,11 +149,11 @@ func TestLeasesCountAsALimit(t *testing.T) {
 		{"9/3m", 0, nil, store.MaxLimits},
 		{"9/1m", second, nil, store.MaxLimits},
 	} {
-		_, err := s.Take(calls(t, "k", step.limit), store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: step.lease}}, at(t0))
+		_, err := s.Take(memtest.Calls(t, "k", step.limit), store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: step.lease}}, memtest.At(t0))
 		if n := count(s, "k", t0); err != step.want || n != step.held {
 			t.Errorf("%d: %v, %d limits", i, err, n)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -161,39 +162,39 @@ func TestEndedLeasesMakeRoom(t *testing.T) {
 	const limit = "99/1m,algo=conc"
 	for n := int64(1); n < 20; n++ {
 		s := memory.New(memory.Options{})
-		mustTake(t, s, 1, t0, calls(t, "k", "9/1h")) // so that the key stays
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "9/1h")) // so that the key stays
 		for i := range n {
-			mustTake(t, s, 1, t0+i, calls(t, "k", limit))
+			memtest.MustTake(t, s, 1, t0+i, memtest.Calls(t, "k", limit))
 		}
 		before := s.Stats(t0).Bytes
 		for range n - 1 { // the last has not ended yet
-			mustTake(t, s, 1, t0+60*second+n-2, calls(t, "k", limit))
+			memtest.MustTake(t, s, 1, t0+60*second+n-2, memtest.Calls(t, "k", limit))
 		}
 		if got := s.Stats(t0).Bytes; got != before || left(t, s, "k", limit, t0+60*second+n-2) != 99-n {
 			t.Errorf("%d: %d bytes, %d before", n, got, before)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
 // A lease leads once to each other key, however many calls take from that. What it owes is taken by the limit that the key has by then.
 func TestALeaseOfSeveralLimitsOfAnotherKey(t *testing.T) {
 	s := memory.New(memory.Options{})
-	list := calls(t, "a", "9/1h", "b", "9/1h", "c", "9/1h", "b", "9/1m", "c", "9/1h")
+	list := memtest.Calls(t, "a", "9/1h", "b", "9/1h", "c", "9/1h", "b", "9/1m", "c", "9/1h")
 	terms := &store.Terms{LeaseNS: 60 * second}
-	if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, at(t0)); err != nil || taken.Limited {
+	if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited {
 		t.Fatal(taken, err)
 	}
-	names, err := s.Linked([]byte("a"), terms.Lease, at(t0))
+	names, err := s.Linked([]byte("a"), terms.Lease, memtest.At(t0))
 	if err != nil || !slices.EqualFunc(names, []string{"b", "c"}, func(a []byte, b string) bool { return string(a) == b }) {
 		t.Errorf("it leads to %q, %v", names, err)
 	}
-	mustTake(t, s, 1, t0, calls(t, "b", "5/1h,burst=90"))
-	if !did(s.Settle([]byte("a"), terms.Lease, 4, at(t0))) {
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "b", "5/1h,burst=90"))
+	if !memtest.Did(s.Settle([]byte("a"), terms.Lease, 4, memtest.At(t0))) {
 		t.Error("it is not settled")
 	}
 	if got, want := held(s, t0, "b"), "limit=5/1h,burst=90 "; !strings.Contains(got, want) {
 		t.Errorf("b holds %s, want %s", got, want)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 }

@@ -9,6 +9,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestDeadlines(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		start := clock()
-		c := func() store.Call { return call(t, "k", "1/1s,algo=log,block=5s") }
+		c := func() store.Call { return memtest.Call(t, "k", "1/1s,algo=log,block=5s") }
 		plainly(s, 1, c())
 		first, second := await(s, time.Second, 1, c()), await(s, 1500*time.Millisecond, 1, c())
 		if !first.waits() || !second.waits() {
@@ -38,7 +39,7 @@ func TestDeadlines(t *testing.T) {
 // A refused wait is a denial: it blocks, also behind others.
 func TestARefusedWaitBlocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		c := func() store.Call { return call(t, "k", "10/1s,block=5s") }
+		c := func() store.Call { return memtest.Call(t, "k", "10/1s,block=5s") }
 		plainly(s, 9, c())
 		w := await(s, 10*time.Second, 5, c())
 		if d := await(s, 0, 1, c()); !d.denied() || d.taken().RetryAfterNS != 5e9 || !w.waits() {
@@ -55,7 +56,7 @@ func TestARefusedWaitBlocks(t *testing.T) {
 // A call that can never pass, or may not wait, is denied at once.
 func TestWhoDoesNotWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		c := func() store.Call { return call(t, "k", "1/1s") }
+		c := func() store.Call { return memtest.Call(t, "k", "1/1s") }
 		plainly(s, 1, c())
 		if w := await(s, time.Hour, 2, c()); !w.denied() || w.taken().RetryAfterNS != cell.Never {
 			t.Errorf("above capacity: %+v", w.taken())
@@ -66,7 +67,7 @@ func TestWhoDoesNotWait(t *testing.T) {
 			}
 		}
 		reqs := []store.TakeRequest{{Calls: []store.Call{c()}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e10}}}}
-		if !s.TakeBatch(reqs, at(clock()), nil) || !reqs[0].Taken.Limited {
+		if !s.TakeBatch(reqs, memtest.At(clock()), nil) || !reqs[0].Taken.Limited {
 			t.Error("it waits without a Waker")
 		}
 		if _, err := s.PutRule(policy.Rule{Deny: true, Pattern: "k"}, clock()); err != nil || !await(s, time.Hour, 1, c()).denied() {
@@ -84,7 +85,7 @@ func TestAWaitOfNoTime(t *testing.T) {
 	for _, limit := range []string{"1/1h,algo=conc", "1/1h", "1/1h,algo=log"} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			s.SetMaxWaiters(1)
-			one := func() store.Call { return call(t, "k", limit) }
+			one := func() store.Call { return memtest.Call(t, "k", limit) }
 			job(s, "x", 0, 1, one())
 			first := job(s, "y", 2*time.Hour, 1, one())
 			for _, most := range []time.Duration{-1, 0} {
@@ -104,8 +105,8 @@ func TestAWaitOfNoTime(t *testing.T) {
 func TestRefusedWhenGranted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		for range 50 {
-			plainly(s, 1, call(t, "k", "1/1s,burst=1"))
-			w := await(s, time.Minute, 1, call(t, "k", "1/1s,burst=1"))
+			plainly(s, 1, memtest.Call(t, "k", "1/1s,burst=1"))
+			w := await(s, time.Minute, 1, memtest.Call(t, "k", "1/1s,burst=1"))
 			time.Sleep(time.Second) // without Wait: its timer runs now
 			runtime.Gosched()
 			refused := w.leave(store.ErrRefused)
@@ -136,11 +137,11 @@ func TestDeadlinesOfAnotherClock(t *testing.T) {
 				pass(time.Duration(start + 350e6 - clock()))
 				start = clock()
 				s := memory.New(memory.Options{Now: c.clock})
-				one := func() store.Call { return call(t, "k", "100/1s,burst=1") }
+				one := func() store.Call { return memtest.Call(t, "k", "100/1s,burst=1") }
 				plainly(s, 1, one())
 				w := await(s, most, 1, one())
 				pass(5 * time.Millisecond)
-				if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: 1, Mode: cell.Force}, at(clock())); err != nil {
+				if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: 1, Mode: cell.Force}, memtest.At(clock())); err != nil {
 					t.Fatal(err)
 				}
 				if pass(time.Second); !w.denied() || w.at(start) != c.denied || w.woken.Load() != 1 {
@@ -160,7 +161,7 @@ func TestRefusedAfterAChange(t *testing.T) {
 	}{
 		{"nothing", func(*memory.Store) {}, nil},
 		{"its policy is deleted", func(s *memory.Store) { s.DeletePolicy("p") }, store.ErrNoPolicy},
-		{"the key holds another kind", func(s *memory.Store) { _ = put(s, "k", live(clock(), hour), clock()) }, store.ErrWrongType},
+		{"the key holds another kind", func(s *memory.Store) { _ = memtest.Put(s, "k", memtest.Live(clock(), hour), clock()) }, store.ErrWrongType},
 	} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			setPolicy(t, s, "1/1h")

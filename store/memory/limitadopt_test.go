@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 
 	"pgregory.net/rapid"
@@ -35,7 +36,7 @@ type adopter struct {
 }
 
 func (a *adopter) set(limit string) {
-	a.limit = mustParse(a.t, limit)
+	a.limit = memtest.MustParse(a.t, limit)
 	if a.policy {
 		if _, err := a.store.SetPolicy("p", a.limit, policy.Options{}); err != nil {
 			a.t.Fatal(err)
@@ -52,7 +53,7 @@ func (a *adopter) call() store.Call {
 }
 
 func (a *adopter) ask(o store.TakeOptions, others ...store.Call) store.Taken {
-	taken, err := a.store.Take(append([]store.Call{a.call()}, others...), o, at(t0))
+	taken, err := a.store.Take(append([]store.Call{a.call()}, others...), o, memtest.At(t0))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -83,9 +84,9 @@ func TestADeniedCallLeavesWhatItsLimitMakesOfTheState(t *testing.T) {
 
 func deniedAfterAChange(t *rapid.T, kind string) {
 	a := &adopter{t: t, store: memory.New(memory.Options{Shards: 1}), policy: rapid.Bool().Draw(t, "policy")}
-	other := mustParse(t, "1/1d,burst=1")
+	other := memtest.MustParse(t, "1/1d,burst=1")
 	full := []store.Call{{Key: []byte("another key"), Limit: &other}}
-	if _, err := a.store.Take(full, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+	if _, err := a.store.Take(full, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
 		t.Fatal(err)
 	}
 	period := drawPeriod(t)
@@ -107,8 +108,8 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 	}
 
 	a.ask(store.TakeOptions{Cost: a.limit.Capacity() + 1, Mode: cell.Peek})
-	if is := a.held(); limitText(&is) != limitText(&was) {
-		t.Fatalf("a peek by %v has made %s of %s", a.limit, limitText(&is), limitText(&was))
+	if is := a.held(); memtest.LimitText(&is) != memtest.LimitText(&was) {
+		t.Fatalf("a peek by %v has made %s of %s", a.limit, memtest.LimitText(&is), memtest.LimitText(&was))
 	}
 	o := store.TakeOptions{Cost: a.limit.Capacity() + 1}
 	if a.limit.Algo == cell.Warmup { // by which a call of any cost passes
@@ -139,8 +140,8 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 	}
 	is := a.held()
 	is.State.BlockedNS = 0
-	if limitText(&is) != limitText(&want) {
-		t.Fatalf("a call of %d denied by %v has made %s of %s, want %s", o.Cost, a.limit, limitText(&is), limitText(&was), limitText(&want))
+	if memtest.LimitText(&is) != memtest.LimitText(&want) {
+		t.Fatalf("a call of %d denied by %v has made %s of %s, want %s", o.Cost, a.limit, memtest.LimitText(&is), memtest.LimitText(&was), memtest.LimitText(&want))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/store/memory/memtest"
 
 	"pgregory.net/rapid"
 )
@@ -124,14 +125,14 @@ func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 		if oneSlot && rapid.Bool().Draw(t, "literals") {
 			name = ""
 		}
-		slots := map[cell.Shape]bool{mustParse(t, limits[0]).Shape: true}
+		slots := map[cell.Shape]bool{memtest.MustParse(t, limits[0]).Shape: true}
 		for range rapid.IntRange(1, 2).Draw(t, "more limits") {
 			another := ""
 			if oneSlot {
 				another = drawLiteral(t, period, kind)
 			} else {
 				another = drawLiteral(t, drawPeriod(t), drawKind(t))
-				if slot := mustParse(t, another).Shape; slots[slot] {
+				if slot := memtest.MustParse(t, another).Shape; slots[slot] {
 					continue
 				} else {
 					slots[slot] = true
@@ -254,7 +255,7 @@ func TestForceAndGiveBetweenChangesEnd(t *testing.T) {
 				if name := c.limits[0].policy; name != "" {
 					policy = c.store.PolicyNamed(name).ID
 				}
-				given, err := c.store.Give([]byte("key"), l, policy, cost, at(c.nowNS))
+				given, err := c.store.Give([]byte("key"), l, policy, cost, memtest.At(c.nowNS))
 				if c.note("key give %d: %d", cost, given); err != nil || given < 0 || given > cost {
 					c.fail("gives %d, %v", given, err)
 				}

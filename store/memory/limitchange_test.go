@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 
 	"pgregory.net/rapid"
@@ -16,7 +17,7 @@ import (
 // changing is a sequence of calls in fake time, under limits that change between them. It keeps a script of them, so that
 // a failure can be read.
 type changing struct {
-	t       failer
+	t       memtest.Failer
 	store   *memory.Store
 	nowNS   int64
 	batched bool // by TakeBatch
@@ -37,7 +38,7 @@ type answer struct {
 	each [2]cell.Decision
 }
 
-func newChanging(t failer) *changing {
+func newChanging(t memtest.Failer) *changing {
 	return &changing{t: t, store: memory.New(memory.Options{Shards: 1}), nowNS: t0}
 }
 
@@ -58,7 +59,7 @@ func (c *changing) add(policy, suffix, limit string) {
 // change replaces a limit by another, from now on.
 func (c *changing) change(i int, limit string) {
 	l := &c.limits[i]
-	l.literal = mustParse(c.t, limit)
+	l.literal = memtest.MustParse(c.t, limit)
 	if l.policy == "" {
 		c.note("literal %s", limit)
 		return
@@ -89,13 +90,13 @@ func (c *changing) ask(cost int64, mode cell.Mode, upTo bool, keys ...string) []
 		}
 	}
 	if c.batched {
-		c.store.TakeBatch(reqs, at(c.nowNS), nil)
+		c.store.TakeBatch(reqs, memtest.At(c.nowNS), nil)
 	}
 	answers := make([]answer, len(reqs))
 	for i := range reqs {
 		r := &reqs[i]
 		if !c.batched {
-			r.Taken, r.Err = c.store.Take(r.Calls, r.TakeOptions, at(c.nowNS))
+			r.Taken, r.Err = c.store.Take(r.Calls, r.TakeOptions, memtest.At(c.nowNS))
 		}
 		if r.Err != nil {
 			c.fail("%v", r.Err)
@@ -297,9 +298,9 @@ func TestAskingAfterAChangeChangesNothing(t *testing.T) {
 func TestAPeekWithAnotherLiteralChangesNothing(t *testing.T) {
 	s := memory.New(memory.Options{})
 	decide := func(limit string, mode cell.Mode, nowNS int64) cell.Decision {
-		l := mustParse(t, limit)
+		l := memtest.MustParse(t, limit)
 		calls := []store.Call{{Key: []byte("k"), Limit: &l}}
-		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, at(nowNS)); err != nil {
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, memtest.At(nowNS)); err != nil {
 			t.Fatal(err)
 		}
 		return calls[0].Decision
@@ -319,12 +320,12 @@ func TestAPeekWithAnotherLiteralChangesNothing(t *testing.T) {
 func TestABlockIsShortenedWithItsPolicy(t *testing.T) {
 	s := memory.New(memory.Options{})
 	take := func(limit string, nowNS int64) cell.Decision {
-		if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed("p")
 		calls := []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}
-		if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, at(nowNS)); err != nil {
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, memtest.At(nowNS)); err != nil {
 			t.Fatal(err)
 		}
 		return calls[0].Decision

@@ -12,6 +12,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -142,23 +143,23 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 	switch op.name {
 	case "throttle":
 		reqs := []store.Request{{Key: key, Bucket: m.bucket, Quantity: op.n}, {Key: []byte("beside"), Bucket: m.bucket, Quantity: 0}}
-		m.store.ThrottleBatch(reqs[:1+r.IntN(2)], at(op.nowNS), nil)
+		m.store.ThrottleBatch(reqs[:1+r.IntN(2)], memtest.At(op.nowNS), nil)
 		return linearReply{decision: reqs[0].Decision}, reqs[0].Err
 	case "take":
 		reqs := make([]store.TakeRequest, 1+r.IntN(2))
 		for i, key := range [][]byte{key, []byte("beside")}[:len(reqs)] {
 			reqs[i] = store.TakeRequest{Calls: []store.Call{{Key: key, Limit: &m.limits[op.limit]}}, TakeOptions: store.TakeOptions{Cost: op.n * int64(1-i)}}
 		}
-		m.store.TakeBatch(reqs, at(op.nowNS), nil)
+		m.store.TakeBatch(reqs, memtest.At(op.nowNS), nil)
 		return linearReply{decision: reqs[0].Calls[0].Decision}, reqs[0].Err
 	case "give":
-		given, err := m.store.Give(key, &m.limits[op.limit], 0, op.n, at(op.nowNS))
+		given, err := m.store.Give(key, &m.limits[op.limit], 0, op.n, memtest.At(op.nowNS))
 		return linearReply{n: uint64(given)}, err
 	case "get":
-		st, ok := m.store.Get(key, at(op.nowNS))
+		st, ok := m.store.Get(key, memtest.At(op.nowNS))
 		return linearReply{ok: ok, n: st.TAT}, nil
 	case "put":
-		err = m.store.Update(key, at(op.nowNS), func(old store.Value, ok bool) (store.Value, store.Action) {
+		err = m.store.Update(key, memtest.At(op.nowNS), func(old store.Value, ok bool) (store.Value, store.Action) {
 			got = linearReply{ok: ok, n: old.TAT}
 			if len(m.limits) > 0 {
 				old.ExpiryNS = store.NoExpiry
@@ -170,12 +171,12 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 	case "delete":
 		return linearReply{ok: m.store.Delete(key, op.nowNS)}, nil
 	case "rename":
-		return linearReply{ok: did(m.store.Rename(key, other, at(op.nowNS)))}, nil
+		return linearReply{ok: memtest.Did(m.store.Rename(key, other, memtest.At(op.nowNS)))}, nil
 	case "copy":
-		got.ok, err = m.store.Copy(key, other, true, at(op.nowNS))
+		got.ok, err = m.store.Copy(key, other, true, memtest.At(op.nowNS))
 		return got, err
 	case "flood":
-		_, err = m.store.Throttle(fmt.Append(nil, r.Int()), m.bucket, 1, at(op.nowNS))
+		_, err = m.store.Throttle(fmt.Append(nil, r.Int()), m.bucket, 1, memtest.At(op.nowNS))
 		return got, err
 	}
 	m.store.Flush()
@@ -259,7 +260,7 @@ func (m *linear) round(t *testing.T, model porcupine.Model, seed uint64) bool {
 // instant between its start and its end. With -count=100 it runs for as many times longer.
 func TestCallsAreLinearizable(t *testing.T) {
 	const rounds = 1000
-	bucket := mustLimit(t, 9, 1, 1)
+	bucket := memtest.MustLimit(t, 9, 1, 1)
 	for _, texts := range [][]string{
 		nil,
 		{"9/9s", "9/9s,block=2s"},
@@ -275,7 +276,7 @@ func TestCallsAreLinearizable(t *testing.T) {
 			t.Run(fmt.Sprint(kind, " ", strings.Join(texts, " ")), func(t *testing.T) {
 				m := &linear{bucket: bucket, names: [2]string{"k", "a key that has two tails, as it is as long as this"}, evicts: kind == "evicts"}
 				for _, text := range texts {
-					m.limits = append(m.limits, mustParse(t, text))
+					m.limits = append(m.limits, memtest.MustParse(t, text))
 				}
 				o := memory.Options{Shards: 2, Journal: true}
 				if m.evicts {
@@ -283,8 +284,8 @@ func TestCallsAreLinearizable(t *testing.T) {
 				}
 				m.store = memory.New(o)
 				if kind == "large" {
-					for _, key := range keys16(1 << 14) {
-						mustPut(t, m.store, string(key), live(t0, hour), t0)
+					for _, key := range memtest.Keys16(1 << 14) {
+						memtest.MustPut(t, m.store, string(key), memtest.Live(t0, hour), t0)
 					}
 				}
 				nondeterministic := porcupine.NondeterministicModel{

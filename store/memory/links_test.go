@@ -9,13 +9,14 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // held is the text of all that keys hold, as tools see it.
 func held(s *memory.Store, nowNS int64, keys ...string) (text string) {
 	for _, key := range keys {
 		text += key + ":"
-		_, _ = s.Limits([]byte(key), untouched(nowNS), func(l *store.LimitState) {
+		_, _ = s.Limits([]byte(key), memtest.Untouched(nowNS), func(l *store.LimitState) {
 			text += fmt.Sprintf(" %s %s", l.AppendName(nil), l.Limit.AppendState(nil, &l.State))
 		})
 		text += "\n"
@@ -31,7 +32,7 @@ func leads(t *testing.T, s *memory.Store, limit, name string) int64 {
 	if !calls[0].Limit.HoldsLeases() {
 		terms.LeaseNS = 60 * second
 	}
-	if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, at(t0)); err != nil || taken.Limited || terms.Lease == 0 {
+	if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited || terms.Lease == 0 {
 		t.Fatal(taken, err, terms.Lease)
 	}
 	return terms.Lease
@@ -89,7 +90,7 @@ func TestLinksNeedARight(t *testing.T) {
 			}},
 			{name: "put", writes: true, ask: func(s *memory.Store, _ int64, a store.Access) error {
 				var fields store.Fields
-				_, _ = s.Limits([]byte("a"), untouched(t0), func(l *store.LimitState) {
+				_, _ = s.Limits([]byte("a"), memtest.Untouched(t0), func(l *store.LimitState) {
 					field, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 					if err != nil {
 						t.Fatal(err)
@@ -133,31 +134,31 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 	s := memory.New(memory.Options{})
 	id := leads(t, s, "9/1h", "n")
 	none := store.Access{NowNS: t0, May: func(key []byte, _, _ bool) bool { t.Errorf("asked for %s", key); return false }}
-	if did(s.Release([]byte("a"), id+1, none)) || did(s.Release([]byte("c"), id, none)) || did(s.Rename([]byte("c"), []byte("d"), none)) {
+	if memtest.Did(s.Release([]byte("a"), id+1, none)) || memtest.Did(s.Release([]byte("c"), id, none)) || memtest.Did(s.Rename([]byte("c"), []byte("d"), none)) {
 		t.Error("something was there")
 	}
 	if _, moved, err := s.RenameNew([]byte("a"), []byte("b"), none); moved || err != nil {
 		t.Error(moved, err)
 	}
-	if !did(s.Rename([]byte("a"), []byte("a"), none)) || !did(s.Rename([]byte("b"), []byte("b2"), none)) || !did(s.Renew([]byte("b2"),
-		id, second, none)) || !did(s.Release([]byte("b2"), id, none)) {
+	if !memtest.Did(s.Rename([]byte("a"), []byte("a"), none)) || !memtest.Did(s.Rename([]byte("b"), []byte("b2"), none)) || !memtest.Did(s.Renew([]byte("b2"),
+		id, second, none)) || !memtest.Did(s.Release([]byte("b2"), id, none)) {
 		t.Error("b itself has no links")
 	}
 	if copied, err := s.Copy([]byte("a"), []byte("d"), true, none); !copied || err != nil {
 		t.Error(copied, err)
 	}
-	if before := held(s, t0, "d"); did(s.Release([]byte("d"), id, at(t0))) || held(s, t0, "d") != before {
+	if before := held(s, t0, "d"); memtest.Did(s.Release([]byte("d"), id, memtest.At(t0))) || held(s, t0, "d") != before {
 		t.Error("the copy has leases")
 	}
 	if s.Delete([]byte("a"), t0); held(s, t0, "a") != "a:\n" {
 		t.Error("it is there")
 	}
 	leads(t, s, "9/1m,algo=conc", "n")
-	if _, err := s.Take([]store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h,algo=log")}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+	if _, err := s.Take([]store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h,algo=log")}}, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
 		t.Fatal(err)
 	}
 	none.NowNS = t0 + 60*second
-	if !did(s.Rename([]byte("a"), []byte("e"), none)) || did(s.Release([]byte("e"), id, none)) {
+	if !memtest.Did(s.Rename([]byte("a"), []byte("e"), none)) || memtest.Did(s.Release([]byte("e"), id, none)) {
 		t.Error("its leases have ended")
 	}
 }
@@ -176,14 +177,14 @@ func TestLinksThatNameAKeyTwice(t *testing.T) {
 		} {
 			f, err := s.ReadField(text[0], text[1])
 			if err == nil {
-				_, err = s.PutFields([]byte(key), store.Fields{f}, true, at(t0))
+				_, err = s.PutFields([]byte(key), store.Fields{f}, true, memtest.At(t0))
 			}
 			if err != nil {
 				t.Fatal(key, err)
 			}
 		}
-		mustTake(t, s, 1, t0, calls(t, "b", limit, "c", limit))
-		if !did(s.Settle([]byte("a"), 7, 3, at(t0))) {
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "b", limit, "c", limit))
+		if !memtest.Did(s.Settle([]byte("a"), 7, 3, memtest.At(t0))) {
 			t.Error("it is not settled")
 		}
 		for _, key := range []string{"b", "c"} {
@@ -191,7 +192,7 @@ func TestLinksThatNameAKeyTwice(t *testing.T) {
 				t.Errorf("%s: %d are left of %s", limit, n, key)
 			}
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -217,7 +218,7 @@ func TestLinksArePutWhole(t *testing.T) {
 		if _, err := s.PutFields([]byte("a"), store.Fields{field}, true, store.Access{NowNS: t0, May: may}); (err == nil) != want {
 			t.Errorf("%s: %v", leases, err)
 		}
-		if _, err := s.PutFields([]byte("a"), store.Fields{field}, true, at(t0)); err != nil {
+		if _, err := s.PutFields([]byte("a"), store.Fields{field}, true, memtest.At(t0)); err != nil {
 			t.Errorf("%s, from a file: %v", leases, err)
 		}
 	}

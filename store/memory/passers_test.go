@@ -9,6 +9,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // passers ask for the same keys at once, all they can, second by second, while others go on with the rest of what a store does.
@@ -21,7 +22,7 @@ type passers struct {
 
 // ask asks for all keys as one of them, in batches.
 func (p *passers) ask(t *testing.T, nowNS int64) {
-	bucket := mustLimit(t, 9, 5, 1)
+	bucket := memtest.MustLimit(t, 9, 5, 1)
 	limits := []string{"5/1s,burst=10", "5/1s,algo=window"}
 	for first := 0; first < len(p.keys); first += 30 {
 		last := min(first+30, len(p.keys))
@@ -30,11 +31,11 @@ func (p *passers) ask(t *testing.T, nowNS int64) {
 			if kind := (first + i) % 3; kind == 0 {
 				reqs = append(reqs, store.Request{Key: key, Bucket: bucket, Quantity: 1})
 			} else {
-				takes = append(takes, store.TakeRequest{Calls: calls(t, string(key), limits[kind-1]), TakeOptions: store.TakeOptions{Cost: 1}})
+				takes = append(takes, store.TakeRequest{Calls: memtest.Calls(t, string(key), limits[kind-1]), TakeOptions: store.TakeOptions{Cost: 1}})
 			}
 		}
-		p.store.ThrottleBatch(reqs, at(nowNS), nil)
-		p.store.TakeBatch(takes, at(nowNS), nil)
+		p.store.ThrottleBatch(reqs, memtest.At(nowNS), nil)
+		p.store.TakeBatch(takes, memtest.At(nowNS), nil)
 		for i := range last - first {
 			r, take := i/3, i-i/3-1 // one in three is in reqs
 			if i%3 == 0 {
@@ -59,7 +60,7 @@ func TestPassersAtOnce(t *testing.T) {
 	for _, flush := range []bool{false, true} {
 		p := &passers{store: memory.New(memory.Options{Shards: 2, Journal: true}), passed: make([]atomic.Int64, most)}
 		copied := map[string]store.Value{}
-		told := func(c memory.Change) { replay(copied, c) }
+		told := func(c memory.Change) { memtest.Replay(copied, c) }
 		for i := range most {
 			p.keys = append(p.keys, fmt.Append(nil, strings.Repeat("x", 10*i), i))
 		}
@@ -67,9 +68,9 @@ func TestPassersAtOnce(t *testing.T) {
 		position, more := memory.Position{}, false
 		for elapsed := range int64(seconds) {
 			nowNS = t0 + elapsed*second
-			grow := mustLimit(t, 1, 1, 3600)
+			grow := memtest.MustLimit(t, 1, 1, 3600)
 			rest := []func(){
-				func() { drain(p.store, told) },
+				func() { memtest.Drain(p.store, told) },
 				func() { p.store.SetWall(nowNS, nowNS) },
 				func() {
 					cursor = p.store.Scan(cursor, 50, nowNS, func(string, store.Value) {})
@@ -83,7 +84,7 @@ func TestPassersAtOnce(t *testing.T) {
 				func() { // the shards grow, and much of it goes again
 					for range 100 {
 						grown++
-						_, _ = p.store.Throttle(fmt.Append(nil, "long enough for a tail", grown%20_000), grow, 1, at(nowNS))
+						_, _ = p.store.Throttle(fmt.Append(nil, "long enough for a tail", grown%20_000), grow, 1, memtest.At(nowNS))
 						p.store.Delete(fmt.Append(nil, "long enough for a tail", grown*7%5_000), nowNS)
 					}
 				},
@@ -116,11 +117,11 @@ func TestPassersAtOnce(t *testing.T) {
 				}
 			}
 		}
-		mustAudit(t, p.store)
-		drain(p.store, told)
-		held := contents(t, p.store, nowNS)
+		memtest.MustAudit(t, p.store)
+		memtest.Drain(p.store, told)
+		held := memtest.Contents(t, p.store, nowNS)
 		sameEnd := func(a, b store.Value) bool { return a.TAT == b.TAT }
-		if copied = withoutDead(copied, held, nowNS); !maps.EqualFunc(copied, held, sameEnd) {
+		if copied = memtest.WithoutDead(copied, held, nowNS); !maps.EqualFunc(copied, held, sameEnd) {
 			t.Errorf("the copy has %d keys and the store %d, or other ends", len(copied), len(held))
 		}
 	}

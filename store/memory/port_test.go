@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -31,7 +32,7 @@ func TestAStoreInTheProcess(t *testing.T) {
 // Policies of a file that are as they were keep what was used of them, and others are set. The first that is too many is named.
 func TestKeepPolicies(t *testing.T) {
 	p := memory.Port{Store: memory.New(memory.Options{})}
-	list := []policy.Policy{{Name: "same", Limit: mustParse(t, "5/1h")}, {Name: "other", Limit: mustParse(t, "5/1h")}}
+	list := []policy.Policy{{Name: "same", Limit: memtest.MustParse(t, "5/1h")}, {Name: "other", Limit: memtest.MustParse(t, "5/1h")}}
 	keep := func(want int, wantErr error) {
 		t.Helper()
 		if refused, err := p.KeepPolicies(list); refused != want || err != wantErr {
@@ -40,7 +41,7 @@ func TestKeepPolicies(t *testing.T) {
 	}
 	keep(0, nil)
 	before := p.PolicyNamed("same")
-	list[1].Limit = mustParse(t, "9/1h")
+	list[1].Limit = memtest.MustParse(t, "9/1h")
 	keep(0, nil)
 	if got := p.PolicyNamed("other"); got == nil || got.Limit != list[1].Limit {
 		t.Errorf("another limit: %+v", got)

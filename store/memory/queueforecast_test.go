@@ -17,18 +17,18 @@ import (
 func TestWhatIsToldBehindAWindow(t *testing.T) {
 	told := func(t *testing.T, s *memory.Store, limit string, want time.Duration) {
 		t.Helper()
-		if w := plainly(s, 1, call(t, "k", limit)); !w.denied() || w.taken().RetryAfterNS != uint64(want) {
+		if w := plainly(s, 1, memtest.Call(t, "k", limit)); !w.denied() || w.taken().RetryAfterNS != uint64(want) {
 			t.Errorf("it is told %v, want %v", time.Duration(w.taken().RetryAfterNS), want)
 		}
 	}
 	const one, three = "1/1s,algo=window", "3/1s,algo=window"
 	t.Run("come and leave", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
-			plainly(s, 1, call(t, "k", one))
+			plainly(s, 1, memtest.Call(t, "k", one))
 			var all []*waiter
 			for i := range 5 {
 				told(t, s, one, time.Duration(i+1)*time.Second)
-				all = append(all, await(s, time.Minute, 1, call(t, "k", one)))
+				all = append(all, await(s, time.Minute, 1, memtest.Call(t, "k", one)))
 			}
 			all[2].leave(nil) // neither the first nor the last
 			told(t, s, one, 5*time.Second)
@@ -42,12 +42,12 @@ func TestWhatIsToldBehindAWindow(t *testing.T) {
 	t.Run("to another queue", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			const slow = "1/10s,burst=1"
-			plainly(s, 1, call(t, "k", one))
-			both := await(s, time.Minute, 1, call(t, "k", one), call(t, "slow", slow))
+			plainly(s, 1, memtest.Call(t, "k", one))
+			both := await(s, time.Minute, 1, memtest.Call(t, "k", one), memtest.Call(t, "slow", slow))
 			for range 2 {
-				await(s, time.Minute, 1, call(t, "k", one))
+				await(s, time.Minute, 1, memtest.Call(t, "k", one))
 			}
-			plainly(s, 1, call(t, "slow", slow))
+			plainly(s, 1, memtest.Call(t, "slow", slow))
 			told(t, s, one, 4*time.Second)
 			pass(1500 * time.Millisecond) // the first has gone, and the second has passed
 			told(t, s, one, 1500*time.Millisecond)
@@ -60,14 +60,14 @@ func TestWhatIsToldBehindAWindow(t *testing.T) {
 	t.Run("from another queue", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			const slow = "10/15s,burst=2" // two in 3 s
-			plainly(s, 2, call(t, "slow", slow))
+			plainly(s, 2, memtest.Call(t, "slow", slow))
 			start := clock()
-			both := await(s, time.Minute, 2, call(t, "k", three), call(t, "slow", slow))
+			both := await(s, time.Minute, 2, memtest.Call(t, "k", three), memtest.Call(t, "slow", slow))
 			time.Sleep(100 * time.Millisecond)
-			plainly(s, 3, call(t, "k", three))
+			plainly(s, 3, memtest.Call(t, "k", three))
 			var all []*waiter
 			for _, cost := range []int64{3, 3, 2, 1} {
-				all = append(all, await(s, time.Minute, cost, call(t, "k", three)))
+				all = append(all, await(s, time.Minute, cost, memtest.Call(t, "k", three)))
 			}
 			pass(2800 * time.Millisecond)
 			told(t, s, three, 1200*time.Millisecond) // behind 2 and 1, which pass together
@@ -96,7 +96,7 @@ func TestAPolicyThatChangesAsACallComes(t *testing.T) {
 			plainly(s, 1, late)
 			setPolicy(t, s, to)
 			w := await(s, 2*time.Hour, 1, late)
-			if pass(time.Minute); !w.granted() || w.at(start) != time.Duration(mustParse(t, to).PeriodNS) {
+			if pass(time.Minute); !w.granted() || w.at(start) != time.Duration(memtest.MustParse(t, to).PeriodNS) {
 				t.Errorf("%s: after %v: %+v, %v", to, w.at(start), w.taken(), w.err())
 			}
 			w.leave(nil)
@@ -107,7 +107,7 @@ func TestAPolicyThatChangesAsACallComes(t *testing.T) {
 // setPolicy sets policy p, of which ofPolicy is a call of key k.
 func setPolicy(t *testing.T, s *memory.Store, limit string) {
 	t.Helper()
-	if ok, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); !ok || err != nil {
+	if ok, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestACarriedStateOfWhoWaits(t *testing.T) {
 			}
 			setPolicy(t, s, strings.Replace(limit, "1/", "1/1", 1))
 			w := await(s, 100*time.Hour, 1, ofPolicy(s))
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 			if !w.waits() {
 				t.Errorf("%s: %+v, %v", limit, w.taken(), w.err())
 			}
@@ -175,6 +175,6 @@ func TestACarriedStateOfWhoWaits(t *testing.T) {
 		if callers, _ := s.Waiting(); w.err() != store.ErrFull || callers != 0 {
 			t.Errorf("%+v, %v, %d wait", w.taken(), w.err(), callers)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // At any rate, and with a timer that comes late, the moments are those of the limit.
@@ -25,14 +26,14 @@ func TestTheRateOfAQueue(t *testing.T) {
 				start := clock()
 				var all []*waiter
 				for range c.n {
-					all = append(all, await(s, time.Hour, 1, call(t, "k", c.limit)))
+					all = append(all, await(s, time.Hour, 1, memtest.Call(t, "k", c.limit)))
 				}
 				pass(time.Duration(c.n)*c.gap + late)
 				last := all[c.n-1]
 				if want := time.Duration(c.n-1) * c.gap; !last.granted() || last.at(start) < want-late || last.at(start) > want+late {
 					t.Errorf("%s, late by %v: %v for %d, want %v", c.limit, late, last.at(start), c.n, want)
 				}
-				if retry := plainly(s, 1, call(t, "k", c.limit)).taken().RetryAfterNS; retry != cell.Never && retry > uint64(c.gap+late) {
+				if retry := plainly(s, 1, memtest.Call(t, "k", c.limit)).taken().RetryAfterNS; retry != cell.Never && retry > uint64(c.gap+late) {
 					t.Errorf("%s: then the next waits for %v", c.limit, time.Duration(retry))
 				}
 			})

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
@@ -28,14 +27,14 @@ func parallel(n int, fn func(i int)) {
 
 func TestManyCallersOfOneKeyPassTheLimitTogether(t *testing.T) {
 	const maxBurst = 99
-	limit := mustLimit(t, maxBurst, 1, 3600)
+	limit := memtest.MustLimit(t, maxBurst, 1, 3600)
 	for _, o := range []memory.Options{{}, {MaxKeys: 1}, {MaxKeys: 1, Shards: 8}, {Journal: true, Shards: 8}} {
 		for range 20 {
 			s := memory.New(o)
 			var passed atomic.Int64
 			parallel(8, func(int) {
 				for range 100 {
-					d, err := s.Throttle([]byte("k"), limit, 1, at(t0))
+					d, err := s.Throttle([]byte("k"), limit, 1, memtest.At(t0))
 					if err != nil {
 						t.Error(err)
 						return
@@ -60,7 +59,7 @@ func TestNeverMoreThanMaxKeys(t *testing.T) {
 		now.Store(t0)
 		parallel(4, func(worker int) {
 			for i := range 4000 {
-				mustPut(t, s, fmt.Sprint(worker, " ", i), live(now.Load(), 1+rand.Int64N(100)), t0)
+				memtest.MustPut(t, s, fmt.Sprint(worker, " ", i), memtest.Live(now.Load(), 1+rand.Int64N(100)), t0)
 				if got := int64(s.Len(now.Add(1))); got > maxKeys {
 					t.Errorf("%d keys of %d", got, maxKeys)
 					return
@@ -76,7 +75,7 @@ func TestNoEvictionAdmitsExactlyMaxKeys(t *testing.T) {
 	var admitted atomic.Int64
 	parallel(4, func(worker int) {
 		for i := range 1000 {
-			switch err := put(s, fmt.Sprint(worker, " ", i), live(t0, second), t0); {
+			switch err := memtest.Put(s, fmt.Sprint(worker, " ", i), memtest.Live(t0, second), t0); {
 			case err == nil:
 				admitted.Add(1)
 			case !errors.Is(err, store.ErrFull):
@@ -95,12 +94,12 @@ func TestNoEvictionAdmitsExactlyMaxKeys(t *testing.T) {
 func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 	for attempt := 0; ; attempt++ {
 		s := memory.New(memory.Options{MaxKeys: 1, Shards: 1024})
-		mustPut(t, s, "dying", live(t0, 1), t0)
+		memtest.MustPut(t, s, "dying", memtest.Live(t0, 1), t0)
 		var asked, creators atomic.Int64
 		bothAsked, locked := make(chan struct{}), make(chan struct{})
 		setNX := func() {
 			created := false
-			err := s.Update([]byte("new"), at(t0+1), func(_ store.Value, ok bool) (store.Value, store.Action) {
+			err := s.Update([]byte("new"), memtest.At(t0+1), func(_ store.Value, ok bool) (store.Value, store.Action) {
 				if asked.Add(1) == 2 {
 					close(bothAsked)
 				}
@@ -108,7 +107,7 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 				if ok {
 					return store.Value{}, store.Leave
 				}
-				return live(t0, second), store.Put
+				return memtest.Live(t0, second), store.Put
 			})
 			if err != nil {
 				t.Error(err)
@@ -124,7 +123,7 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 				setNX()
 				return
 			}
-			_ = s.Update([]byte("dying"), at(t0), func(store.Value, bool) (store.Value, store.Action) {
+			_ = s.Update([]byte("dying"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) {
 				close(locked)
 				select {
 				case <-bothAsked:
@@ -140,7 +139,7 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 		if creators.Load() != 1 || asked.Load() != 3 {
 			t.Errorf("%d callers created the key, asked %d times; want 1, and 3 times", creators.Load(), asked.Load())
 		}
-		expectKeys(t, s, t0+1, "new")
+		memtest.ExpectKeys(t, s, t0+1, "new")
 		return
 	}
 }
@@ -150,12 +149,12 @@ func TestUpdatesOfOneKeyFollowEachOther(t *testing.T) {
 	s := memory.New(memory.Options{})
 	parallel(workers, func(int) {
 		for range each {
-			_ = s.Update([]byte("k"), at(0), func(old store.Value, _ bool) (store.Value, store.Action) {
+			_ = s.Update([]byte("k"), memtest.At(0), func(old store.Value, _ bool) (store.Value, store.Action) {
 				return store.Value{TAT: old.TAT + 1}, store.Put
 			})
 		}
 	})
-	if st, _ := s.Get([]byte("k"), at(0)); st.TAT != workers*each {
+	if st, _ := s.Get([]byte("k"), memtest.At(0)); st.TAT != workers*each {
 		t.Errorf("%d, want %d", st.TAT, workers*each)
 	}
 }
@@ -166,7 +165,7 @@ func TestAllAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: 200, Shards: shards, Journal: true})
-			limit := mustLimit(t, 3, 1_000_000, 1)
+			limit := memtest.MustLimit(t, 3, 1_000_000, 1)
 			var clock atomic.Int64
 			clock.Store(t0)
 			key := func() []byte { return fmt.Append(nil, rand.IntN(400)) }
@@ -187,10 +186,10 @@ func TestAllAtOnce(t *testing.T) {
 				},
 				func(int) { _ = s.Update(key(), a(), set) },
 				func(int) { s.Get(key(), a()); s.Delete(key(), clock.Load()); s.IdleNS(key(), clock.Load()) },
-				func(int) { s.Rename([]byte("1"), []byte("2"), at(clock.Load())) },
+				func(int) { s.Rename([]byte("1"), []byte("2"), memtest.At(clock.Load())) },
 				func(int) {
-					s.Rename([]byte("2"), []byte("1"), at(clock.Load()))
-					s.Rename(key(), key(), at(clock.Load()))
+					s.Rename([]byte("2"), []byte("1"), memtest.At(clock.Load()))
+					s.Rename(key(), key(), memtest.At(clock.Load()))
 				},
 				func(int) { s.Len(clock.Load()); s.Random(clock.Load()); s.Stats(clock.Load()) },
 				func(int) { contentsOf(s, clock.Load()) },
@@ -213,7 +212,7 @@ func TestAllAtOnce(t *testing.T) {
 					w.Changed(clock.Load())
 					w.Stop()
 				},
-				func(int) { drain(s, func(c memory.Change) { replay(copied, c) }) },
+				func(int) { memtest.Drain(s, func(c memory.Change) { memtest.Replay(copied, c) }) },
 			}
 			parallel(len(methods), func(i int) {
 				for turn := range 1000 {
@@ -225,7 +224,7 @@ func TestAllAtOnce(t *testing.T) {
 			memtest.SetNoEviction(&s.Resize, false)
 			memtest.SetMaxBytes(&s.Resize, 0)
 			memtest.SetMaxKeys(&s.Resize, 150)
-			held := contents(t, s, now)
+			held := memtest.Contents(t, s, now)
 			if got := s.Len(now); got != len(held) || got > 150 {
 				t.Errorf("Len %d, scanned %d", got, len(held))
 			}
@@ -236,8 +235,8 @@ func TestAllAtOnce(t *testing.T) {
 			if st := s.Stats(now); st.Bytes != bytes {
 				t.Errorf("%d bytes, want %d", st.Bytes, bytes)
 			}
-			drain(s, func(c memory.Change) { replay(copied, c) })
-			copied = withoutDead(copied, held, now)
+			memtest.Drain(s, func(c memory.Change) { memtest.Replay(copied, c) })
+			copied = memtest.WithoutDead(copied, held, now)
 			if !maps.Equal(copied, held) {
 				t.Errorf("the copy has %d keys, the store %d, or other states", len(copied), len(held))
 			}
@@ -252,11 +251,11 @@ func TestAllAtOnce(t *testing.T) {
 // A large table is touched without its locks while others grow, empty and flush it.
 func TestBatchesOfALargeTableThatChanges(t *testing.T) {
 	const n = 30_000
-	limit := mustLimit(t, 1<<30, 1000, 1)
+	limit := memtest.MustLimit(t, 1<<30, 1000, 1)
 	s := memory.New(memory.Options{MaxKeys: n, Shards: 4})
-	keys := keys16(2 * n)
+	keys := memtest.Keys16(2 * n)
 	for _, key := range keys[:n] {
-		mustAllow(t, s, key, limit, t0)
+		memtest.MustAllow(t, s, key, limit, t0)
 	}
 	parallel(4, func(worker int) {
 		reqs := make([]store.Request, 64)
@@ -264,7 +263,7 @@ func TestBatchesOfALargeTableThatChanges(t *testing.T) {
 			for i := range reqs {
 				reqs[i] = store.Request{Key: keys[rand.IntN(n+n*(turn%2))], Bucket: limit, Quantity: 1 - int64(turn/50%2*2)}
 			}
-			s.ThrottleBatch(reqs, at(t0), nil)
+			s.ThrottleBatch(reqs, memtest.At(t0), nil)
 			for _, r := range reqs {
 				if r.Err != nil || r.Decision.Limited {
 					t.Errorf("%+v", r)
@@ -286,10 +285,10 @@ func TestAPanicInUpdateLeavesNoLock(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.Update([]byte("k"), at(t0), func(store.Value, bool) (store.Value, store.Action) { panic("fn") })
+		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) { panic("fn") })
 	}()
-	mustPut(t, s, "k", plain, t0)
-	expectKeys(t, s, t0, "k")
+	memtest.MustPut(t, s, "k", memtest.Plain, t0)
+	memtest.ExpectKeys(t, s, t0, "k")
 }
 
 // contentsOf is a whole scan of a store that may change meanwhile.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // redis-cell gives a key a TTL in whole milliseconds, so a bucket of about one is forgotten early or late and nearly
@@ -15,7 +16,7 @@ func TestNeverMoreThanBurstAndRate(t *testing.T) {
 		intervalNS = second / perSecond // 200 µs
 		maxBurst   = 4
 	)
-	limit := mustLimit(t, maxBurst, perSecond, 1)
+	limit := memtest.MustLimit(t, maxBurst, perSecond, 1)
 	for _, stepNS := range []int64{50_000, 70_001, 190_000, 1_000_000, 1_000_001} {
 		t.Run(fmt.Sprintf("step=%dns", stepNS), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: 2, Shards: 1})
@@ -23,7 +24,7 @@ func TestNeverMoreThanBurstAndRate(t *testing.T) {
 			for i := range int64(4000) {
 				now := t0 + i*stepNS
 				for range 7 { // more than is allowed, at each instant
-					d, err := s.Throttle([]byte("k"), limit, 1, at(now))
+					d, err := s.Throttle([]byte("k"), limit, 1, memtest.At(now))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -31,7 +32,7 @@ func TestNeverMoreThanBurstAndRate(t *testing.T) {
 						passed = append(passed, now)
 					}
 				}
-				mustPut(t, s, "another", live(now, stepNS/2), now) // so the store is full, and swept
+				memtest.MustPut(t, s, "another", memtest.Live(now, stepNS/2), now) // so the store is full, and swept
 				s.Sweep(now)
 			}
 			// In a span of d ns, from one passed call to another, at most maxBurst + 1 + d / interval.

@@ -13,6 +13,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // BenchmarkScale shows what a second core brings. Each row is measured with one goroutine, with two on one store, and with two that
@@ -79,7 +80,7 @@ func throttles(limit cell.Limit) *asker {
 	for j := range reqs {
 		reqs[j] = store.Request{Key: a.keys[j], Bucket: bucket, Quantity: 1}
 	}
-	a.ask = func(s *memory.Store, n int, nowNS int64) { s.ThrottleBatch(reqs[:n], at(nowNS), nil) }
+	a.ask = func(s *memory.Store, n int, nowNS int64) { s.ThrottleBatch(reqs[:n], memtest.At(nowNS), nil) }
 	return a
 }
 
@@ -88,7 +89,7 @@ func takes(limit cell.Limit) *asker {
 	for j := range reqs {
 		reqs[j] = store.TakeRequest{Calls: []store.Call{{Key: a.keys[j], Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	}
-	a.ask = func(s *memory.Store, n int, nowNS int64) { s.TakeBatch(reqs[:n], at(nowNS), nil) }
+	a.ask = func(s *memory.Store, n int, nowNS int64) { s.TakeBatch(reqs[:n], memtest.At(nowNS), nil) }
 	return a
 }
 

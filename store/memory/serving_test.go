@@ -9,6 +9,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -17,7 +18,7 @@ func TestWhatAWaiterTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10_000
 		s := memory.New(memory.Options{Now: clock, MaxWaiters: n})
-		l := mustParse(t, "1/1h")
+		l := memtest.MustParse(t, "1/1h")
 		all := make([]waiter, n)
 		for i := range all {
 			all[i].s = s
@@ -30,10 +31,10 @@ func TestWhatAWaiterTakes(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return int64(m.HeapAlloc)
 		}
-		plainly(s, 1, call(t, "k", "1/1h"))
+		plainly(s, 1, memtest.Call(t, "k", "1/1h"))
 		before := heap()
 		for i := range all {
-			if s.TakeBatch(all[i].reqs[:], at(clock()), &all[i]) {
+			if s.TakeBatch(all[i].reqs[:], memtest.At(clock()), &all[i]) {
 				t.Fatal("it does not wait")
 			}
 		}
@@ -64,14 +65,14 @@ func TestWaitersAtOnce(t *testing.T) {
 			defer group.Done()
 			for i := range 1500 {
 				key, other := string(rune('a'+i%3)), string(rune('a'+(i+1)%3))
-				calls := []store.Call{call(t, key, limits[(i/3+worker)%4])}
+				calls := []store.Call{memtest.Call(t, key, limits[(i/3+worker)%4])}
 				if i%5 == 0 {
-					calls = append(calls, call(t, other, limits[i%4]))
+					calls = append(calls, memtest.Call(t, other, limits[i%4]))
 				}
 				woken := make(chan struct{})
 				w := wakerFunc(func() { close(woken) })
 				reqs := []store.TakeRequest{{Calls: calls, TakeOptions: store.TakeOptions{Cost: int64(1 + i%3), Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e12}}}}
-				if s.TakeBatch(reqs, at(clock()), w) {
+				if s.TakeBatch(reqs, memtest.At(clock()), w) {
 					continue
 				}
 				if i%7 == 0 && s.Leave(&reqs[0], nil) {
@@ -95,13 +96,13 @@ func TestWaitersAtOnce(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 			key := []byte{byte('a' + i%3)}
-			switch l := mustParse(t, limits[i%4]); i % 6 {
+			switch l := memtest.MustParse(t, limits[i%4]); i % 6 {
 			case 0:
-				_, _ = s.Give(key, &l, 0, 2, at(clock()))
+				_, _ = s.Give(key, &l, 0, 2, memtest.At(clock()))
 			case 1:
 				s.Delete(key, clock())
 			case 2:
-				s.Rename(key, []byte{byte('a' + (i+1)%3)}, at(clock()))
+				s.Rename(key, []byte{byte('a' + (i+1)%3)}, memtest.At(clock()))
 			case 3:
 				s.Sweep(clock())
 			case 4:

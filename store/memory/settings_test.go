@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 	"celld/store/policy"
 )
@@ -19,14 +20,14 @@ func TestPoliciesForget(t *testing.T) {
 	s := memory.New(memory.Options{})
 	set := func(o policy.Options) *policy.Policy {
 		t.Helper()
-		if _, err := s.SetPolicy("p", mustParse(t, "5/1h"), o); err != nil {
+		if _, err := s.SetPolicy("p", memtest.MustParse(t, "5/1h"), o); err != nil {
 			t.Fatal(err)
 		}
 		return s.PolicyNamed("p")
 	}
 	take := func(key string, p *policy.Policy) store.Taken {
 		t.Helper()
-		taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 5}, at(t0))
+		taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 5}, memtest.At(t0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,20 +41,20 @@ func TestPoliciesForget(t *testing.T) {
 		if p := set(policy.Options{Reset: true}); take("k", p).Limited || !take("k", p).Limited {
 			t.Error(name)
 		}
-		mustTake(t, s, 1, t0, calls(t, "other", "1/1m"))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "other", "1/1m"))
 		old := s.PolicyNamed("p")
 		take("alone", old)
 		take("other", old)
 		p := forget[name]()
 		// Keys that held nothing else are gone.
-		if did(s.Rename([]byte("alone"), []byte("other"), at(t0))) || !did(s.Rename([]byte("other"), []byte("other2"), at(t0))) {
+		if memtest.Did(s.Rename([]byte("alone"), []byte("other"), memtest.At(t0))) || !memtest.Did(s.Rename([]byte("other"), []byte("other2"), memtest.At(t0))) {
 			t.Error(name, "rename")
 		}
-		expectKeys(t, s, t0, "other2")
+		memtest.ExpectKeys(t, s, t0, "other2")
 		if n := count(s, "other2", t0); n != 1 {
 			t.Errorf("%s: %d limits", name, n)
 		}
-		if end, ok := s.Get([]byte("other2"), at(t0)); !ok || end.TAT != uint64(t0+60*second) {
+		if end, ok := s.Get([]byte("other2"), memtest.At(t0)); !ok || end.TAT != uint64(t0+60*second) {
 			t.Errorf("%s: ends at %d", name, end.TAT-uint64(t0))
 		}
 		if take("k", p).Limited || take("other2", p).Limited {
@@ -61,7 +62,7 @@ func TestPoliciesForget(t *testing.T) {
 		}
 		s.Delete([]byte("other2"), t0)
 		s.Delete([]byte("k"), t0)
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 	if s.Stats(t0).Bytes != 0 {
 		t.Errorf("%+v", s.Stats(t0))
@@ -70,15 +71,15 @@ func TestPoliciesForget(t *testing.T) {
 
 // A key that holds nothing but what was used of policies that are gone is no key, to whatever looks.
 func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
-	limit := mustLimit(t, 3, 1, 1)
-	name, a := []byte("ghost"), at(t0)
+	limit := memtest.MustLimit(t, 3, 1, 1)
+	name, a := []byte("ghost"), memtest.At(t0)
 	looks := map[string]func(s *memory.Store) bool{
 		"Get":    func(s *memory.Store) bool { _, ok := s.Get(name, a); return ok },
 		"Delete": func(s *memory.Store) bool { return s.Delete(name, t0) },
 		"IdleNS": func(s *memory.Store) bool { _, ok := s.IdleNS(name, t0); return ok },
-		"Rename": func(s *memory.Store) bool { return did(s.Rename(name, []byte("live"), at(t0))) },
+		"Rename": func(s *memory.Store) bool { return memtest.Did(s.Rename(name, []byte("live"), memtest.At(t0))) },
 		"RenameNew": func(s *memory.Store) bool {
-			there, _, _ := s.RenameNew(name, []byte("new"), at(t0))
+			there, _, _ := s.RenameNew(name, []byte("new"), memtest.At(t0))
 			return there
 		},
 		"Copy":     func(s *memory.Store) bool { ok, _ := s.Copy(name, []byte("new"), false, a); return ok },
@@ -104,7 +105,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			return err != nil || d.Remaining != 3
 		},
 		"Give": func(s *memory.Store) bool {
-			l := mustParse(t, "1/1h")
+			l := memtest.MustParse(t, "1/1h")
 			n, err := s.Give(name, &l, 0, 1, a)
 			return n != 0 || err != nil
 		},
@@ -113,7 +114,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 	for look, there := range looks {
 		for _, gone := range []string{"deleted", "reset"} {
 			s := memory.New(memory.Options{Journal: true})
-			limit := mustParse(t, "1/1h")
+			limit := memtest.MustParse(t, "1/1h")
 			if _, err := s.SetPolicy("p", limit, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +122,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			if _, err := s.Take([]store.Call{{Key: name, Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, a); err != nil {
 				t.Fatal(err)
 			}
-			mustPut(t, s, "live", live(t0, second), t0)
+			memtest.MustPut(t, s, "live", memtest.Live(t0, second), t0)
 			if gone == "deleted" {
 				s.DeletePolicy("p")
 			} else if _, err := s.SetPolicy("p", limit, policy.Options{Reset: true}); err != nil {
@@ -130,8 +131,8 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			if there(s) {
 				t.Errorf("%s: %s finds it", gone, look)
 			}
-			mustAudit(t, s)
-			if sweep(s, t0); s.Stats(t0).Bytes > 4+table.OverheadBytes {
+			memtest.MustAudit(t, s)
+			if memtest.Sweep(s, t0); s.Stats(t0).Bytes > 4+table.OverheadBytes {
 				t.Errorf("%s, %s: it still takes room: %+v", gone, look, s.Stats(t0))
 			}
 		}
@@ -155,17 +156,17 @@ func TestSweepPrunes(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s := memory.New(memory.Options{Shards: shards})
 		for _, name := range []string{"p", "q"} {
-			if _, err := s.SetPolicy(name, mustParse(t, "1/1h"), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy(name, memtest.MustParse(t, "1/1h"), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 1000 {
 			p := s.PolicyNamed([]string{"p", "q"}[i%2])
-			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if sweep(s, t0); s.SweepDue(t0) {
+		if memtest.Sweep(s, t0); s.SweepDue(t0) {
 			t.Fatal("a sweep is due before a policy goes")
 		}
 		steps := 0
@@ -178,21 +179,21 @@ func TestSweepPrunes(t *testing.T) {
 		if n := s.Len(t0); n != 0 || s.Stats(t0).Bytes != 0 || s.SweepDue(t0) || steps < 1000/64 {
 			t.Errorf("%d keys are left after %d steps: %+v", n, steps, s.Stats(t0))
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
 // A rule decides for CL.THROTTLE as well, alone and in a batch, and changes nothing. Sweep removes it when it has been over for a while.
 func TestRulesOfThrottle(t *testing.T) {
 	s := memory.New(memory.Options{})
-	limit := mustLimit(t, 3, 1, 60)
+	limit := memtest.MustLimit(t, 3, 1, 60)
 	for _, r := range []policy.Rule{{Deny: true, Pattern: "bad", UntilNS: t0 + second}, {Pattern: "good"}} {
 		if _, err := s.PutRule(r, t0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	throttle := func(key string, now int64) cell.Decision {
-		d, err := s.Throttle([]byte(key), limit, 4, at(now))
+		d, err := s.Throttle([]byte(key), limit, 4, memtest.At(now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestRulesOfThrottle(t *testing.T) {
 	}
 	batch := func(key string, now int64) cell.Decision {
 		reqs := []store.Request{{Key: []byte(key), Bucket: limit, Quantity: 4}}
-		if s.ThrottleBatch(reqs, at(now), nil); reqs[0].Err != nil {
+		if s.ThrottleBatch(reqs, memtest.At(now), nil); reqs[0].Err != nil {
 			t.Fatal(reqs[0].Err)
 		}
 		return reqs[0].Decision
@@ -215,11 +216,11 @@ func TestRulesOfThrottle(t *testing.T) {
 			}
 		}
 	}
-	expectKeys(t, s, t0)
+	memtest.ExpectKeys(t, s, t0)
 	if d := throttle("bad", t0+second); d.Limited {
 		t.Errorf("when it is over: %+v", d)
 	}
-	if sweep(s, t0+11*second); len(s.Settings(policy.RuleSetting)) != 1 || s.SweepDue(t0+11*second) {
+	if memtest.Sweep(s, t0+11*second); len(s.Settings(policy.RuleSetting)) != 1 || s.SweepDue(t0+11*second) {
 		t.Errorf("left are %q", s.Settings(policy.RuleSetting))
 	}
 }

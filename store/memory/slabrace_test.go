@@ -7,11 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"celld/store/memory/memtest"
-
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -31,20 +30,20 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		throttle := mustLimit(t, 3, 1, 3600)
+		throttle := memtest.MustLimit(t, 3, 1, 3600)
 		takes := func(int) { // of one stretch of keys, so that whole slabs come
 			calls, reqs := make([]store.Call, store.MaxTakes), make([]store.TakeRequest, store.MaxTakes)
 			first := rand.IntN(keys)
 			for range 40 {
 				for i := range reqs {
 					first++
-					calls[i] = call(t, string(key(first)), texts[first/1000%len(texts)])
+					calls[i] = memtest.Call(t, string(key(first)), texts[first/1000%len(texts)])
 					if p := s.PolicyNamed("p"); p != nil && first%3 == 0 {
 						calls[i].Limit, calls[i].Policy = &p.Limit, p.ID
 					}
 					reqs[i] = store.TakeRequest{Calls: calls[i : i+1], TakeOptions: store.TakeOptions{Cost: int64(first % 2), Mode: cell.Mode(first % 3)}}
 				}
-				s.TakeBatch(reqs, at(now()), nil)
+				s.TakeBatch(reqs, memtest.At(now()), nil)
 				for i := range reqs {
 					taken(reqs[i].Err)
 				}
@@ -60,7 +59,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 						first++
 						reqs[i] = store.Request{Key: key(first), Bucket: throttle, Quantity: 1}
 					}
-					s.ThrottleBatch(reqs, at(now()), nil)
+					s.ThrottleBatch(reqs, memtest.At(now()), nil)
 					for i := range reqs {
 						taken(reqs[i].Err)
 					}
@@ -73,11 +72,11 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			},
 			func(int) {
 				for range 1000 {
-					s.Rename(key(rand.IntN(keys)), key(rand.IntN(keys)), at(clock.Load()))
+					s.Rename(key(rand.IntN(keys)), key(rand.IntN(keys)), memtest.At(clock.Load()))
 				}
 			},
 			func(turn int) {
-				_, _ = s.SetPolicy("p", mustParse(t, texts[turn%len(texts)]), policy.Options{Reset: turn%7 == 0})
+				_, _ = s.SetPolicy("p", memtest.MustParse(t, texts[turn%len(texts)]), policy.Options{Reset: turn%7 == 0})
 				if turn%5 == 0 {
 					s.DeletePolicy("p")
 				}
@@ -105,7 +104,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				}
 			},
 			func(int) {
-				drain(s, func(memory.Change) {})
+				memtest.Drain(s, func(memory.Change) {})
 				s.DrainSettings(func(policy.Change) {})
 			},
 		}
@@ -119,8 +118,8 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				left.Add(-1)
 			}
 		})
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 		s.Flush()
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 	"celld/store/policy"
 )
 
 // count is how many limits a key shows.
 func count(s *memory.Store, key string, nowNS int64) (n int) {
-	_, _ = s.Limits([]byte(key), at(nowNS), func(*store.LimitState) { n++ })
+	_, _ = s.Limits([]byte(key), memtest.At(nowNS), func(*store.LimitState) { n++ })
 	return n
 }
 
@@ -26,11 +27,11 @@ func TestTooManyLimits(t *testing.T) {
 	s := memory.New(memory.Options{})
 	limit := func(i int) string { return fmt.Sprintf("1/%ds", i+1) }
 	for i := range store.MaxLimits {
-		mustTake(t, s, 1, t0, calls(t, "k", limit(i)))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit(i)))
 	}
-	mustTake(t, s, 0, t0, calls(t, "other", "1/1s", "k", limit(5)))
-	for _, list := range [][]store.Call{calls(t, "k", "1/1h"), calls(t, "k", limit(0), "k", "1/1h"), calls(t, "other", "1/1s", "k", "1/1h")} {
-		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits {
+	memtest.MustTake(t, s, 0, t0, memtest.Calls(t, "other", "1/1s", "k", limit(5)))
+	for _, list := range [][]store.Call{memtest.Calls(t, "k", "1/1h"), memtest.Calls(t, "k", limit(0), "k", "1/1h"), memtest.Calls(t, "other", "1/1s", "k", "1/1h")} {
+		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTooManyLimits {
 			t.Errorf("%v", err)
 		}
 	}
@@ -38,23 +39,23 @@ func TestTooManyLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if added, err := s.PutFields([]byte("k"), store.Fields{parsed}, true, at(t0)); err != store.ErrTooManyLimits || added != 0 {
+	if added, err := s.PutFields([]byte("k"), store.Fields{parsed}, true, memtest.At(t0)); err != store.ErrTooManyLimits || added != 0 {
 		t.Errorf("%d, %v", added, err)
 	}
-	if given, err := s.Give([]byte("k"), call(t, "", "1/1h").Limit, 0, 1, at(t0)); given != 0 || err != nil {
+	if given, err := s.Give([]byte("k"), memtest.Call(t, "", "1/1h").Limit, 0, 1, memtest.At(t0)); given != 0 || err != nil {
 		t.Errorf("%d, %v", given, err)
 	}
 	if n := count(s, "k", t0); n != store.MaxLimits {
 		t.Errorf("%d limits", n)
 	}
 	// Those of 1 and 2 s are over, and one of them is asked for itself.
-	if got := mustTake(t, s, 1, t0+2*second, calls(t, "k", limit(0), "k", "1/1h")); got.Limited {
+	if got := memtest.MustTake(t, s, 1, t0+2*second, memtest.Calls(t, "k", limit(0), "k", "1/1h")); got.Limited {
 		t.Errorf("%+v", got)
 	}
 	if n := count(s, "k", t0+2*second); n != store.MaxLimits {
 		t.Errorf("%d limits", n)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 }
 
 // Limits of policies that are gone make room for others, and for no more than a call needs.
@@ -62,11 +63,11 @@ func TestLimitsOfGonePoliciesMakeRoom(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
 	use := func(name string) {
 		t.Helper()
-		if _, err := s.SetPolicy(name, mustParse(t, "5/1h"), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(name, memtest.MustParse(t, "5/1h"), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed(name)
-		mustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
 	}
 	for i := range store.MaxLimits {
 		use(fmt.Sprint("p", i))
@@ -84,10 +85,10 @@ func TestLimitsOfGonePoliciesMakeRoom(t *testing.T) {
 	if got := s.Stats(t0).Bytes; got != full {
 		t.Errorf("%d bytes, want %d", got, full)
 	}
-	if _, err := s.Take(calls(t, "k", "1/1h"), store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTooManyLimits {
+	if _, err := s.Take(memtest.Calls(t, "k", "1/1h"), store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTooManyLimits {
 		t.Errorf("%v", err)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 }
 
 // Many keys in one Take have nothing to do with how many limits each of them may hold.
@@ -95,33 +96,33 @@ func TestManyKeysInOneTake(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 8})
 	var list []store.Call
 	for i := range store.MaxLimits {
-		list = append(list, call(t, fmt.Sprint(i%100), fmt.Sprintf("5/%dm", 1+i/100)))
+		list = append(list, memtest.Call(t, fmt.Sprint(i%100), fmt.Sprintf("5/%dm", 1+i/100)))
 	}
 	for range 5 {
-		if got := mustTake(t, s, 1, t0, list); got.Limited {
+		if got := memtest.MustTake(t, s, 1, t0, list); got.Limited {
 			t.Fatalf("%+v", got)
 		}
 	}
-	if got := mustTake(t, s, 1, t0, list); !got.Limited {
+	if got := memtest.MustTake(t, s, 1, t0, list); !got.Limited {
 		t.Fatalf("%+v", got)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 }
 
 // More new keys than there may be are refused, and fewer find room however full it is.
 func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
 	for _, noEviction := range []bool{false, true} {
 		s := memory.New(memory.Options{MaxKeys: 3, Shards: 4, NoEviction: noEviction})
-		list := calls(t, "a", "5/1m", "b", "5/1m", "c", "5/1m", "d", "5/1m")
-		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrFull || s.Len(t0) != 0 {
+		list := memtest.Calls(t, "a", "5/1m", "b", "5/1m", "c", "5/1m", "d", "5/1m")
+		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrFull || s.Len(t0) != 0 {
 			t.Errorf("%v, %d keys", err, s.Len(t0))
 		}
-		mustTake(t, s, 1, t0, list[:2])
-		switch _, err := s.Take(list[2:], store.TakeOptions{Cost: 1}, at(t0)); {
+		memtest.MustTake(t, s, 1, t0, list[:2])
+		switch _, err := s.Take(list[2:], store.TakeOptions{Cost: 1}, memtest.At(t0)); {
 		case noEviction && err != store.ErrFull, !noEviction && err != nil:
 			t.Errorf("%v", err)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -134,22 +135,22 @@ func TestNoEvictionRefusesLimits(t *testing.T) {
 		passes   int // calls of 100/1m,algo=log, each at another time
 	}{{one - 1, 0}, {one, 0}, {one + ring, 4}, {one + ring + 8*2*4 - 1, 4}, {one + ring + 8*2*4, 8}} {
 		s := memory.New(memory.Options{MaxBytes: c.maxBytes, NoEviction: true})
-		list, passed := calls(t, "k", "100/1m,algo=log"), 0
+		list, passed := memtest.Calls(t, "k", "100/1m,algo=log"), 0
 		for i := range int64(10) {
-			switch _, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0+i)); {
+			switch _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0+i)); {
 			case err == nil:
 				passed++
 			case err != store.ErrFull:
 				t.Fatal(err)
 			}
 		}
-		if got := mustTake(t, s, 0, t0+10, list); passed != c.passes || int(list[0].Decision.Remaining) != 100-c.passes {
+		if got := memtest.MustTake(t, s, 0, t0+10, list); passed != c.passes || int(list[0].Decision.Remaining) != 100-c.passes {
 			t.Errorf("%d bytes: %d passed, want %d; %+v", c.maxBytes, passed, c.passes, got)
 		}
-		if _, err := s.Take(calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1}, at(t0+20)); err != store.ErrFull {
+		if _, err := s.Take(memtest.Calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1}, memtest.At(t0+20)); err != store.ErrFull {
 			t.Errorf("%d bytes: %v", c.maxBytes, err)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -159,10 +160,10 @@ func TestSharedStateAddsUp(t *testing.T) {
 		for _, key := range []string{"k", "new"} {
 			s := memory.New(memory.Options{})
 			if key == "k" {
-				mustTake(t, s, 1, t0, calls(t, "k", text))
+				memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", text))
 			}
-			list := calls(t, key, text, key, text)
-			if got := mustTake(t, s, 1<<30+1, t0, list); !got.Limited || got.Granted != 0 || list[0].Decision.Limited || got.RetryAfterNS != cell.Never {
+			list := memtest.Calls(t, key, text, key, text)
+			if got := memtest.MustTake(t, s, 1<<30+1, t0, list); !got.Limited || got.Granted != 0 || list[0].Decision.Limited || got.RetryAfterNS != cell.Never {
 				t.Errorf("%s: %+v, %+v", text, got, list[0].Decision)
 			}
 			if n := count(s, "new", t0); n != 0 {
@@ -176,11 +177,11 @@ func TestSharedStateAddsUp(t *testing.T) {
 func TestTwoLimits(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for _, other := range []string{"6/1m", "5/1m,burst=2"} {
-		if _, err := s.Take(calls(t, "k", "5/1m", "k", other), store.TakeOptions{Cost: 1}, at(t0)); err != store.ErrTwoLimits {
+		if _, err := s.Take(memtest.Calls(t, "k", "5/1m", "k", other), store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTwoLimits {
 			t.Errorf("%s: %v", other, err)
 		}
 	}
-	mustTake(t, s, 1, t0, calls(t, "k", "5/1m", "k", "5/1m,block=1s,shadow", "k", "5/1h"))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1m", "k", "5/1m,block=1s,shadow", "k", "5/1h"))
 }
 
 // A rule that denies is stronger than FORCE, and one of several keys that it denies holds up all.
@@ -194,8 +195,8 @@ func TestRulesOfTake(t *testing.T) {
 	put(policy.Rule{Deny: true, Pattern: "bad", UntilNS: t0 + 3*second})
 	put(policy.Rule{Pattern: "good"})
 	for _, mode := range []cell.Mode{cell.Take, cell.Force} {
-		list := calls(t, "k", "5/1m,block=1s", "bad", "5/1m", "good", "5/1m")
-		got, err := s.Take(list, store.TakeOptions{Cost: 7, Mode: mode}, at(t0))
+		list := memtest.Calls(t, "k", "5/1m,block=1s", "bad", "5/1m", "good", "5/1m")
+		got, err := s.Take(list, store.TakeOptions{Cost: 7, Mode: mode}, memtest.At(t0))
 		if err != nil || !got.Limited || got.Granted != 0 {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -204,17 +205,17 @@ func TestRulesOfTake(t *testing.T) {
 		}
 		s.Delete([]byte("k"), t0)
 	}
-	got := mustTake(t, s, 1, t0, calls(t, "bad", "5/1m"))
+	got := memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "bad", "5/1m"))
 	if !got.Limited || got.RetryAfterNS != 3*uint64(second) {
 		t.Errorf("%+v", got)
 	}
-	if got := mustTake(t, s, 1<<30, t0, calls(t, "good", "5/1m")); got.Limited || got.Granted != 1<<30 {
+	if got := memtest.MustTake(t, s, 1<<30, t0, memtest.Calls(t, "good", "5/1m")); got.Limited || got.Granted != 1<<30 {
 		t.Errorf("%+v", got)
 	}
-	if got := mustTake(t, s, 1, t0+3*second, calls(t, "bad", "5/1m", "good", "1/1h")); got.Limited {
+	if got := memtest.MustTake(t, s, 1, t0+3*second, memtest.Calls(t, "bad", "5/1m", "good", "1/1h")); got.Limited {
 		t.Errorf("%+v", got)
 	}
-	expectKeys(t, s, t0+3*second, "bad")
+	memtest.ExpectKeys(t, s, t0+3*second, "bad")
 }
 
 // Callers take from keys that overlap, in all orders, while keys are renamed, copied, flushed, put, exported and drained and policies
@@ -233,36 +234,36 @@ func TestTakesAtOnce(t *testing.T) {
 		take := func(int) {
 			list := make([]store.Call, 1+rand.IntN(4))
 			for i := range list {
-				list[i] = call(t, key(), texts[rand.IntN(len(texts))])
+				list[i] = memtest.Call(t, key(), texts[rand.IntN(len(texts))])
 				if p := s.PolicyNamed(name()); p != nil && rand.IntN(3) == 0 {
 					list[i].Limit, list[i].Policy = &p.Limit, p.ID
 				}
 			}
 			modes := []cell.Mode{cell.Take, cell.Take, cell.Peek, cell.Force}
-			_, err := s.Take(list, store.TakeOptions{Cost: rand.Int64N(4), Mode: modes[rand.IntN(4)], UpTo: rand.IntN(3) == 0}, at(clock.Add(second/100)))
+			_, err := s.Take(list, store.TakeOptions{Cost: rand.Int64N(4), Mode: modes[rand.IntN(4)], UpTo: rand.IntN(3) == 0}, memtest.At(clock.Add(second/100)))
 			if err != nil && !errors.Is(err, store.ErrFull) && err != store.ErrWrongType && err != store.ErrTwoLimits {
 				t.Error(err)
 			}
 		}
-		throttle := mustLimit(t, 3, 1, 1)
+		throttle := memtest.MustLimit(t, 3, 1, 1)
 		methods := []func(i int){
 			take, take, take, take,
 			func(int) {
-				_, _ = s.Give([]byte(key()), call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, at(clock.Load()))
+				_, _ = s.Give([]byte(key()), memtest.Call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, memtest.At(clock.Load()))
 			},
-			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, at(clock.Load())) },
+			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, memtest.At(clock.Load())) },
 			func(int) {
-				s.Rename([]byte(key()), []byte(key()), at(clock.Load()))
+				s.Rename([]byte(key()), []byte(key()), memtest.At(clock.Load()))
 				s.Delete([]byte(key()), clock.Load())
 			},
 			func(i int) {
-				s.RenameNew([]byte(key()), []byte(key()), at(clock.Load()))
+				s.RenameNew([]byte(key()), []byte(key()), memtest.At(clock.Load()))
 				if from, to := key(), key(); from != to {
-					_, _ = s.Copy([]byte(from), []byte(to), i%2 == 0, at(clock.Load()))
+					_, _ = s.Copy([]byte(from), []byte(to), i%2 == 0, memtest.At(clock.Load()))
 				}
 			},
 			func(i int) {
-				_, _ = s.SetPolicy(name(), mustParse(t, texts[rand.IntN(len(texts))]), policy.Options{Reset: i%7 == 0})
+				_, _ = s.SetPolicy(name(), memtest.MustParse(t, texts[rand.IntN(len(texts))]), policy.Options{Reset: i%7 == 0})
 				if i%5 == 0 {
 					s.DeletePolicy(name())
 				}
@@ -287,11 +288,11 @@ func TestTakesAtOnce(t *testing.T) {
 					p, more = s.Export(p, clock.Load(), func(_ []byte, st store.Value) { readLimits(st) })
 				}
 				s.EndExport(p)
-				_, _ = s.Limits([]byte(key()), at(clock.Load()), func(l *store.LimitState) { limitText(l) })
+				_, _ = s.Limits([]byte(key()), memtest.At(clock.Load()), func(l *store.LimitState) { memtest.LimitText(l) })
 			},
 			func(int) {
 				s.DrainSettings(func(c policy.Change) { s.SettingText(c.Setting) })
-				drain(s, func(c memory.Change) {
+				memtest.Drain(s, func(c memory.Change) {
 					if c.Key != nil && !c.Deleted {
 						readLimits(c.State)
 					}
@@ -303,9 +304,9 @@ func TestTakesAtOnce(t *testing.T) {
 				methods[i](turn)
 			}
 		})
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 		s.Flush()
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 		if st := s.Stats(clock.Load()); st.Bytes != 0 {
 			t.Errorf("%+v: %+v", o, st)
 		}
@@ -323,10 +324,10 @@ func TestManyTakersPassTheLimitTogether(t *testing.T) {
 			for range 150 {
 				var list []store.Call
 				for _, i := range rand.Perm(keys)[:1+rand.IntN(keys)] {
-					list = append(list, call(t, fmt.Sprint(i), text))
+					list = append(list, memtest.Call(t, fmt.Sprint(i), text))
 				}
 				o := store.TakeOptions{Cost: 1 + rand.Int64N(3), UpTo: rand.IntN(2) == 0}
-				taken, err := s.Take(list, o, at(t0))
+				taken, err := s.Take(list, o, memtest.At(t0))
 				if err != nil {
 					t.Error(err)
 					return
@@ -339,8 +340,8 @@ func TestManyTakersPassTheLimitTogether(t *testing.T) {
 			}
 		})
 		for key, n := range granted {
-			list := calls(t, key, text)
-			mustTake(t, s, 0, t0, list)
+			list := memtest.Calls(t, key, text)
+			memtest.MustTake(t, s, 0, t0, list)
 			if left := list[0].Decision.Remaining; n != limit-left || n < limit-2 {
 				t.Errorf("%s: %d granted, %d left", text, n, left)
 			}
@@ -393,7 +394,7 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 			if names != "gcra/1m log/1h gcra/1h " {
 				t.Errorf("%v, apart %v: the limits are %s", order, apart, names)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 	}
 	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1], "log/1h x": fields[1][1], "log/1h ": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
@@ -406,9 +407,9 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 // What is put apart from what a key holds leaves a key as it was where it is refused: a log too.
 func TestPutFieldsThatAreRefused(t *testing.T) {
 	s := memory.New(memory.Options{})
-	mustTake(t, s, 3, t0, calls(t, "k", "5/1h,algo=log"))
+	memtest.MustTake(t, s, 3, t0, memtest.Calls(t, "k", "5/1h,algo=log"))
 	text := func() (text string) {
-		_, _ = s.Limits([]byte("k"), at(t0), func(l *store.LimitState) { text = limitText(l) })
+		_, _ = s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) { text = memtest.LimitText(l) })
 		return text
 	}
 	want := text()
@@ -420,7 +421,7 @@ func TestPutFieldsThatAreRefused(t *testing.T) {
 		}
 		fields = append(fields, f)
 	}
-	if _, err := s.PutFields([]byte("k"), fields, true, at(t0)); err == nil {
+	if _, err := s.PutFields([]byte("k"), fields, true, memtest.At(t0)); err == nil {
 		t.Error("calls that cannot be counted are taken")
 	}
 	if got := text(); got != want {

@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ func drawTakes(t *rapid.T, s *memory.Store, n, spread int) []store.TakeRequest {
 		r.Mode = rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Take, cell.Peek, cell.Force}).Draw(t, "mode")
 		r.UpTo = r.Mode == cell.Take && rapid.IntRange(0, 5).Draw(t, "upTo") == 0
 		for range rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "limits") {
-			limit := mustParse(t, rapid.SampledFrom(limitTexts).Draw(t, "limit"))
+			limit := memtest.MustParse(t, rapid.SampledFrom(memtest.LimitTexts).Draw(t, "limit"))
 			call := store.Call{Key: key, Limit: &limit}
 			if p := s.PolicyNamed("p"); rapid.IntRange(0, 3).Draw(t, "named") == 0 {
 				call.Limit, call.Policy = &p.Limit, p.ID
@@ -51,12 +52,12 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		single, batched := memory.New(o), memory.New(o)
 		both := func(do func(s *memory.Store)) { do(single); do(batched) }
 		both(func(s *memory.Store) {
-			_, _ = s.SetPolicy("p", mustParse(t, "7/1s,algo=log,block=100ms"), policy.Options{})
+			_, _ = s.SetPolicy("p", memtest.MustParse(t, "7/1s,algo=log,block=100ms"), policy.Options{})
 		})
 		if rapid.Bool().Draw(t, "ruled") {
 			both(func(s *memory.Store) { _, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k1*"}, t0) })
 		}
-		both(func(s *memory.Store) { mustAllow(t, s, []byte("k2"), mustLimit(t, 1, 1, 1), t0) })
+		both(func(s *memory.Store) { memtest.MustAllow(t, s, []byte("k2"), memtest.MustLimit(t, 1, 1, 1), t0) })
 		now := t0
 		for range rapid.IntRange(1, 10).Draw(t, "batches") {
 			now += rapid.Int64Range(0, second/3).Draw(t, "ns")
@@ -79,7 +80,7 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 				}
 			}
 		}
-		if got, want := contents(t, batched, now), contents(t, single, now); !maps.Equal(got, want) {
+		if got, want := memtest.Contents(t, batched, now), memtest.Contents(t, single, now); !maps.Equal(got, want) {
 			t.Fatalf("keys are %v, want %v", got, want)
 		}
 		got, want := batched.Stats(now), single.Stats(now)
@@ -87,7 +88,7 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		if got != want {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
-		mustAudit(t, batched)
+		memtest.MustAudit(t, batched)
 	})
 }
 
@@ -104,9 +105,9 @@ func decisions(calls []store.Call, err error) (text string) {
 // Of a table that is larger than the caches all lines are touched ahead, and of keys that are there nothing is allocated.
 func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 	const n = 40_000
-	limits := []cell.Limit{mustParse(t, "2/1h"), mustParse(t, "2/1h,algo=log")}
+	limits := []cell.Limit{memtest.MustParse(t, "2/1h"), memtest.MustParse(t, "2/1h,algo=log")}
 	for _, o := range []memory.Options{{MaxKeys: n + 64, Shards: 1}, {MaxKeys: n + 64, Shards: 16}, {MaxKeys: n + 64, Shards: 128}} {
-		s, keys := memory.New(o), keys16(n)
+		s, keys := memory.New(o), memtest.Keys16(n)
 		calls, reqs := make([]store.Call, store.MaxTakes), make([]store.TakeRequest, store.MaxTakes)
 		round := func() (passed int) {
 			for i := 0; i < n; i += len(reqs) {
@@ -115,7 +116,7 @@ func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 					calls[j] = store.Call{Key: keys[i+j], Limit: &limits[(i+j)%2]}
 					batch[j] = store.TakeRequest{Calls: calls[j : j+1], TakeOptions: store.TakeOptions{Cost: 1}}
 				}
-				s.TakeBatch(batch, at(t0), nil)
+				s.TakeBatch(batch, memtest.At(t0), nil)
 				for _, r := range batch {
 					if r.Err != nil {
 						t.Fatal(r.Err)
@@ -136,7 +137,7 @@ func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 		if allocs := testing.AllocsPerRun(1, func() { round() }); allocs != 0 {
 			t.Errorf("%+v: %v allocations", o, allocs)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -144,13 +145,13 @@ func TestBatchesOfTakesOfALargeTable(t *testing.T) {
 func TestWhatIsDecidedAtOnce(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for _, list := range [][]store.Call{
-		calls(t, "bucket", "1/1h"), calls(t, "log", "1/1h,algo=log"), calls(t, "conc", "1/1h,algo=conc"),
-		calls(t, "bucket", "1/1h", "log", "1/1h,algo=log"),
+		memtest.Calls(t, "bucket", "1/1h"), memtest.Calls(t, "log", "1/1h,algo=log"), memtest.Calls(t, "conc", "1/1h,algo=conc"),
+		memtest.Calls(t, "bucket", "1/1h", "log", "1/1h,algo=log"),
 	} {
 		for turn := range 2 {
 			reqs := []store.TakeRequest{{Calls: list, TakeOptions: store.TakeOptions{Cost: 1}}}
 			w := wakerFunc(func() { t.Errorf("%s: it is woken", list[0].Key) })
-			if denied := turn > 0 || len(list) > 1; !s.TakeBatch(reqs, at(t0), w) || reqs[0].Err != nil || reqs[0].Taken.Limited != denied {
+			if denied := turn > 0 || len(list) > 1; !s.TakeBatch(reqs, memtest.At(t0), w) || reqs[0].Err != nil || reqs[0].Taken.Limited != denied {
 				t.Errorf("%s: %+v, %v", list[0].Key, reqs[0].Taken, reqs[0].Err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // BenchmarkTake is a call on one of 1,000 keys that are there: what a call costs beside cache misses.
@@ -23,7 +24,7 @@ func BenchmarkTake(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := memory.New(memory.Options{})
-			keys := keys16(1000)
+			keys := memtest.Keys16(1000)
 			var parsed []cell.Limit
 			for _, text := range c.limits {
 				l, err := cell.ParseLimit(text)
@@ -38,7 +39,7 @@ func BenchmarkTake(b *testing.B) {
 				for j := range list {
 					list[j] = store.Call{Key: keys[i%len(keys)], Limit: &parsed[j]}
 				}
-				taken, err := s.Take(list, store.TakeOptions{Cost: 1}, at(t0+int64(i)*c.stepNS))
+				taken, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0+int64(i)*c.stepNS))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // BenchmarkQueueRate queues as many callers as one limit lets pass in 3 s, in real time. off/% is by how much what passes in a
@@ -17,7 +18,7 @@ func BenchmarkQueueRate(b *testing.B) {
 	for _, perSecond := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprint(perSecond), func(b *testing.B) {
 			s := memory.New(memory.Options{MaxWaiters: 1 << 20})
-			l := mustParse(b, fmt.Sprintf("%d/1s,burst=1", perSecond))
+			l := memtest.MustParse(b, fmt.Sprintf("%d/1s,burst=1", perSecond))
 			for range b.N {
 				n := 3 * perSecond
 				var left atomic.Int64
@@ -32,7 +33,7 @@ func BenchmarkQueueRate(b *testing.B) {
 				for range n {
 					reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &l}},
 						TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1 << 62}}}}
-					if s.TakeBatch(reqs, at(start.UnixNano()), w) {
+					if s.TakeBatch(reqs, memtest.At(start.UnixNano()), w) {
 						w()
 					}
 				}
@@ -50,8 +51,8 @@ func BenchmarkWait(b *testing.B) {
 		for _, waiters := range []int{1, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", limit, waiters), func(b *testing.B) {
 				s := memory.New(memory.Options{MaxWaiters: 1 << 20})
-				l := mustParse(b, limit)
-				now := at(time.Now().UnixNano())
+				l := memtest.MustParse(b, limit)
+				now := memtest.At(time.Now().UnixNano())
 				join := func() *store.TakeRequest {
 					reqs := [1]store.TakeRequest{{Calls: []store.Call{{Key: []byte("k"), Limit: &l}},
 						TakeOptions: store.TakeOptions{Cost: l.Capacity(), Terms: &store.Terms{Mode: store.Wait, MaxNS: 1 << 62}}}}

@@ -6,11 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/store/memory/memtest"
-
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -45,7 +44,7 @@ func clock() int64 { return time.Now().UnixNano() }
 func ask(s *memory.Store, mode store.WaitMode, most time.Duration, cost int64, calls ...store.Call) *waiter {
 	w := &waiter{s: s}
 	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost, Terms: &store.Terms{Mode: mode, MaxNS: int64(most)}}}
-	if s.TakeBatch(w.reqs[:], at(clock()), w) {
+	if s.TakeBatch(w.reqs[:], memtest.At(clock()), w) {
 		w.doneNS.Store(clock())
 	}
 	return w
@@ -91,7 +90,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		start := clock()
 		var all []*waiter
 		for range n {
-			all = append(all, await(s, time.Hour, 1, call(t, "k", "1000/1s,burst=1")))
+			all = append(all, await(s, time.Hour, 1, memtest.Call(t, "k", "1000/1s,burst=1")))
 		}
 		if callers, keys := s.Waiting(); callers != n-1 || keys != 1 {
 			t.Fatalf("%d callers wait for %d keys", callers, keys)
@@ -111,14 +110,14 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 // While somebody waits a plain call is denied, also when it would pass by itself, and is told when it passes behind all others.
 func TestAPlainCallStandsBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		c := func() store.Call { return call(t, "k", "10/1s") }
+		c := func() store.Call { return memtest.Call(t, "k", "10/1s") }
 		plainly(s, 9, c())
 		w := await(s, time.Second, 10, c()) // in 900 ms
 		if !w.waits() {
 			t.Fatal("it does not wait")
 		}
 		for _, mode := range []cell.Mode{cell.Take, cell.Peek} {
-			taken, err := s.Take([]store.Call{c()}, store.TakeOptions{Cost: 1, Mode: mode}, at(clock()))
+			taken, err := s.Take([]store.Call{c()}, store.TakeOptions{Cost: 1, Mode: mode}, memtest.At(clock()))
 			if err != nil || !taken.Limited || taken.RetryAfterNS != 1e9 {
 				t.Fatalf("%+v, %v", taken, err)
 			}
@@ -151,13 +150,13 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		return func(w *waiter) bool { return !w.waits() && w.err() == err }
 	}
 	set := func(tb testing.TB, s *memory.Store, text string, o policy.Options) {
-		if ok, err := s.SetPolicy("p", mustParse(tb, text), o); !ok || err != nil {
+		if ok, err := s.SetPolicy("p", memtest.MustParse(tb, text), o); !ok || err != nil {
 			tb.Fatal(ok, err)
 		}
 	}
 	put := func(st store.Value, action store.Action) func(testing.TB, *memory.Store) {
 		return func(tb testing.TB, s *memory.Store) {
-			if err := s.Update([]byte("k"), at(clock()), func(store.Value, bool) (store.Value, store.Action) { return st, action }); err != nil {
+			if err := s.Update([]byte("k"), memtest.At(clock()), func(store.Value, bool) (store.Value, store.Action) { return st, action }); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -176,21 +175,21 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		change func(testing.TB, *memory.Store)
 		want   func(*waiter) bool
 	}{
-		{"release", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return did(s.Release([]byte("k"), id, at(clock()))) }), granted},
-		{"settle", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return did(s.Settle([]byte("k"), id, 1, at(clock()))) }), granted},
+		{"release", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return memtest.Did(s.Release([]byte("k"), id, memtest.At(clock()))) }), granted},
+		{"settle", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return memtest.Did(s.Settle([]byte("k"), id, 1, memtest.At(clock()))) }), granted},
 		{"renew for less", "1/3h,algo=conc", ends(func(s *memory.Store) bool {
-			ok := did(s.Renew([]byte("k"), id, int64(time.Second), at(clock())))
+			ok := memtest.Did(s.Renew([]byte("k"), id, int64(time.Second), memtest.At(clock())))
 			time.Sleep(time.Second)
 			return ok
 		}), granted},
 		{"renew for more", "1/90m,algo=conc", ends(func(s *memory.Store) bool {
-			ok := did(s.Renew([]byte("k"), id, int64(3*time.Hour), at(clock())))
+			ok := memtest.Did(s.Renew([]byte("k"), id, int64(3*time.Hour), memtest.At(clock())))
 			time.Sleep(100 * time.Minute)
 			return ok
 		}), (*waiter).waits},
 		{"give", literal, func(tb testing.TB, s *memory.Store) {
-			l := mustParse(tb, literal)
-			if n, err := s.Give([]byte("k"), &l, 0, 1, at(clock())); n != 1 || err != nil {
+			l := memtest.MustParse(tb, literal)
+			if n, err := s.Give([]byte("k"), &l, 0, 1, memtest.At(clock())); n != 1 || err != nil {
 				tb.Fatal(n, err)
 			}
 		}, granted},
@@ -198,20 +197,20 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"update deletes", literal, put(store.Value{}, store.Delete), granted},
 		{"flush", literal, func(_ testing.TB, s *memory.Store) { s.Flush() }, granted},
 		{"rename away", literal, func(_ testing.TB, s *memory.Store) {
-			s.Rename([]byte("k"), []byte("other"), at(clock()))
+			s.Rename([]byte("k"), []byte("other"), memtest.At(clock()))
 		}, granted},
 		{"rename onto", literal, func(tb testing.TB, s *memory.Store) {
-			plainly(s, 1, call(tb, "other", "1/1m"))
-			s.Rename([]byte("other"), []byte("k"), at(clock()))
+			plainly(s, 1, memtest.Call(tb, "other", "1/1m"))
+			s.Rename([]byte("other"), []byte("k"), memtest.At(clock()))
 		}, granted},
 		{"copy onto", literal, func(tb testing.TB, s *memory.Store) {
-			plainly(s, 1, call(tb, "other", "1/1m"))
-			if ok, err := s.Copy([]byte("other"), []byte("k"), true, at(clock())); !ok || err != nil {
+			plainly(s, 1, memtest.Call(tb, "other", "1/1m"))
+			if ok, err := s.Copy([]byte("other"), []byte("k"), true, memtest.At(clock())); !ok || err != nil {
 				tb.Fatal(ok, err)
 			}
 		}, granted},
 		{"expiry", literal, func(_ testing.TB, s *memory.Store) {
-			_ = s.Update([]byte("k"), at(clock()), func(st store.Value, _ bool) (store.Value, store.Action) {
+			_ = s.Update([]byte("k"), memtest.At(clock()), func(st store.Value, _ bool) (store.Value, store.Action) {
 				st.ExpiryNS = clock() + int64(time.Second)
 				return st, store.Put
 			})
@@ -239,10 +238,12 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, (*waiter).waits},
 		{"policy is reset", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h", policy.Options{Reset: true}) }, granted},
 		{"policy is deleted", "@p", func(_ testing.TB, s *memory.Store) { s.DeletePolicy("p") }, failed(store.ErrNoPolicy)},
-		{"another policy", "@p", func(tb testing.TB, s *memory.Store) { _, _ = s.SetPolicy("q", mustParse(tb, "1/1s"), policy.Options{}) }, (*waiter).waits},
+		{"another policy", "@p", func(tb testing.TB, s *memory.Store) {
+			_, _ = s.SetPolicy("q", memtest.MustParse(tb, "1/1s"), policy.Options{})
+		}, (*waiter).waits},
 		{"the wall clock", "1/hour", func(_ testing.TB, s *memory.Store) { s.SetWall(clock()+int64(time.Hour), clock()) }, granted},
 		{"take by force", literal, func(tb testing.TB, s *memory.Store) {
-			_, _ = s.Take([]store.Call{call(tb, "k", literal)}, store.TakeOptions{Cost: 1, Mode: cell.Force}, at(clock()))
+			_, _ = s.Take([]store.Call{memtest.Call(tb, "k", literal)}, store.TakeOptions{Cost: 1, Mode: cell.Force}, memtest.At(clock()))
 		}, (*waiter).waits},
 		{"unblocked", literal, nil, failed(store.ErrUnblocked)},
 		{"refused", literal, nil, denied},
@@ -251,7 +252,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *memory.Store) {
 				of := func() store.Call {
 					if c.limit != "@p" {
-						return call(t, "k", c.limit)
+						return memtest.Call(t, "k", c.limit)
 					}
 					p := s.Policy([]byte("p"))
 					return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
@@ -264,7 +265,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 					t.Fatal("the first is denied")
 				}
 				if id = first.reqs[0].Terms.Lease; id != 0 {
-					plainly(s, 1, call(t, "k", "9/9h")) // so that the key outlives the lease
+					plainly(s, 1, memtest.Call(t, "k", "9/9h")) // so that the key outlives the lease
 				}
 				w := await(s, 2*time.Hour, 1, of())
 				synctest.Wait()
@@ -292,7 +293,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 // A queue outlives its key: who comes after a Flush still stands behind those who wait.
 func TestAQueueOutlivesItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		c := func() store.Call { return call(t, "k", "2/1s,burst=1") }
+		c := func() store.Call { return memtest.Call(t, "k", "2/1s,burst=1") }
 		start := clock()
 		var all []*waiter
 		for range 6 {
@@ -323,15 +324,15 @@ func TestSeveralLimits(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const slow, fast = "1/1s,burst=1", "10/1s,burst=1"
 		start := clock()
-		plainly(s, 1, call(t, "a", slow))
-		both := await(s, time.Minute, 1, call(t, "a", slow), call(t, "b", fast)) // waits for a
-		if !plainly(s, 1, call(t, "b", fast)).granted() {
+		plainly(s, 1, memtest.Call(t, "a", slow))
+		both := await(s, time.Minute, 1, memtest.Call(t, "a", slow), memtest.Call(t, "b", fast)) // waits for a
+		if !plainly(s, 1, memtest.Call(t, "b", fast)).granted() {
 			t.Error("it holds what it does not have yet")
 		}
 		time.Sleep(950 * time.Millisecond)
 		var fasts []*waiter
 		for range 3 {
-			fasts = append(fasts, await(s, time.Minute, 1, call(t, "b", fast)))
+			fasts = append(fasts, await(s, time.Minute, 1, memtest.Call(t, "b", fast)))
 		}
 		pass(10 * time.Second)
 		// At 1000 a passes, and b does not. There it is before those who came later.
@@ -353,7 +354,7 @@ func TestNoDeadlock(t *testing.T) {
 		var all []*waiter
 		for i := range 300 {
 			keys := []string{"a", "b", "c"}
-			calls := []store.Call{call(t, keys[i%3], l), call(t, keys[(i+1+i/3%2)%3], l)}
+			calls := []store.Call{memtest.Call(t, keys[i%3], l), memtest.Call(t, keys[(i+1+i/3%2)%3], l)}
 			all = append(all, await(s, time.Hour, 1, calls...))
 		}
 		pass(time.Minute)
@@ -370,10 +371,10 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{Now: clock, MaxKeys: 4, Shards: 1})
 		const l = "1/1h"
-		plainly(s, 1, call(t, "waited", l))
-		w := await(s, 2*time.Hour, 1, call(t, "waited", l))
+		plainly(s, 1, memtest.Call(t, "waited", l))
+		w := await(s, 2*time.Hour, 1, memtest.Call(t, "waited", l))
 		for i := range 100 {
-			if got := plainly(s, 1, call(t, string(rune('a'+i)), l)); !got.granted() {
+			if got := plainly(s, 1, memtest.Call(t, string(rune('a'+i)), l)); !got.granted() {
 				t.Fatal(got.err())
 			}
 		}
@@ -384,11 +385,11 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}
-		if got := plainly(s, 1, call(t, "x", l)); got.err() != store.ErrFull {
+		if got := plainly(s, 1, memtest.Call(t, "x", l)); got.err() != store.ErrFull {
 			t.Errorf("where all keys are waited for: %+v, %v", got.taken(), got.err())
 		}
 		w.leave(nil)
-		if got := plainly(s, 1, call(t, "x", l)); !got.granted() {
+		if got := plainly(s, 1, memtest.Call(t, "x", l)); !got.granted() {
 			t.Error(got.err())
 		}
 	})
@@ -399,12 +400,12 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{Now: clock, MaxKeys: 1, NoEviction: true, Shards: 1})
 		const l = "1/1s,burst=1"
-		plainly(s, 1, call(t, "k", l))
-		first := await(s, time.Minute, 1, call(t, "k", l))
-		ask(s, store.Reserve, time.Minute, 1, call(t, "k", l))
-		second := await(s, time.Minute, 1, call(t, "k", l))
-		s.Rename([]byte("k"), []byte("other"), at(clock()))
-		plainly(s, 1, call(t, "other", "1/1h"))
+		plainly(s, 1, memtest.Call(t, "k", l))
+		first := await(s, time.Minute, 1, memtest.Call(t, "k", l))
+		ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "k", l))
+		second := await(s, time.Minute, 1, memtest.Call(t, "k", l))
+		s.Rename([]byte("k"), []byte("other"), memtest.At(clock()))
+		plainly(s, 1, memtest.Call(t, "other", "1/1h"))
 		start := clock()
 		pass(time.Minute)
 		if first.err() != store.ErrFull || second.err() != store.ErrFull || first.at(start) != 0 || second.at(start) != 0 {
@@ -419,13 +420,13 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 // Who waits is in no file: a copy has what was taken.
 func TestWaitersAreNotExported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		plainly(s, 1, call(t, "k", "1/1s"))
-		drain(s, func(memory.Change) {})
-		before, _ := s.Get([]byte("k"), at(clock()))
+		plainly(s, 1, memtest.Call(t, "k", "1/1s"))
+		memtest.Drain(s, func(memory.Change) {})
+		before, _ := s.Get([]byte("k"), memtest.At(clock()))
 		changes := s.Stats(clock()).Changes
-		w := await(s, time.Minute, 1, call(t, "k", "1/1s"))
-		after, _ := s.Get([]byte("k"), at(clock()))
-		drain(s, func(c memory.Change) { t.Errorf("%+v is told", c) })
+		w := await(s, time.Minute, 1, memtest.Call(t, "k", "1/1s"))
+		after, _ := s.Get([]byte("k"), memtest.At(clock()))
+		memtest.Drain(s, func(c memory.Change) { t.Errorf("%+v is told", c) })
 		if before != after || s.Stats(clock()).Changes != changes {
 			t.Errorf("%+v before, %+v after", before, after)
 		}
@@ -442,7 +443,7 @@ func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		var all []*waiter
 		set := func(limit string) {
-			if _, err := s.SetPolicy("p", mustParse(t, limit), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -17,7 +18,7 @@ import (
 func lease(s *memory.Store, terms store.Terms, cost int64, calls ...store.Call) *waiter {
 	w := &waiter{s: s}
 	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
-	if s.TakeBatch(w.reqs[:], at(clock()), w) {
+	if s.TakeBatch(w.reqs[:], memtest.At(clock()), w) {
 		w.doneNS.Store(clock())
 	}
 	return w
@@ -37,7 +38,7 @@ const forever = int64(1000 * time.Hour)
 // What a lease holds, and those wait for, lets the first of them go at once when it is released, settled or renewed, and when it ends.
 func TestWhatLetsGoOfALease(t *testing.T) {
 	set := func(tb testing.TB, s *memory.Store, text string) {
-		if _, err := s.SetPolicy("p", mustParse(tb, text), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy("p", memtest.MustParse(tb, text), policy.Options{}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -51,17 +52,17 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 			do    func(tb testing.TB, s *memory.Store, id int64)
 		}{
 			{"end", time.Hour, nil},
-			{"release", time.Minute, func(tb testing.TB, s *memory.Store, id int64) { s.Release([]byte("k"), id, at(clock())) }},
-			{"settle", time.Minute, func(tb testing.TB, s *memory.Store, id int64) { s.Settle([]byte("k"), id, 1, at(clock())) }},
+			{"release", time.Minute, func(tb testing.TB, s *memory.Store, id int64) { s.Release([]byte("k"), id, memtest.At(clock())) }},
+			{"settle", time.Minute, func(tb testing.TB, s *memory.Store, id int64) { s.Settle([]byte("k"), id, 1, memtest.At(clock())) }},
 			{"sooner", 2 * time.Minute, func(tb testing.TB, s *memory.Store, id int64) {
-				s.Renew([]byte("k"), id, int64(time.Minute), at(clock()))
+				s.Renew([]byte("k"), id, int64(time.Minute), memtest.At(clock()))
 			}},
 			{"later", time.Minute + 2*time.Hour, func(tb testing.TB, s *memory.Store, id int64) {
-				s.Renew([]byte("k"), id, int64(2*time.Hour), at(clock()))
+				s.Renew([]byte("k"), id, int64(2*time.Hour), memtest.At(clock()))
 			}},
 			{"delete", time.Minute, func(tb testing.TB, s *memory.Store, id int64) { s.Delete([]byte("k"), clock()) }},
 			{"rename", time.Minute, func(tb testing.TB, s *memory.Store, id int64) {
-				s.Rename([]byte("k"), []byte("l"), at(clock()))
+				s.Rename([]byte("k"), []byte("l"), memtest.At(clock()))
 			}},
 			{"policy", time.Minute, func(tb testing.TB, s *memory.Store, id int64) {
 				p := s.Policy([]byte("p")).Limit
@@ -70,7 +71,7 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 				if !p.Bookable() {
 					return
 				}
-				s.Release([]byte("k"), id, at(clock()))
+				s.Release([]byte("k"), id, memtest.At(clock()))
 			}},
 		} {
 			if c.name == "policy" && limit[0] != '@' {
@@ -78,7 +79,7 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 			}
 			inBubble(t, func(t *testing.T, s *memory.Store) {
 				start := clock()
-				one := func() store.Call { return call(t, "k", limit) }
+				one := func() store.Call { return memtest.Call(t, "k", limit) }
 				if limit[0] == '@' {
 					set(t, s, limit[1:])
 					one = func() store.Call {
@@ -116,14 +117,14 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 // One who waits behind leases is refused at once only when he would pass too late whatever is released.
 func TestWhatIsSureOfAWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		one := func() store.Call { return call(t, "k", "10/10s") }
+		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }
 		plainly(s, 6, one())
 		held := lease(s, store.Terms{LeaseNS: forever}, 4, one())
 		if w := await(s, 2*time.Second-1, 6, one()); !w.taken().Limited || w.waits() || w.taken().RetryAfterNS != 6e9 {
 			t.Errorf("it would not pass for 2 s without the lease: %+v", w.taken())
 		}
 		w := await(s, 3*time.Second, 6, one())
-		if !w.waits() || !did(s.Release([]byte("k"), held.lease(), at(clock()))) {
+		if !w.waits() || !memtest.Did(s.Release([]byte("k"), held.lease(), memtest.At(clock()))) {
 			t.Errorf("it may pass: %+v", w.taken())
 		}
 		start := clock()
@@ -137,15 +138,15 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 	})
 	// Of a window it is not known when it would pass without a lease that has a cost.
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		one := func() store.Call { return call(t, "k", "10/10s,algo=window") }
+		one := func() store.Call { return memtest.Call(t, "k", "10/10s,algo=window") }
 		plainly(s, 6, one())
-		lead := lease(s, store.Terms{}, 1, one(), call(t, "l", "5/1m,algo=conc")) // k's only leads to l's
+		lead := lease(s, store.Terms{}, 1, one(), memtest.Call(t, "l", "5/1m,algo=conc")) // k's only leads to l's
 		if w := await(s, 2*time.Second, 4, one()); !w.denied() || lead.lease() == 0 {
 			t.Errorf("nothing flows back: %+v", w.taken())
 		}
 		held := lease(s, store.Terms{LeaseNS: forever}, 2, one())
 		w := await(s, 2*time.Second, 3, one())
-		if !w.waits() || !did(s.Release([]byte("k"), held.lease(), at(clock()))) {
+		if !w.waits() || !memtest.Did(s.Release([]byte("k"), held.lease(), memtest.At(clock()))) {
 			t.Errorf("it may pass: %+v", w.taken())
 		}
 		if synctest.Wait(); !w.granted() {
@@ -157,13 +158,13 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 // Nobody passes as of an instant before that of the lease that lets him, also when somebody else has had it given back.
 func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
-		one := func() store.Call { return call(t, "k", "10/10s") }
+		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }
 		plainly(s, 5, one())
 		lease(s, store.Terms{LeaseNS: 3e9}, 5, one())
 		w := await(s, 10*time.Second, 6, one())
 		start := clock()
 		pass(2 * time.Second)
-		if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Mode: cell.Peek}, at(start+35e8)); err != nil {
+		if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Mode: cell.Peek}, memtest.At(start+35e8)); err != nil {
 			t.Fatal(err)
 		}
 		pass(5 * time.Second)
@@ -180,7 +181,7 @@ func TestAReservedLease(t *testing.T) {
 		for _, how := range []string{"release", "end", "keep"} {
 			inBubble(t, func(t *testing.T, s *memory.Store) {
 				s.SetWall(clock(), clock())
-				one := func() store.Call { return call(t, "k", limit) }
+				one := func() store.Call { return memtest.Call(t, "k", limit) }
 				plainly(s, one().Limit.Capacity(), one())
 				reserve := func() *waiter {
 					return lease(s, store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
@@ -200,18 +201,18 @@ func TestAReservedLease(t *testing.T) {
 				look(2)
 				switch how {
 				case "release":
-					s.Release([]byte("k"), w.lease(), at(clock()))
+					s.Release([]byte("k"), w.lease(), memtest.At(clock()))
 					look(3)
 					if waits[3] > waits[0]-1e9 || waits[2] <= waits[3] {
 						t.Errorf("%s: plain calls wait for %v", limit, waits)
 					}
 				case "end":
 					pass(time.Hour + time.Duration(waits[0]) - 2*time.Second)
-					if !did(s.Renew([]byte("k"), w.lease(), int64(2*time.Second), at(clock()))) {
+					if !memtest.Did(s.Renew([]byte("k"), w.lease(), int64(2*time.Second), memtest.At(clock()))) {
 						t.Errorf("%s: it ends before the hour is over", limit)
 					}
 					pass(2 * time.Second)
-					if did(s.Release([]byte("k"), w.lease(), at(clock()))) {
+					if memtest.Did(s.Release([]byte("k"), w.lease(), memtest.At(clock()))) {
 						t.Errorf("%s: it does not end", limit)
 					}
 				case "keep":
@@ -235,7 +236,7 @@ func TestLateLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lateClock := func() int64 { return (clock() + 6e6) / 7e6 * 7e6 }
 		s := memory.New(memory.Options{Now: lateClock})
-		one := func() store.Call { return call(t, "k", "1/1h,burst=1") }
+		one := func() store.Call { return memtest.Call(t, "k", "1/1h,burst=1") }
 		lease(s, store.Terms{LeaseNS: 1e9}, 1, one())
 		start := clock()
 		w := lease(s, store.Terms{LeaseNS: 1e9, Mode: store.Wait, MaxNS: forever}, 1, one())
@@ -252,7 +253,7 @@ func TestLateLeases(t *testing.T) {
 func TestManyWaitForASemaphore(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 4})
 	clock := func() int64 { return time.Now().UnixNano() }
-	limit := mustParse(t, "3/1h,algo=conc")
+	limit := memtest.MustParse(t, "3/1h,algo=conc")
 	var inFlight, passed atomic.Int64
 	var group sync.WaitGroup
 	for i := range 1000 {
@@ -261,10 +262,10 @@ func TestManyWaitForASemaphore(t *testing.T) {
 			woken := make(chan struct{})
 			reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
 			if i%10 == 0 {
-				rate := mustParse(t, "100000/1s,burst=1")
+				rate := memtest.MustParse(t, "100000/1s,burst=1")
 				reqs[0].Calls = append(reqs[0].Calls, store.Call{Key: []byte("rate"), Limit: &rate})
 			}
-			if !s.TakeBatch(reqs, at(clock()), wakerFunc(func() { close(woken) })) {
+			if !s.TakeBatch(reqs, memtest.At(clock()), wakerFunc(func() { close(woken) })) {
 				if i%3 == 0 && s.Leave(&reqs[0], nil) {
 					return
 				}
@@ -285,10 +286,10 @@ func TestManyWaitForASemaphore(t *testing.T) {
 			}
 			id := reqs[0].Terms.Lease
 			if i%5 == 0 {
-				s.Renew(key, id, 1e15, at(clock()))
+				s.Renew(key, id, 1e15, memtest.At(clock()))
 			}
 			inFlight.Add(-1)
-			if !did(s.Release(key, id, at(clock()))) {
+			if !memtest.Did(s.Release(key, id, memtest.At(clock()))) {
 				t.Errorf("%d is not released", i)
 			}
 		})
@@ -297,7 +298,7 @@ func TestManyWaitForASemaphore(t *testing.T) {
 	if callers, keys := s.Waiting(); callers != 0 || keys != 0 || passed.Load() < 500 {
 		t.Errorf("%d callers wait for %d keys, %d have passed", callers, keys, passed.Load())
 	}
-	if taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 3}, at(clock())); err != nil || taken.Limited {
+	if taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 3}, memtest.At(clock())); err != nil || taken.Limited {
 		t.Errorf("not all is free: %+v, %v", taken, err)
 	}
 }

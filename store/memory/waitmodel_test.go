@@ -11,6 +11,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -93,7 +94,7 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 			s := waitingStore()
 			const ms = int64(time.Millisecond)
 			m := &lineModel{interval: 10 * ms, burst: rapid.Int64Range(1, 5).Draw(rt, "burst")}
-			l := mustParse(rt, fmt.Sprintf("100/1s,burst=%d", m.burst))
+			l := memtest.MustParse(rt, fmt.Sprintf("100/1s,burst=%d", m.burst))
 			if ok, err := s.SetPolicy("p", l, policy.Options{}); !ok || err != nil {
 				rt.Fatal(ok, err)
 			}
@@ -157,13 +158,13 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 					}
 				case 7: // a refund
 					n := rapid.Int64Range(1, 3).Draw(rt, "n")
-					if _, err := s.Give([]byte("k"), &l, id, n, at(now)); err != nil {
+					if _, err := s.Give([]byte("k"), &l, id, n, memtest.At(now)); err != nil {
 						rt.Fatal(err)
 					}
 					m.tat, m.sinceNS = max(min(m.tat, now), m.tat-n*m.interval), now
 				case 8:
 					cost := rapid.Int64Range(1, 3).Draw(rt, "forced")
-					if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: cost, Mode: cell.Force}, at(now)); err != nil {
+					if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: cost, Mode: cell.Force}, memtest.At(now)); err != nil {
 						rt.Fatal(err)
 					}
 					m.take(now, cost)
@@ -179,7 +180,7 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 					if _, err := s.SetPolicy("q", l, policy.Options{}); err != nil {
 						rt.Fatal(err)
 					}
-					plainly(s, 1, call(t, "k", "1/1s"), call(t, "other", "5/1s"))
+					plainly(s, 1, memtest.Call(t, "k", "1/1s"), memtest.Call(t, "other", "5/1s"))
 					m.sinceNS = max(m.sinceNS, now)
 				default:
 					time.Sleep(time.Duration(rapid.Int64Range(0, 60).Draw(rt, "ms") * ms))
@@ -211,7 +212,7 @@ func TestQueuesOfAllKinds(t *testing.T) {
 			s := waitingStore()
 			set := func(o policy.Options) {
 				text := rapid.SampledFrom(limits[:8]).Draw(rt, "policy")
-				if _, err := s.SetPolicy("p", mustParse(rt, text), o); err != nil {
+				if _, err := s.SetPolicy("p", memtest.MustParse(rt, text), o); err != nil {
 					rt.Fatal(err)
 				}
 			}
@@ -220,7 +221,7 @@ func TestQueuesOfAllKinds(t *testing.T) {
 			draw := func() store.Call {
 				text, name := rapid.SampledFrom(limits).Draw(rt, "limit"), key.Draw(rt, "key")
 				if text != "@p" {
-					return call(rt, name, text)
+					return memtest.Call(rt, name, text)
 				}
 				p := s.PolicyNamed("p")
 				if p == nil {
@@ -244,9 +245,9 @@ func TestQueuesOfAllKinds(t *testing.T) {
 						if id := w.lease(); id == 0 {
 							break
 						} else if n := rapid.Int64Range(0, 3).Draw(rt, "settled"); n == 3 {
-							s.Renew(key, id, rapid.Int64Range(1, 2000).Draw(rt, "renewed for")*1e6, at(clock()))
+							s.Renew(key, id, rapid.Int64Range(1, 2000).Draw(rt, "renewed for")*1e6, memtest.At(clock()))
 						} else {
-							s.Settle(key, id, n, at(clock()))
+							s.Settle(key, id, n, memtest.At(clock()))
 						}
 					}
 				case 0, 1, 2, 3, 4, 5, 6:
@@ -281,13 +282,13 @@ func TestQueuesOfAllKinds(t *testing.T) {
 					all = append(all, a)
 				case 7:
 					c := draw()
-					if _, err := s.Give(c.Key, c.Limit, c.Policy, 2, at(clock())); err != nil {
+					if _, err := s.Give(c.Key, c.Limit, c.Policy, 2, memtest.At(clock())); err != nil {
 						rt.Fatal(err)
 					}
 				case 8:
 					s.Delete([]byte(key.Draw(rt, "deleted")), clock())
 				case 9:
-					s.Rename([]byte(key.Draw(rt, "from")), []byte(key.Draw(rt, "to")), at(clock()))
+					s.Rename([]byte(key.Draw(rt, "from")), []byte(key.Draw(rt, "to")), memtest.At(clock()))
 				case 10:
 					if len(all) > 0 {
 						w := rapid.SampledFrom(all).Draw(rt, "leaves")

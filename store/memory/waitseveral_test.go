@@ -9,6 +9,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // crowd keeps so many callers waiting for each of some limits, each for one, until an instant. An answer counts for its limit.
@@ -20,15 +21,15 @@ func crowd(t *testing.T, s *memory.Store, each int, forNS int64, limits ...strin
 			go func() {
 				for clock() < end {
 					done := make(chan struct{})
-					c := call(t, string(rune('a'+i)), limit)
+					c := memtest.Call(t, string(rune('a'+i)), limit)
 					reqs := []store.TakeRequest{{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
-					if !s.TakeBatch(reqs, at(clock()), wakerFunc(func() { close(done) })) {
+					if !s.TakeBatch(reqs, memtest.At(clock()), wakerFunc(func() { close(done) })) {
 						<-done
 					}
 					answers[i].Add(1)
 					if c.Limit.Algo == cell.Conc {
 						time.Sleep(70 * time.Millisecond)
-						s.Release(c.Key, reqs[0].Terms.Lease, at(clock()))
+						s.Release(c.Key, reqs[0].Terms.Lease, memtest.At(clock()))
 					}
 				}
 			}()
@@ -52,7 +53,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 			for range 3 {
 				var calls []store.Call
 				for i, limit := range each {
-					calls = append(calls, call(t, string(rune('a'+i)), limit))
+					calls = append(calls, memtest.Call(t, string(rune('a'+i)), limit))
 				}
 				begun := clock()
 				w := lease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, calls...)
@@ -62,7 +63,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 				} else {
 					t.Log(limits, w.at(begun))
 				}
-				s.Release([]byte("a"), w.lease(), at(clock()))
+				s.Release([]byte("a"), w.lease(), memtest.At(clock()))
 				w.leave(nil)
 			}
 			pass(30 * time.Second)
@@ -77,8 +78,8 @@ func TestASlowLimitDoesNotStopAFastOne(t *testing.T) {
 		answers := crowd(t, s, 20, int64(52*time.Second), fast)
 		pass(time.Second)
 		for range 5 {
-			w := await(s, 20*time.Second, 1, call(t, "a", fast), call(t, "b", slow)) // for the fast one
-			if !plainly(s, 1, call(t, "b", slow)).granted() {                        // which takes the slow one before it
+			w := await(s, 20*time.Second, 1, memtest.Call(t, "a", fast), memtest.Call(t, "b", slow)) // for the fast one
+			if !plainly(s, 1, memtest.Call(t, "b", slow)).granted() {                                // which takes the slow one before it
 				t.Fatal("the slow one does not pass")
 			}
 			pass(10*time.Second + 50*time.Millisecond)
@@ -107,18 +108,18 @@ func TestWhoWaitsKeepsAnotherLimit(t *testing.T) {
 		{name: "too long", busyNS: 201e6, both: 401, other: 200},
 		{name: "it leaves", busyNS: 140e6, at250: func(_ *memory.Store, both *waiter) { both.leave(nil) }, other: 250},
 		{name: "it has to wait for longer", busyNS: 140e6, both: 1840, other: 342, at250: func(s *memory.Store, _ *waiter) {
-			_, _ = s.Take(calls(t, "slow", slow), store.TakeOptions{Cost: 10, Mode: cell.Force}, at(clock()))
+			_, _ = s.Take(memtest.Calls(t, "slow", slow), store.TakeOptions{Cost: 10, Mode: cell.Force}, memtest.At(clock()))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *memory.Store) {
 				start := clock()
-				plainly(s, 2, call(t, "k", shared))
-				both := await(s, time.Minute, 1, calls(t, "slow", slow, "k", shared, "k", shared)...) // for shared, until 200 ms
+				plainly(s, 2, memtest.Call(t, "k", shared))
+				both := await(s, time.Minute, 1, memtest.Calls(t, "slow", slow, "k", shared, "k", shared)...) // for shared, until 200 ms
 				pass(50 * time.Millisecond)
-				other := await(s, time.Minute, 1, call(t, "k", shared))
+				other := await(s, time.Minute, 1, memtest.Call(t, "k", shared))
 				pass(50 * time.Millisecond)
-				mustTake(t, s, 1, start+50e6+c.busyNS, calls(t, "slow", slow)) // by a clock that is ahead
+				memtest.MustTake(t, s, 1, start+50e6+c.busyNS, memtest.Calls(t, "slow", slow)) // by a clock that is ahead
 				pass(150 * time.Millisecond)
 				if c.at250 != nil {
 					c.at250(s, both)

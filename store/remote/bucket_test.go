@@ -20,19 +20,6 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// What the tests of this package share with others, under short names.
-var (
-	array      = harness.ArrayOf
-	bulk       = harness.BulkOf
-	isDown     = linktest.IsDown
-	literal    = linktest.Literal
-	number     = harness.IntOf
-	startRedis = linktest.StartRedis
-	testDown   = linktest.Down
-	eventually = harness.Eventually
-	viewReply  = linktest.ViewReply
-)
-
 func newTestStore(t testing.TB, socket string, o Options) *Store {
 	return newTestStoreBy(t, o, linktest.Socket(socket))
 }
@@ -64,7 +51,7 @@ func (s *Store) throttleNow(reqs []store.Request, a store.Access) {
 
 // TestScriptsDecideAsCell asks an engine and package cell the same, and compares all answers.
 func TestScriptsDecideAsCell(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	var now atomic.Int64
 	now.Store(4_102_444_800_000_000_000)
 	for _, denials := range []int{0, 100} {
@@ -102,7 +89,7 @@ func TestScriptsDecideAsCell(t *testing.T) {
 
 // A denial under one limit says nothing about another that it becomes.
 func TestDenialUnderAnotherLimit(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Denials: 100})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Denials: 100})
 	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 	for range 1000 { // a call that comes before the queue of the last one is gone asks the engine
 		if s.plainly(t, 1, takeCall(t, "k", "1/1h")); s.stats.DenialsAnswered.Load() > 0 {
@@ -123,7 +110,7 @@ func TestDenialUnderAnotherLimit(t *testing.T) {
 // was held back until the instant that it was decided for.
 func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 	for _, known := range []time.Duration{900 * time.Millisecond, 2 * time.Millisecond} {
-		s := newTestStore(t, startRedis(t), Options{})
+		s := newTestStore(t, linktest.StartRedis(t), Options{})
 		bucket, err := cell.NewBucket(9, 1, 60)
 		if err != nil {
 			t.Fatal(err)
@@ -149,10 +136,10 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
 	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: modesOf("allow")})
 	s.byHand()
-	s.link.Break("k", testDown)
+	s.link.Break("k", linktest.Down)
 	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}
 	s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-	if err := reqs[0].Err; err == nil || isDown(err) {
+	if err := reqs[0].Err; err == nil || linktest.IsDown(err) {
 		t.Error(reqs[0].Decision, err)
 	}
 }
@@ -160,7 +147,7 @@ func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
 const in2100 int64 = 4_102_444_800_000_000_000
 
 func takeCall(t testing.TB, key, limit string) store.Call {
-	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
+	return store.Call{Key: []byte(key), Limit: linktest.Literal(t, limit)}
 }
 
 func policyCall(s *Store, key, name string) store.Call {
@@ -216,7 +203,7 @@ func (s *Store) takeNow(r *store.TakeRequest) {
 }
 
 func testStores(t testing.TB, n int) (all []*Store) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	for range n {
 		all = append(all, newTestStore(t, socket, Options{}))
 	}
@@ -229,4 +216,4 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	return linktest.Do(t, s.link, args...)
 }
 
-var nothing = array(bulk("none"))
+var nothing = harness.ArrayOf(harness.BulkOf("none"))

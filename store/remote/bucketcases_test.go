@@ -13,6 +13,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/queue"
 )
 
@@ -89,7 +90,9 @@ func TestRulesDecideWithoutTheEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e.AnswersBy(func(string) string { return array("_\r\n", number(1_700_000_000), number(0), number(0)) })
+		e.AnswersBy(func(string) string {
+			return harness.ArrayOf("_\r\n", harness.IntOf(1_700_000_000), harness.IntOf(0), harness.IntOf(0))
+		})
 		for key, asked := range map[string]int{"good": 0, "bad": 0, "other": 1} {
 			before := e.Count()
 			reqs := []store.Request{{Key: []byte(key), Bucket: bucketOf(t, 15, 30, 60), Quantity: 1, Err: store.ErrFull}}
@@ -163,9 +166,9 @@ func TestWhatScriptsCannotCompute(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		e.AnswersBy(func(command string) string {
 			if commits(command) {
-				return viewReply("stored", -1)
+				return linktest.ViewReply("stored", -1)
 			}
-			return viewReply("read", -1, nothing)
+			return linktest.ViewReply("read", -1, nothing)
 		})
 		reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 1, 365*86400), Quantity: 1}}
 		if s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()}); reqs[0].Err != nil || commitsOf(e) != 1 || s.stats.Scripts.Load() != 0 {
@@ -304,7 +307,7 @@ func TestDenialsAreRememberedIfAsked(t *testing.T) {
 			tat := uint64(time.Now().UnixNano() + 60e9)
 			s.knows("k", tat, true)
 			e.AnswersBy(func(string) string {
-				return array(bulk(fmt.Sprint(tat)), number(time.Now().Unix()), number(0), number(0))
+				return harness.ArrayOf(harness.BulkOf(fmt.Sprint(tat)), harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(0))
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 0, 1, 60), Quantity: 1}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
@@ -318,39 +321,39 @@ func TestDenialsAreRememberedIfAsked(t *testing.T) {
 // What a script answers is taken as it is meant: what the key held, a time, and whether it has decided. Other answers are errors.
 func TestAnswersOfABucketsScript(t *testing.T) {
 	at, bucket := int64(1_700_000_000), bucketOf(t, 9, 10, 10)
-	field := string(literal(t, "10/10s").Shape.AppendText(nil))
+	field := string(linktest.Literal(t, "10/10s").Shape.AppendText(nil))
 	for _, c := range []struct {
 		name  string
 		reply string
 		tat   int64 // after atNS; -1: an error, -2: decided by a change
 	}{
-		{"no key", array("_\r\n", number(at), number(5), number(0)), 0},
-		{"a TAT", array(bulk("1700000002000000005"), number(at), number(5), number(0)), 2e9},
-		{"undecided", array(bulk("x"), number(at), number(5), number(1)), -2},
+		{"no key", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), 0},
+		{"a TAT", harness.ArrayOf(harness.BulkOf("1700000002000000005"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), 2e9},
+		{"undecided", harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(1)), -2},
 		{"WRONGTYPE", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", -2},
-		{"no number", array(bulk("x"), number(at), number(5), number(0)), -1},
-		{"no array", number(1), -1},
-		{"three", array("_\r\n", number(at), number(5)), -1},
-		{"five", array("_\r\n", number(at), number(5), number(0), number(0)), -1},
-		{"no seconds", array("_\r\n", bulk("x"), number(5), number(0)), -1},
-		{"no ns", array("_\r\n", number(at), bulk("x"), number(0)), -1},
-		{"no outcome", array("_\r\n", number(at), number(5), bulk("x")), -1},
+		{"no number", harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), -1},
+		{"no array", harness.IntOf(1), -1},
+		{"three", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5)), -1},
+		{"five", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.IntOf(0), harness.IntOf(0)), -1},
+		{"no seconds", harness.ArrayOf("_\r\n", harness.BulkOf("x"), harness.IntOf(5), harness.IntOf(0)), -1},
+		{"no ns", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.BulkOf("x"), harness.IntOf(0)), -1},
+		{"no outcome", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.BulkOf("x")), -1},
 		{"another error", "-ERR unknown\r\n", -1},
 	} {
 		for _, takes := range []bool{false, true} {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 				reply := c.reply
 				if takes {
-					reply = strings.ReplaceAll(reply, bulk("1700000002000000005"), bulk("limit=10/10s tat=1700000002000000005"))
+					reply = strings.ReplaceAll(reply, harness.BulkOf("1700000002000000005"), harness.BulkOf("limit=10/10s tat=1700000002000000005"))
 				}
 				e.AnswersBy(func(command string) string {
 					switch {
 					case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
 						return reply
 					case commits(command):
-						return viewReply("stored", -1)
+						return linktest.ViewReply("stored", -1)
 					}
-					return viewReply("read", -1, nothing)
+					return linktest.ViewReply("read", -1, nothing)
 				})
 				var err error
 				var d cell.Decision
@@ -413,17 +416,17 @@ func TestRuns(t *testing.T) {
 
 // A call whose quantity can never be decided is that error, unless the key is of another type.
 func TestARefusedQuantity(t *testing.T) {
-	for holds, wrong := range map[string]bool{nothing: false, array(bulk("list"), number(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
+	for holds, wrong := range map[string]bool{nothing: false, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
 		inFakeTime(t, Options{Failures: modesOf("allow")}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			e.AnswersBy(func(string) string {
 				if strings.HasPrefix(holds, "-") {
 					return holds
 				}
-				return viewReply("read", -1, holds)
+				return linktest.ViewReply("read", -1, holds)
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: math.MaxInt64, Decision: cell.Decision{Limit: 9}}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-			if r := reqs[0]; (r.Err == store.ErrWrongType) != wrong || r.Err == nil || isDown(r.Err) || r.Decision != (cell.Decision{}) {
+			if r := reqs[0]; (r.Err == store.ErrWrongType) != wrong || r.Err == nil || linktest.IsDown(r.Err) || r.Decision != (cell.Decision{}) {
 				t.Errorf("%q: %+v, %v", holds, r.Decision, r.Err)
 			}
 		})
@@ -437,21 +440,21 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 			e.AnswersBy(func(command string) string {
 				switch {
 				case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
-					return array(bulk("x"), number(time.Now().Unix()), number(0), number(1))
+					return harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(1))
 				case fails:
 					return "-NOAUTH Authentication required.\r\n"
 				case commits(command):
-					return viewReply("stored", -1)
+					return linktest.ViewReply("stored", -1)
 				}
-				return viewReply("read", -1, nothing)
+				return linktest.ViewReply("read", -1, nothing)
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 2}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-			if r := reqs[0]; isDown(r.Err) != fails || string(r.Key) != "k" || !fails && (r.Err != nil || r.Decision.Remaining != 8) {
+			if r := reqs[0]; linktest.IsDown(r.Err) != fails || string(r.Key) != "k" || !fails && (r.Err != nil || r.Decision.Remaining != 8) {
 				t.Errorf("fails %v: %+v, %v", fails, r.Decision, r.Err)
 			}
 			c := s.plainly(t, 2, takeCall(t, "l", "10/10s"))
-			if r := c.reqs[0]; isDown(r.Err) != fails || string(r.Calls[0].Key) != "l" || !fails && (r.Err != nil || r.Taken.Granted != 2) {
+			if r := c.reqs[0]; linktest.IsDown(r.Err) != fails || string(r.Calls[0].Key) != "l" || !fails && (r.Err != nil || r.Taken.Granted != 2) {
 				t.Errorf("fails %v: %+v, %v", fails, r.Taken, r.Err)
 			}
 			if n := s.stats.Scripts.Load(); n != 2 {
@@ -464,7 +467,7 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 // The field of a policy's state is by its name and epoch, and there is none where the policy has gone.
 func TestTheFieldOfALimit(t *testing.T) {
 	s, _ := byItself(t)
-	if _, err := s.policies.SetPolicy("api", *literal(t, "9/9s"), policy.Options{}); err != nil {
+	if _, err := s.policies.SetPolicy("api", *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c := policyCall(s, "k", "api")
@@ -486,8 +489,8 @@ func TestTheFieldOfALimit(t *testing.T) {
 // A call whose policy goes just then is decided by the limit that it found, and stores nothing.
 func TestACallUnderAPolicyThatHasGone(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
-		if _, err := s.policies.SetPolicy("api", *literal(t, "9/9s"), policy.Options{}); err != nil {
+		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
+		if _, err := s.policies.SetPolicy("api", *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		call := policyCall(s, "k", "api")

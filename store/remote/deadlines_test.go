@@ -12,6 +12,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // A request does not wait in its lane for those under way that have more time.
@@ -59,7 +60,7 @@ func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 		}
 		away.Store(true)
 		e.Answers("close")
-		if err := s.askFor("k", patient); !isDown(err) {
+		if err := s.askFor("k", patient); !linktest.IsDown(err) {
 			t.Fatal(err)
 		}
 		e.Answers(":1\r\n")
@@ -70,12 +71,12 @@ func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 			case 0:
 				failed := make(chan error, 1)
 				s.Scan(t.Context(), ScanOptions{Pattern: "*", Count: 10}, func(_ uint64, _ []string, err error) { failed <- err })
-				if err := <-failed; !isDown(err) {
+				if err := <-failed; !linktest.IsDown(err) {
 					t.Fatal(err)
 				}
 			default:
 				reqs := []store.Request{{Key: []byte{byte(i), byte(i >> 8)}, Bucket: bucketOf(t, 9, 10, 10), Quantity: 1}}
-				if s.throttleNow(reqs, store.Access{}); !isDown(reqs[0].Err) {
+				if s.throttleNow(reqs, store.Access{}); !linktest.IsDown(reqs[0].Err) {
 					t.Fatal(reqs[0].Err)
 				}
 			}

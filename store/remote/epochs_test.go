@@ -5,6 +5,7 @@ import (
 
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // After a reset, a process that has not heard of it grants no more than once more what the policy has.
@@ -13,7 +14,7 @@ func TestResetThatIsNotKnownYet(t *testing.T) {
 	one, other := all[0], all[1]
 	done := make(chan struct{})
 	set := func(o policy.Options) {
-		one.SetPolicy("p", *literal(t, "1/1h"), o, func(bool, error) { done <- struct{}{} })
+		one.SetPolicy("p", *linktest.Literal(t, "1/1h"), o, func(bool, error) { done <- struct{}{} })
 		<-done
 	}
 	set(policy.Options{})

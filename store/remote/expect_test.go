@@ -8,12 +8,13 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // TestExpectationsOfTwo changes the same keys from two Stores, so that what each expects of a key is there at times, and package
 // cell says what all answers are.
 func TestExpectationsOfTwo(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	var now atomic.Int64
 	now.Store(4_102_444_800_000_000_000)
 	var stores [2]*Store

@@ -10,6 +10,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
 )
 
@@ -79,7 +80,7 @@ func TestWhatIsExpected(t *testing.T) {
 // Where the engine has something else, its script has decided. Failures are neither met nor missed.
 func TestExpectationsThatAreMissed(t *testing.T) {
 	for reply, missed := range map[string]int64{
-		array(bulk("1700000003000000000"), number(1_700_000_000), number(0), number(0)): 1,
+		harness.ArrayOf(harness.BulkOf("1700000003000000000"), harness.IntOf(1_700_000_000), harness.IntOf(0), harness.IntOf(0)): 1,
 		"-ERR unknown\r\n": 0,
 	} {
 		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
@@ -127,9 +128,9 @@ func TestWhatIsAskedAgain(t *testing.T) {
 						return c.reply
 					}
 				case commits(command):
-					return viewReply("stored", -1)
+					return linktest.ViewReply("stored", -1)
 				}
-				return viewReply("read", -1, nothing)
+				return linktest.ViewReply("read", -1, nothing)
 			})
 			if c.busy {
 				large := s.heldUp(strings.Repeat("x", defaultMaxWaiting-300))

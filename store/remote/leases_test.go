@@ -3,7 +3,9 @@ package remote
 import (
 	"testing"
 
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // leases takes 20 leases of a key, which are all that there are.
@@ -41,14 +43,14 @@ func TestDrain(t *testing.T) {
 			}
 			h := s.byHand()
 			if c.away {
-				s.link.Break("k", testDown)
+				s.link.Break("k", linktest.Down)
 			}
 			for _, id := range ids {
 				s.Release([]byte("k"), id, store.Access{})
 			}
 			if c.away {
 				h.Pass(drainAgain)
-				eventually(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
+				harness.Eventually(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
 			}
 			if c.drains && !drained() {
 				t.Error("it is not drained")

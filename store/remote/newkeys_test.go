@@ -37,7 +37,7 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 					time.Sleep(c.takes)
 					return "_\r\n"
 				}
-				return array("_\r\n", number(time.Now().Unix()), number(0), number(0))
+				return harness.ArrayOf("_\r\n", harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(0))
 			})
 			time.Sleep(time.Minute)
 			now := time.Now()

@@ -8,6 +8,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // The log tells that an outage begins, and how many calls were decided and refused until its end. INFO tells who decides.
@@ -19,7 +20,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		t.Error(is)
 	}
 	s.stats.Refused.Store(200)
-	s.link.Break("k", testDown)
+	s.link.Break("k", linktest.Down)
 	if is, since := s.Mode(); is != "deny" || !since.Equal(h.Now()) {
 		t.Errorf("%s since %v", is, since)
 	}
@@ -30,7 +31,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
 	}
 	s.stats.Refused.Add(4)
-	eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
+	harness.Eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
 	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
 		t.Errorf("the log says\n%s", text)
 	}
@@ -48,12 +49,12 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})
-	eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
+	harness.Eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
 	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
 		t.Errorf("%+v", f)
 	}
-	s.link.Break("k", testDown)
-	if f = s.Facts(); f.Mode != "local" || f.Away == nil || f.Away.Error() != testDown.Cause || f.Since.IsZero() {
+	s.link.Break("k", linktest.Down)
+	if f = s.Facts(); f.Mode != "local" || f.Away == nil || f.Away.Error() != linktest.Down.Cause || f.Since.IsZero() {
 		t.Errorf("%+v", f)
 	}
 }

@@ -7,14 +7,15 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // A rule decides on what is taken. What is given back goes to the limit under the key, as in memory.
 func TestGiveUnderARule(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	for _, text := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=conc"} {
 		for _, deny := range []bool{false, true} {
-			limit := literal(t, text)
+			limit := linktest.Literal(t, text)
 			ask := func(cost int64, mode cell.Mode) store.TakeRequest {
 				r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: limit}}, TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}
 				if s.takeNow(&r); r.Err != nil {

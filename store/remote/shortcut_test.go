@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/queue"
 	"celld/store/remote/view"
 )
@@ -28,7 +30,7 @@ func (s *Store) pidOf(t *testing.T) int {
 // A call on a new key waits for its engine as long as any other does: it is decided anew where the engine was slower than a call leaves
 // a trace.
 func TestANewKeyOfAnEngineThatStands(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Timeout: patient})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Timeout: patient})
 	bucket := bucketOf(t, 9, 10, 3600)
 	throttle := func(key string) store.Request {
 		reqs := []store.Request{{Key: []byte(key), Bucket: bucket, Quantity: 4}}
@@ -37,7 +39,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 	}
 	pid := s.pidOf(t)
 	attempts := 0
-	eventually(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
+	harness.Eventually(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
 		for range 10 {
 			throttle(strconv.FormatInt(time.Now().UnixNano(), 10))
 		}
@@ -62,7 +64,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 // What was stored for a new key is taken back before it is decided again, and what others have taken since is not.
 func TestANewKeyThatIsDecidedAgain(t *testing.T) {
 	const nowNS, second = 4_102_444_800_123_456_789, 1_000_000_000
-	s := newTestStore(t, startRedis(t), Options{Time: func() int64 { return nowNS }})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Time: func() int64 { return nowNS }})
 	text := func(seconds int64) string { return strconv.FormatInt(nowNS+seconds*second, 10) }
 	for _, c := range []struct {
 		name        string

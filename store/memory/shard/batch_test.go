@@ -12,6 +12,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 
 	"pgregory.net/rapid"
 )
@@ -33,7 +34,7 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 			reqs := make([]store.Request, rapid.SampledFrom([]int{1, 2, 10, store.MaxTakes}).Draw(t, "requests"))
 			spread := rapid.SampledFrom([]int{1, 30, 500}).Draw(t, "spread")
 			for i := range reqs {
-				limit := mustLimit(t, int64(i%4), second/int64(1+i%20), 1)
+				limit := memtest.MustLimit(t, int64(i%4), second/int64(1+i%20), 1)
 				quantity := rapid.SampledFrom([]int64{1, 1, 1, 0, 2, -1, 1 << 62}).Draw(t, "quantity")
 				key := fmt.Append(nil, rapid.IntRange(0, spread).Draw(t, "key"))
 				reqs[i] = store.Request{Key: key, Bucket: limit, Quantity: quantity, Decision: cell.Decision{Limit: 77}, Err: errors.New("old")}
@@ -46,7 +47,7 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 				}
 			}
 		}
-		if got, want := contents(t, batched, now), contents(t, single, now); !maps.Equal(got, want) {
+		if got, want := memtest.Contents(t, batched, now), memtest.Contents(t, single, now); !maps.Equal(got, want) {
 			t.Fatalf("keys are %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 		batched.Len(now)
@@ -62,9 +63,9 @@ func TestBatchesDecideAsSingleCalls(t *testing.T) {
 // Of a table that is larger than the caches all lines are touched ahead, which nothing but speed may depend on.
 func TestBatchesOfALargeTable(t *testing.T) {
 	const n = 40_000
-	limit := mustLimit(t, 0, 1, 3600)
+	limit := memtest.MustLimit(t, 0, 1, 3600)
 	for _, o := range []memory.Options{{MaxKeys: n, Shards: 1}, {MaxKeys: n, Shards: 16}, {MaxKeys: n, Shards: 128}, {}} {
-		s, keys := memory.New(o), keys16(n)
+		s, keys := memory.New(o), memtest.Keys16(n)
 		reqs := make([]store.Request, 64)
 		for round := range 2 { // first all pass, then none
 			for i := 0; i < n; i += len(reqs) {
@@ -75,7 +76,7 @@ func TestBatchesOfALargeTable(t *testing.T) {
 					}
 				}
 				batch := reqs[:min(len(reqs), n-i)]
-				s.ThrottleBatch(batch, at(t0), nil)
+				s.ThrottleBatch(batch, memtest.At(t0), nil)
 				for _, r := range batch {
 					if r.Err != nil || r.Decision.Limited != (round == 1) {
 						t.Fatalf("%+v, round %d: %+v", o, round, r)
@@ -90,12 +91,12 @@ func TestBatchesOfALargeTable(t *testing.T) {
 }
 
 func TestBatchesAllocateNothingForKeysThatAreThere(t *testing.T) {
-	limit := mustLimit(t, 1<<30, 1000, 1)
+	limit := memtest.MustLimit(t, 1<<30, 1000, 1)
 	for _, n := range []int{64, 50_000} {
 		for _, o := range []memory.Options{{Shards: 1}, {Shards: 16}, {MaxKeys: int64(n), Shards: 16}} {
-			s, keys := memory.New(o), keys16(n)
+			s, keys := memory.New(o), memtest.Keys16(n)
 			for _, key := range keys {
-				mustAllow(t, s, key, limit, t0)
+				memtest.MustAllow(t, s, key, limit, t0)
 			}
 			reqs := make([]store.Request, 64)
 			i := 0
@@ -104,7 +105,7 @@ func TestBatchesAllocateNothingForKeysThatAreThere(t *testing.T) {
 					i = (i + 7919) % n
 					reqs[j] = store.Request{Key: keys[i], Bucket: limit, Quantity: 1}
 				}
-				s.ThrottleBatch(reqs, at(t0), nil)
+				s.ThrottleBatch(reqs, memtest.At(t0), nil)
 			}); allocs != 0 {
 				t.Errorf("%+v, %d keys: a batch allocates %v times", o, n, allocs)
 			}

@@ -9,31 +9,30 @@ import (
 	"strings"
 	"testing"
 
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
 func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
-	limit := mustLimit(t, 0, 1, 3600)
+	limit := memtest.MustLimit(t, 0, 1, 3600)
 	s := memory.New(memory.Options{MaxKeys: 3, Shards: 1}) // of them 2 protected
 	for i, key := range []string{"a", "b", "c"} {
-		mustAllow(t, s, []byte(key), limit, t0+int64(i))
+		memtest.MustAllow(t, s, []byte(key), limit, t0+int64(i))
 	}
-	s.Get([]byte("a"), at(t0+10))        // protected now; b is the oldest of the others
-	s.Get([]byte("b"), untouched(t0+11)) // and stays it
-	mustAllow(t, s, []byte("d"), limit, t0+20)
-	expectKeys(t, s, t0+20, "a", "c", "d")
-	if _, err := s.Throttle([]byte("c"), limit, 1, at(t0+30)); err != nil { // limited, and a use: protected
+	s.Get([]byte("a"), memtest.At(t0+10))        // protected now; b is the oldest of the others
+	s.Get([]byte("b"), memtest.Untouched(t0+11)) // and stays it
+	memtest.MustAllow(t, s, []byte("d"), limit, t0+20)
+	memtest.ExpectKeys(t, s, t0+20, "a", "c", "d")
+	if _, err := s.Throttle([]byte("c"), limit, 1, memtest.At(t0+30)); err != nil { // limited, and a use: protected
 		t.Fatal(err)
 	}
-	mustPut(t, s, "e", live(t0, 3600*second), t0+40)
-	expectKeys(t, s, t0+40, "a", "c", "e")
-	s.Rename([]byte("e"), []byte("f"), at(t0+50)) // a use; now 3 are protected, and the oldest of them is a
-	mustAllow(t, s, []byte("g"), limit, t0+60)    // so that falls back, and goes
-	expectKeys(t, s, t0+60, "c", "f", "g")
+	memtest.MustPut(t, s, "e", memtest.Live(t0, 3600*second), t0+40)
+	memtest.ExpectKeys(t, s, t0+40, "a", "c", "e")
+	s.Rename([]byte("e"), []byte("f"), memtest.At(t0+50)) // a use; now 3 are protected, and the oldest of them is a
+	memtest.MustAllow(t, s, []byte("g"), limit, t0+60)    // so that falls back, and goes
+	memtest.ExpectKeys(t, s, t0+60, "c", "f", "g")
 	if st := s.Stats(t0); st.Evicted != 3 || st.Expired != 0 || st.Probation != 1 || st.Protected != 2 {
 		t.Errorf("%+v, want 3 evicted, 1 on probation, 2 protected", st)
 	}
@@ -43,9 +42,9 @@ func TestEvictsTheLeastRecentlyUsedOfThoseSeenOnceFirst(t *testing.T) {
 func TestSmallStoresEvictInExactOrder(t *testing.T) {
 	const n = 1 << 16
 	s := memory.New(memory.Options{MaxKeys: n})
-	keys := keys16(n + 100)
+	keys := memtest.Keys16(n + 100)
 	for i, key := range keys {
-		mustPut(t, s, string(key), live(t0, 3600*second), t0+int64(i))
+		memtest.MustPut(t, s, string(key), memtest.Live(t0, 3600*second), t0+int64(i))
 	}
 	for i, key := range keys {
 		if _, ok := s.IdleNS(key, t0); ok != (i >= 100) {
@@ -58,19 +57,19 @@ func TestWhoGivesRoom(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: 3, Shards: shards})
-			mustPut(t, s, "old", live(t0, 3600*second), t0)
-			mustPut(t, s, "plain", plain, t0)
-			mustPut(t, s, "dying", live(t0, second), t0)
+			memtest.MustPut(t, s, "old", memtest.Live(t0, 3600*second), t0)
+			memtest.MustPut(t, s, "plain", memtest.Plain, t0)
+			memtest.MustPut(t, s, "dying", memtest.Live(t0, second), t0)
 
 			now := t0 + second
-			mustPut(t, s, "new1", live(now, 3600*second), now) // in the room of the dead one
-			expectKeys(t, s, now, "new1", "old", "plain")
-			mustPut(t, s, "new2", live(now, 3600*second), now) // of the spent one
-			expectKeys(t, s, now, "new1", "new2", "old")
+			memtest.MustPut(t, s, "new1", memtest.Live(now, 3600*second), now) // in the room of the dead one
+			memtest.ExpectKeys(t, s, now, "new1", "old", "plain")
+			memtest.MustPut(t, s, "new2", memtest.Live(now, 3600*second), now) // of the spent one
+			memtest.ExpectKeys(t, s, now, "new1", "new2", "old")
 			if st := s.Stats(now); st.Expired != 1 || st.Evicted != 0 {
 				t.Fatalf("%+v, want 1 expired, none evicted", st)
 			}
-			mustPut(t, s, "new3", live(now, 3600*second), now) // of a live one
+			memtest.MustPut(t, s, "new3", memtest.Live(now, 3600*second), now) // of a live one
 			if got := s.Len(now); got != 3 {
 				t.Fatalf("%d keys", got)
 			}
@@ -84,16 +83,16 @@ func TestWhoGivesRoom(t *testing.T) {
 func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 4, Shards: 1})
 	for _, key := range []string{"a", "b", "c"} {
-		mustPut(t, s, key, plain, t0)
+		memtest.MustPut(t, s, key, memtest.Plain, t0)
 	}
-	mustPut(t, s, "live", live(t0, second), t0)
-	s.Get([]byte("a"), at(t0))
-	s.Get([]byte("b"), untouched(t0))
+	memtest.MustPut(t, s, "live", memtest.Live(t0, second), t0)
+	s.Get([]byte("a"), memtest.At(t0))
+	s.Get([]byte("b"), memtest.Untouched(t0))
 	for i, left := range [][]string{
 		{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"},
 	} {
-		mustPut(t, s, fmt.Sprint("new", i), live(t0, second), t0)
-		expectKeys(t, s, t0, left...)
+		memtest.MustPut(t, s, fmt.Sprint("new", i), memtest.Live(t0, second), t0)
+		memtest.ExpectKeys(t, s, t0, left...)
 	}
 }
 
@@ -103,12 +102,12 @@ func TestADeadKeyAnywhereGivesItsRoom(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: n, Shards: 16})
 	now := t0
 	for round := range 500 {
-		mustPut(t, s, fmt.Sprint("dying", round), live(now, 1), now)
+		memtest.MustPut(t, s, fmt.Sprint("dying", round), memtest.Live(now, 1), now)
 		for i := s.Len(now); i < n; i++ {
-			mustPut(t, s, fmt.Sprint(round, " ", i), live(now, 3600*second), now)
+			memtest.MustPut(t, s, fmt.Sprint(round, " ", i), memtest.Live(now, 3600*second), now)
 		}
 		now++
-		mustPut(t, s, fmt.Sprint("new", round), live(now, second/2), now)
+		memtest.MustPut(t, s, fmt.Sprint("new", round), memtest.Live(now, second/2), now)
 		if st := s.Stats(now); st.Evicted != 0 || s.Len(now) != n {
 			t.Fatalf("round %d: %+v, %d keys", round, st, s.Len(now))
 		}
@@ -118,53 +117,53 @@ func TestADeadKeyAnywhereGivesItsRoom(t *testing.T) {
 
 // A TAT that calls have moved on does not die at the end it had before them.
 func TestAKeyThatLivesOnIsNotTakenForDead(t *testing.T) {
-	limit := mustLimit(t, 100, 1, 1)
+	limit := memtest.MustLimit(t, 100, 1, 1)
 	s := memory.New(memory.Options{MaxKeys: 2})
-	mustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 1 s
-	mustAllow(t, s, []byte("idle"), limit, t0)
+	memtest.MustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 1 s
+	memtest.MustAllow(t, s, []byte("idle"), limit, t0)
 	for range 9 {
-		mustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 10 s
+		memtest.MustAllow(t, s, []byte("busy"), limit, t0) // ends at t0 + 10 s
 	}
 	now := t0 + 2*second
-	if removed := sweep(s, now); removed != 1 {
+	if removed := memtest.Sweep(s, now); removed != 1 {
 		t.Fatalf("swept %d", removed)
 	}
-	expectKeys(t, s, now, "busy")
-	expectKeys(t, s, t0+10*second-1, "busy")
-	expectKeys(t, s, t0+10*second)
+	memtest.ExpectKeys(t, s, now, "busy")
+	memtest.ExpectKeys(t, s, t0+10*second-1, "busy")
+	memtest.ExpectKeys(t, s, t0+10*second)
 }
 
 func TestNoEviction(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
-			limit := mustLimit(t, 5, 1, 3600)
+			limit := memtest.MustLimit(t, 5, 1, 3600)
 			s := memory.New(memory.Options{MaxKeys: 2, NoEviction: true, Shards: shards})
-			mustAllow(t, s, []byte("a"), limit, t0)
-			mustPut(t, s, "b", live(t0, second), t0)
+			memtest.MustAllow(t, s, []byte("a"), limit, t0)
+			memtest.MustPut(t, s, "b", memtest.Live(t0, second), t0)
 			refused := func(nowNS int64) {
 				t.Helper()
-				if _, err := s.Throttle([]byte("c"), limit, 1, at(nowNS)); !errors.Is(err, store.ErrFull) {
+				if _, err := s.Throttle([]byte("c"), limit, 1, memtest.At(nowNS)); !errors.Is(err, store.ErrFull) {
 					t.Fatalf("Throttle of a new key: %v", err)
 				}
-				if err := put(s, "c", plain, nowNS); !errors.Is(err, store.ErrFull) {
+				if err := memtest.Put(s, "c", memtest.Plain, nowNS); !errors.Is(err, store.ErrFull) {
 					t.Fatalf("Put of a new key: %v", err)
 				}
 			}
 			refused(t0)
-			expectKeys(t, s, t0, "a", "b")
-			mustAllow(t, s, []byte("a"), limit, t0) // one that is there needs no room
+			memtest.ExpectKeys(t, s, t0, "a", "b")
+			memtest.MustAllow(t, s, []byte("a"), limit, t0) // one that is there needs no room
 			for _, quantity := range []int64{0, 100, -1} {
-				if _, err := s.Throttle([]byte("c"), limit, quantity, at(t0)); err != nil {
+				if _, err := s.Throttle([]byte("c"), limit, quantity, memtest.At(t0)); err != nil {
 					t.Fatalf("quantity %d creates nothing, and yet: %v", quantity, err)
 				}
 			}
-			if !did(s.Rename([]byte("a"), []byte("a2"), at(t0))) {
+			if !memtest.Did(s.Rename([]byte("a"), []byte("a2"), memtest.At(t0))) {
 				t.Fatal("a rename is refused")
 			}
-			mustPut(t, s, "c", plain, t0+second) // b has expired
-			expectKeys(t, s, t0+second, "a2", "c")
-			mustAllow(t, s, []byte("d"), limit, t0+second) // c is spent
-			expectKeys(t, s, t0+second, "a2", "d")
+			memtest.MustPut(t, s, "c", memtest.Plain, t0+second) // b has expired
+			memtest.ExpectKeys(t, s, t0+second, "a2", "c")
+			memtest.MustAllow(t, s, []byte("d"), limit, t0+second) // c is spent
+			memtest.ExpectKeys(t, s, t0+second, "a2", "d")
 			refused(t0 + second)
 			if st := s.Stats(t0); st.Evicted != 0 || st.Expired != 1 {
 				t.Errorf("%+v", st)
@@ -179,7 +178,7 @@ func TestMaxBytes(t *testing.T) {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxBytes: five, Shards: shards})
 			for i := range 100 {
-				mustPut(t, s, fmt.Sprintf("key %06d", i), live(t0, second), t0)
+				memtest.MustPut(t, s, fmt.Sprintf("key %06d", i), memtest.Live(t0, second), t0)
 				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*(10+table.OverheadBytes)); got != want {
 					t.Fatalf("%d bytes after %d keys, want %d", got, i+1, want)
 				}
@@ -187,61 +186,61 @@ func TestMaxBytes(t *testing.T) {
 			if st := s.Stats(t0); s.Len(t0) != 5 || st.Evicted != 95 {
 				t.Fatalf("%d keys, %+v", s.Len(t0), st)
 			}
-			mustPut(t, s, strings.Repeat("x", 11), live(t0, second), t0) // 1 byte too many, so 2 go
+			memtest.MustPut(t, s, strings.Repeat("x", 11), memtest.Live(t0, second), t0) // 1 byte too many, so 2 go
 			if got := s.Len(t0); got != 4+1-1 {
 				t.Fatalf("%d keys with a longer one", got)
 			}
-			mustPut(t, s, strings.Repeat("y", five-table.OverheadBytes), live(t0, second), t0)
+			memtest.MustPut(t, s, strings.Repeat("y", five-table.OverheadBytes), memtest.Live(t0, second), t0)
 			if got := s.Len(t0); got != 1 {
 				t.Fatalf("%d keys with one that takes all", got)
 			}
-			before := contents(t, s, t0)
-			if err := put(s, strings.Repeat("z", five-table.OverheadBytes+1), plain, t0); !errors.Is(err, store.ErrFull) {
+			before := memtest.Contents(t, s, t0)
+			if err := memtest.Put(s, strings.Repeat("z", five-table.OverheadBytes+1), memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatalf("a key that never fits: %v", err)
 			}
-			expectKeys(t, s, t0, slices.Sorted(maps.Keys(before))...)
+			memtest.ExpectKeys(t, s, t0, slices.Sorted(maps.Keys(before))...)
 		})
 	}
 }
 
 func TestMaxBytesBelowOneKey(t *testing.T) {
 	s := memory.New(memory.Options{MaxBytes: 1})
-	if _, err := s.Throttle([]byte("k"), mustLimit(t, 0, 1, 1), 1, at(t0)); !errors.Is(err, store.ErrFull) {
+	if _, err := s.Throttle([]byte("k"), memtest.MustLimit(t, 0, 1, 1), 1, memtest.At(t0)); !errors.Is(err, store.ErrFull) {
 		t.Fatal(err)
 	}
-	expectKeys(t, s, t0)
+	memtest.ExpectKeys(t, s, t0)
 }
 
 // A spent key does not go for a new one that is refused all the same.
 func TestNoEvictionRemovesNothingInVain(t *testing.T) {
 	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
-	mustPut(t, s, "a", plain, t0)
-	mustPut(t, s, "b", live(t0, second), t0)
-	mustPut(t, s, "c", plain, t0)
+	memtest.MustPut(t, s, "a", memtest.Plain, t0)
+	memtest.MustPut(t, s, "b", memtest.Live(t0, second), t0)
+	memtest.MustPut(t, s, "c", memtest.Plain, t0)
 	long := strings.Repeat("x", 2+2*table.OverheadBytes-table.OverheadBytes)
-	if err := put(s, long+"x", plain, t0); !errors.Is(err, store.ErrFull) {
+	if err := memtest.Put(s, long+"x", memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
 		t.Fatal(err)
 	}
-	expectKeys(t, s, t0, "a", "b", "c")
-	mustPut(t, s, long, plain, t0) // fits with both gone
-	expectKeys(t, s, t0, "b", long)
+	memtest.ExpectKeys(t, s, t0, "a", "b", "c")
+	memtest.MustPut(t, s, long, memtest.Plain, t0) // fits with both gone
+	memtest.ExpectKeys(t, s, t0, "b", long)
 }
 
 func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
 	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), Shards: 1})
 	for _, key := range []string{"a", "b", "c"} {
-		mustPut(t, s, key, live(t0, second), t0)
+		memtest.MustPut(t, s, key, memtest.Live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), at(t0))
-	expectKeys(t, s, t0, "aa", "c")
+	s.Rename([]byte("a"), []byte("aa"), memtest.At(t0))
+	memtest.ExpectKeys(t, s, t0, "aa", "c")
 
 	s = memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
 	for _, key := range []string{"a", "b", "c"} {
-		mustPut(t, s, key, live(t0, second), t0)
+		memtest.MustPut(t, s, key, memtest.Live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), at(t0))
+	s.Rename([]byte("a"), []byte("aa"), memtest.At(t0))
 	s.Sweep(t0)
-	expectKeys(t, s, t0, "aa", "b", "c")
+	memtest.ExpectKeys(t, s, t0, "aa", "b", "c")
 }
 
 func TestResize(t *testing.T) {
@@ -250,7 +249,7 @@ func TestResize(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: 10_000, Shards: shards})
 			fill := func(n int) {
 				for i := range n {
-					mustPut(t, s, fmt.Sprintf("%06d", i), live(t0, 3600*second), t0+int64(i))
+					memtest.MustPut(t, s, fmt.Sprintf("%06d", i), memtest.Live(t0, 3600*second), t0+int64(i))
 				}
 			}
 			expect := func(keys int, evicted int64) {
@@ -280,7 +279,7 @@ func TestResize(t *testing.T) {
 			memtest.SetNoEviction(&s.Resize, true)
 			memtest.SetMaxKeys(&s.Resize, 100)
 			expect(3000, 12_500)
-			if err := put(s, "new", plain, t0); !errors.Is(err, store.ErrFull) {
+			if err := memtest.Put(s, "new", memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatal(err)
 			}
 			memtest.SetNoEviction(&s.Resize, false)
@@ -293,11 +292,11 @@ func TestResize(t *testing.T) {
 func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 4})
 	for i := range 100 {
-		mustPut(t, s, fmt.Sprint("dead", i), live(t0, second), t0)
-		mustPut(t, s, fmt.Sprint("spent", i), plain, t0)
-		mustPut(t, s, fmt.Sprint("live", i), live(t0, 60*second), t0)
+		memtest.MustPut(t, s, fmt.Sprint("dead", i), memtest.Live(t0, second), t0)
+		memtest.MustPut(t, s, fmt.Sprint("spent", i), memtest.Plain, t0)
+		memtest.MustPut(t, s, fmt.Sprint("live", i), memtest.Live(t0, 60*second), t0)
 	}
-	s.Get([]byte("any"), at(t0+second))
+	s.Get([]byte("any"), memtest.At(t0+second))
 	memtest.SetMaxKeys(&s.Resize, 90)
 	if st := s.Stats(t0); st.Expired != 100 || st.Evicted != 10 || s.Len(t0) != 90 {
 		t.Fatalf("%+v, %d keys", st, s.Len(t0))
@@ -308,7 +307,7 @@ func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
 func TestSetLimits(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for i := range 1000 {
-		mustPut(t, s, fmt.Sprint(i), live(t0, second), t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, second), t0)
 	}
 	for _, step := range []struct {
 		maxKeys, maxBytes int64
@@ -322,7 +321,7 @@ func TestSetLimits(t *testing.T) {
 		if got := s.Len(t0); got != step.want {
 			t.Errorf("%+v: %d keys", step, got)
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 	}
 }
 
@@ -333,7 +332,7 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 		for _, shards := range []int{1, 16} {
 			s := memory.New(memory.Options{Shards: shards})
 			for i := range keys {
-				mustPut(t, s, fmt.Sprintf("%08d", i), live(t0, second), t0)
+				memtest.MustPut(t, s, fmt.Sprintf("%08d", i), memtest.Live(t0, second), t0)
 			}
 			if bytes {
 				s.SetLimits(2*keys, kept*(8+table.OverheadBytes), false)
@@ -343,7 +342,7 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 			steps := 0
 			for more := true; more; steps++ {
 				before := s.Len(t0)
-				mustPut(t, s, fmt.Sprintf("new%05d", steps), live(t0, second), t0)
+				memtest.MustPut(t, s, fmt.Sprintf("new%05d", steps), memtest.Live(t0, second), t0)
 				if after := s.Len(t0); after > before || before-after > 2 {
 					t.Fatalf("%d keys, and %d after an insert", before, after)
 				}
@@ -355,7 +354,7 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 			if n := s.Len(t0); n != kept || steps < keys/66 {
 				t.Errorf("%d keys are left after %d steps", n, steps)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 	}
 }
@@ -365,7 +364,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	const keys = 100
 	s := memory.New(memory.Options{MaxKeys: keys + 1, Shards: 2, NoEviction: true})
 	locked := "locked"
-	mustPut(t, s, locked, live(t0, second), t0)
+	memtest.MustPut(t, s, locked, memtest.Live(t0, second), t0)
 	var names []string
 	for i := 0; len(names) < keys+1; i++ {
 		if name := fmt.Sprint(i); s.ShardIndex(s.Hash([]byte(name))) != s.ShardIndex(s.Hash([]byte(locked))) {
@@ -374,12 +373,12 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	}
 	last := names[keys]
 	for _, name := range names[:keys] {
-		mustPut(t, s, name, live(t0, second), t0)
+		memtest.MustPut(t, s, name, memtest.Live(t0, second), t0)
 	}
-	sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
+	memtest.Sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
 	holds, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.Update([]byte(locked), at(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+		_ = s.Update([]byte(locked), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
 			close(holds)
 			<-release
 			return st, store.Leave
@@ -390,7 +389,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 		memtest.SetLimitsNow(&s.Resize, keys+50, 0, false)
 		close(done)
 	}()
-	for put(s, last, live(t0, second), t0) != nil {
+	for memtest.Put(s, last, memtest.Live(t0, second), t0) != nil {
 		runtime.Gosched()
 	}
 	close(release)

@@ -7,13 +7,14 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // holdLease takes from a key and holds it as a lease.
 func holdLease(t *testing.T, s *memory.Store, key, limit string, cost, leaseNS int64) (id int64) {
 	t.Helper()
 	terms := &store.Terms{LeaseNS: leaseNS}
-	if taken, err := s.Take(calls(t, key, limit), store.TakeOptions{Cost: cost, Terms: terms}, at(t0)); err != nil || taken.Limited {
+	if taken, err := s.Take(memtest.Calls(t, key, limit), store.TakeOptions{Cost: cost, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited {
 		t.Fatal(taken, err)
 	}
 	return terms.Lease
@@ -23,24 +24,24 @@ func holdLease(t *testing.T, s *memory.Store, key, limit string, cost, leaseNS i
 func TestACompanionThatIsEmptyGoes(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
 	const limit = "5/1h,algo=log"
-	mustTake(t, s, 1, t0, calls(t, "k", limit))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	before := s.Stats(t0).Bytes
 	known := func() (known bool) {
-		drain(s, func(c memory.Change) { known = (*c.State.Limits)[0].Told.Known() })
+		memtest.Drain(s, func(c memory.Change) { known = (*c.State.Limits)[0].Told.Known() })
 		return known
 	}
 	known()
-	mustTake(t, s, 1, t0, calls(t, "k", limit))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	if !known() {
 		t.Error("a log that only grows is told as a whole")
 	}
 	id := holdLease(t, s, "k", limit, 2, second)
 	known()
-	if !did(s.Settle([]byte("k"), id, 2, at(t0))) {
+	if !memtest.Did(s.Settle([]byte("k"), id, 2, memtest.At(t0))) {
 		t.Fatal("not settled")
 	}
 	limits := 0
-	if _, err := s.Limits([]byte("k"), at(t0), func(*store.LimitState) { limits++ }); err != nil || limits != 1 || s.Stats(t0).Bytes < before {
+	if _, err := s.Limits([]byte("k"), memtest.At(t0), func(*store.LimitState) { limits++ }); err != nil || limits != 1 || s.Stats(t0).Bytes < before {
 		t.Errorf("%d limits are left, %v", limits, err)
 	}
 	if known() {
@@ -55,10 +56,10 @@ func TestOnlyLeasedKeysMakeNoRoom(t *testing.T) {
 		for i := range 20 {
 			holdLease(t, s, fmt.Sprint(i), "5/1h", 1, 60*second)
 		}
-		if err := put(s, "new", live(t0, second), t0); err != store.ErrFull {
+		if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); err != store.ErrFull {
 			t.Errorf("%d shards: %v", shards, err)
 		}
-		if err := put(s, "new", live(t0+61*second, second), t0+61*second); err != nil || s.Stats(t0).Evicted != 1 {
+		if err := memtest.Put(s, "new", memtest.Live(t0+61*second, second), t0+61*second); err != nil || s.Stats(t0).Evicted != 1 {
 			t.Errorf("%d shards, when the leases have ended: %v, %d evicted", shards, err, s.Stats(t0).Evicted)
 		}
 	}
@@ -70,17 +71,17 @@ func TestAnInsertRemovesOneDeadKey(t *testing.T) {
 		s := memory.New(memory.Options{Shards: 1, MaxKeys: 5})
 		expired := int64(0)
 		if late {
-			mustPut(t, s, "before", live(t0, 1000), t0)
-			expired = sweep(s, t0+1000)
+			memtest.MustPut(t, s, "before", memtest.Live(t0, 1000), t0)
+			expired = memtest.Sweep(s, t0+1000)
 		}
 		for i := range int64(5) {
-			mustPut(t, s, fmt.Sprint(i), live(t0, 10+i), t0)
+			memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, 10+i), t0)
 		}
-		mustPut(t, s, "new", live(t0, hour), t0+100)
+		memtest.MustPut(t, s, "new", memtest.Live(t0, hour), t0+100)
 		if st := s.Stats(t0 + 100); st.Expired != expired+1 || st.Evicted != 0 {
 			t.Errorf("late %v: %+v", late, st)
 		}
-		if n := sweep(s, t0+100); n != 4 {
+		if n := memtest.Sweep(s, t0+100); n != 4 {
 			t.Errorf("late %v: %d are left to sweep", late, n)
 		}
 	}
@@ -90,23 +91,23 @@ func TestAnInsertRemovesOneDeadKey(t *testing.T) {
 func TestLookupsOfLimits(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	const limit = "5/1h,algo=log"
-	mustTake(t, s, 1, t0, calls(t, "k", limit)) // a miss
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit)) // a miss
 	for range 3 {
-		mustTake(t, s, 1, t0, calls(t, "k", limit))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	}
 	if st := s.Stats(t0); st.Hits != 3 || st.Misses != 1 {
 		t.Errorf("%d hits and %d misses of takes", st.Hits, st.Misses)
 	}
 	for _, key := range []string{"k", "none"} {
-		_, _ = s.Limits([]byte(key), at(t0), func(*store.LimitState) {})
+		_, _ = s.Limits([]byte(key), memtest.At(t0), func(*store.LimitState) {})
 	}
 	if st := s.Stats(t0); st.Hits != 4 || st.Misses != 2 {
 		t.Errorf("%d hits and %d misses in all", st.Hits, st.Misses)
 	}
-	if err := put(s, "t", live(t0, second), t0); err != nil {
+	if err := memtest.Put(s, "t", memtest.Live(t0, second), t0); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := s.Limits([]byte("t"), at(t0), nil); !there || err != store.ErrWrongType {
+	if there, err := s.Limits([]byte("t"), memtest.At(t0), nil); !there || err != store.ErrWrongType {
 		t.Errorf("limits of a key that holds none: %v, %v", there, err)
 	}
 }
@@ -114,26 +115,26 @@ func TestLookupsOfLimits(t *testing.T) {
 // When a lease has flowed back its key ends sooner, and is swept then.
 func TestAKeyEndsSoonerWhenALeaseFlowsBack(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
-	mustTake(t, s, 1, t0, calls(t, "k", "5/1h"))
+	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1h"))
 	holdLease(t, s, "k", "5/1h", 3, 10*second)
 	holdLease(t, s, "lease only", "5/1h", 1, 10*second)
-	drain(s, func(memory.Change) {})
-	if st, ok := s.Get([]byte("k"), at(t0+9*second)); !ok || st.TAT != uint64(t0+4*720*second) || s.Changed() != 0 {
+	memtest.Drain(s, func(memory.Change) {})
+	if st, ok := s.Get([]byte("k"), memtest.At(t0+9*second)); !ok || st.TAT != uint64(t0+4*720*second) || s.Changed() != 0 {
 		t.Errorf("before it ends: %+v, %v; %d changes", st, ok, s.Changed())
 	}
-	if st, ok := s.Get([]byte("k"), at(t0+10*second)); !ok || st.TAT != uint64(t0+720*second) || s.Changed() != 1 {
+	if st, ok := s.Get([]byte("k"), memtest.At(t0+10*second)); !ok || st.TAT != uint64(t0+720*second) || s.Changed() != 1 {
 		t.Errorf("when it ends: %+v, %v; %d changes", st, ok, s.Changed())
 	}
-	if _, ok := s.Get([]byte("lease only"), at(t0+10*second)); ok {
+	if _, ok := s.Get([]byte("lease only"), memtest.At(t0+10*second)); ok {
 		t.Error("a key of which all has flowed back is there")
 	}
 	if !s.SweepDue(t0 + 720*second) {
 		t.Error("the store does not know of the end")
 	}
-	if n := sweep(s, t0+720*second); n != 1 || s.Len(t0+720*second) != 0 {
+	if n := memtest.Sweep(s, t0+720*second); n != 1 || s.Len(t0+720*second) != 0 {
 		t.Errorf("%d are swept", n)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 }
 
 // Limits that are lowered below what must stay are in force all the same.
@@ -148,7 +149,7 @@ func TestLimitsBelowWhatMustStay(t *testing.T) {
 	if n, most := s.Len(t0), s.MaxBytes(); n != 200 || most != 5000 {
 		t.Errorf("%d keys are there, and %d bytes may be", n, most)
 	}
-	if err := put(s, "new", live(t0, second), t0); err != store.ErrFull {
+	if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); err != store.ErrFull {
 		t.Errorf("a new key: %v", err)
 	}
 	for s.Sweep(t0 + 61*second) { //nolint:revive // it does all
@@ -161,14 +162,14 @@ func TestLimitsBelowWhatMustStay(t *testing.T) {
 // Slots of keys that have come and gone give their memory back when their changes are told.
 func TestToldSlotsGiveTheirMemoryBack(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
-	keys := keys16(5000)
+	keys := memtest.Keys16(5000)
 	for _, key := range keys {
-		mustPut(t, s, string(key), live(t0, second), t0)
+		memtest.MustPut(t, s, string(key), memtest.Live(t0, second), t0)
 	}
 	for _, key := range keys {
 		s.Delete(key, t0)
 	}
-	drain(s, func(memory.Change) {})
+	memtest.Drain(s, func(memory.Change) {})
 	if there := s.All[0].Slabs.Places.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
@@ -179,8 +180,8 @@ func TestEachCallHasItsLease(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	last := uint64(0)
 	for n := 1; n <= 3; n++ {
-		mustTake(t, s, 1, t0, calls(t, "k", "5/1m,algo=conc"))
-		if _, err := s.Limits([]byte("k"), at(t0), func(l *store.LimitState) {
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1m,algo=conc"))
+		if _, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 			if id := cell.HighestLease(&l.State); id <= last || cell.Leases(&l.State) != n {
 				t.Errorf("call %d has lease %d of %d, after %d", n, id, cell.Leases(&l.State), last)
 			} else {
@@ -197,16 +198,16 @@ func TestWhatALeaseGivesBack(t *testing.T) {
 	for _, limit := range []string{"9/1h", "9/1h,algo=log", "9/1h,algo=window", "9/hour", "9/1h,algo=slide"} {
 		for cost, left := range map[int64]int64{0: 8, 2: 6, 4: 4, 6: 2} {
 			s := memory.New(memory.Options{Shards: 1})
-			mustTake(t, s, 1, t0, calls(t, "k", limit))
+			memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 			id := holdLease(t, s, "k", limit, 4, 60*second)
-			look := calls(t, "k", limit)
-			if !did(s.Settle([]byte("k"), id, cost, at(t0))) || did(s.Settle([]byte("k"), id, cost, at(t0))) {
+			look := memtest.Calls(t, "k", limit)
+			if !memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) || memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) {
 				t.Errorf("%s: a lease is not settled once", limit)
 			}
-			if _, err := s.Take(look, store.TakeOptions{Mode: cell.Peek}, at(t0)); err != nil || look[0].Decision.Remaining != left {
+			if _, err := s.Take(look, store.TakeOptions{Mode: cell.Peek}, memtest.At(t0)); err != nil || look[0].Decision.Remaining != left {
 				t.Errorf("%s: of a cost of %d, %d are left, want %d; %v", limit, cost, look[0].Decision.Remaining, left, err)
 			}
-			mustAudit(t, s)
+			memtest.MustAudit(t, s)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
@@ -37,14 +38,14 @@ func flood(table int, seen, asked func(key []byte)) {
 
 // expectNoneFreed runs a flood on a store: of the calls for each limited key only the first may pass.
 func expectNoneFreed(t *testing.T, table, shards int) {
-	limit := mustLimit(t, 0, 1, 3600)
+	limit := memtest.MustLimit(t, 0, 1, 3600)
 	s := memory.New(memory.Options{MaxKeys: int64(table), Shards: shards})
 	now, passed := t0, 0
 	flood(table, func(key []byte) {
 		now++
-		mustAllow(t, s, key, limit, now)
+		memtest.MustAllow(t, s, key, limit, now)
 	}, func(key []byte) {
-		d, err := s.Throttle(key, limit, 1, at(now))
+		d, err := s.Throttle(key, limit, 1, memtest.At(now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,17 +108,17 @@ func TestKeysInUseOutliveFloods(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: maxKeys})
-			bucket := mustLimit(t, 999_999, 1, 3600)
+			bucket := memtest.MustLimit(t, 999_999, 1, 3600)
 			flooded := 0
 			for use := range tt.uses {
 				nowNS := t0 + max(use-1, 0)*tt.everyNS // the first two are at once
-				d, err := s.Throttle([]byte("throttled"), bucket, 1, at(nowNS))
+				d, err := s.Throttle([]byte("throttled"), bucket, 1, memtest.At(nowNS))
 				if err != nil || d.Remaining != 999_999-use {
 					t.Fatalf("use %d: %+v, %v", use, d, err)
 				}
 				for _, limit := range limits {
-					taken := calls(t, limit, limit)
-					if mustTake(t, s, 1, nowNS, taken); taken[0].Decision.Remaining != 999_999-use {
+					taken := memtest.Calls(t, limit, limit)
+					if memtest.MustTake(t, s, 1, nowNS, taken); taken[0].Decision.Remaining != 999_999-use {
 						t.Fatalf("use %d of %s: %+v", use, limit, taken[0].Decision)
 					}
 				}
@@ -127,7 +128,7 @@ func TestKeysInUseOutliveFloods(t *testing.T) {
 				for range tt.flood {
 					flooded++
 					for range tt.asked {
-						mustAllow(t, s, fmt.Append(nil, flooded), bucket, nowNS)
+						memtest.MustAllow(t, s, fmt.Append(nil, flooded), bucket, nowNS)
 					}
 				}
 				for _, key := range append(limits, "throttled") {

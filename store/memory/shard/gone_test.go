@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -46,27 +47,27 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 func TestADeniedCallDropsWhatIsGone(t *testing.T) {
 	s, limits, key := memory.New(memory.Options{Shards: 1}), []string{"5/1h", "5/1m"}, []byte("k")
 	for _, text := range limits {
-		if _, err := s.SetPolicy(text, mustParse(t, text), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(text, memtest.MustParse(t, text), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		l := mustParse(t, text)
-		mustTake(t, s, 1, t0, []store.Call{{Key: key, Limit: &l, Policy: s.PolicyNamed(text).ID}})
+		l := memtest.MustParse(t, text)
+		memtest.MustTake(t, s, 1, t0, []store.Call{{Key: key, Limit: &l, Policy: s.PolicyNamed(text).ID}})
 	}
-	short := mustParse(t, limits[1])
+	short := memtest.MustParse(t, limits[1])
 	call := store.Call{Key: key, Limit: &short, Policy: s.PolicyNamed(limits[1]).ID}
 	s.DeletePolicy(limits[0])
-	if taken := mustTake(t, s, 1, t0, slices.Repeat([]store.Call{call}, store.MaxLimits-1)); !taken.Limited {
+	if taken := memtest.MustTake(t, s, 1, t0, slices.Repeat([]store.Call{call}, store.MaxLimits-1)); !taken.Limited {
 		t.Fatalf("%d calls pass at once: %+v", store.MaxLimits-1, taken)
 	}
-	mustAudit(t, s)
+	memtest.MustAudit(t, s)
 	for used := range int64(2) {
 		endNS := t0 + (used+1)*12*second
-		if st, ok := s.Get(key, at(t0)); !ok || st.TAT != uint64(endNS) {
+		if st, ok := s.Get(key, memtest.At(t0)); !ok || st.TAT != uint64(endNS) {
 			t.Errorf("after %d calls the key ends %d ns after the start", used+1, int64(st.TAT)-t0)
 		}
-		mustTake(t, s, 1, t0, []store.Call{call})
+		memtest.MustTake(t, s, 1, t0, []store.Call{call})
 	}
-	if removed := sweep(s, t0+36*second); removed != 1 {
+	if removed := memtest.Sweep(s, t0+36*second); removed != 1 {
 		t.Errorf("%d keys are swept when the limit ends", removed)
 	}
 }

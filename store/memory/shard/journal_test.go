@@ -5,20 +5,19 @@ import (
 	"maps"
 	"testing"
 
-	"celld/store/memory/memtest"
+	"pgregory.net/rapid"
 
 	"celld/store"
 	"celld/store/memory"
-
-	"pgregory.net/rapid"
+	"celld/store/memory/memtest"
 )
 
 func TestJournal(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s := memory.New(memory.Options{MaxKeys: 3, Shards: shards, Journal: true})
-		limit := mustLimit(t, 1, 1_000_000_000, 50) // 50 ns each, 2 at once
-		throttle := func(quantity int64) { _, _ = s.Throttle([]byte("a"), limit, quantity, at(t0)) }
-		put := func(key string, ttlNS int64) { mustPut(t, s, key, live(t0, ttlNS), t0) }
+		limit := memtest.MustLimit(t, 1, 1_000_000_000, 50) // 50 ns each, 2 at once
+		throttle := func(quantity int64) { _, _ = s.Throttle([]byte("a"), limit, quantity, memtest.At(t0)) }
+		put := func(key string, ttlNS int64) { memtest.MustPut(t, s, key, memtest.Live(t0, ttlNS), t0) }
 		steps := []struct {
 			name string
 			do   func()
@@ -28,7 +27,7 @@ func TestJournal(t *testing.T) {
 			{"put", func() { put("a", 1); put("b", 2) }, "a=1 b=2"},
 			{"nothing again", func() {}, ""},
 			{"put twice", func() { put("a", 3); put("a", 4) }, "a=4"},
-			{"reads", func() { s.Get([]byte("a"), at(t0)); s.Len(t0); throttle(0); throttle(3) }, ""},
+			{"reads", func() { s.Get([]byte("a"), memtest.At(t0)); s.Len(t0); throttle(0); throttle(3) }, ""},
 			{"a call", func() { throttle(1) }, "a=54"},
 			{"a refund", func() { throttle(-1) }, "a=4"},
 			{"a refund to full", func() { throttle(-1) }, "-a"},
@@ -42,14 +41,14 @@ func TestJournal(t *testing.T) {
 					put("a", 3+i)
 				}
 			}, "a=12"},
-			{"renamed", func() { s.Rename([]byte("a"), []byte("b"), at(t0)) }, "-a b=12"},
+			{"renamed", func() { s.Rename([]byte("a"), []byte("b"), memtest.At(t0)) }, "-a b=12"},
 			{"renamed there and back", func() {
-				s.Rename([]byte("b"), []byte("a"), at(t0))
-				s.Rename([]byte("a"), []byte("b"), at(t0))
+				s.Rename([]byte("b"), []byte("a"), memtest.At(t0))
+				s.Rename([]byte("a"), []byte("b"), memtest.At(t0))
 			}, "-a b=12"},
-			{"expired, not removed", func() { s.Get([]byte("x"), at(t0+12)) }, ""},
+			{"expired, not removed", func() { s.Get([]byte("x"), memtest.At(t0+12)) }, ""},
 			{"expired and removed", func() { s.Sweep(t0 + 12) }, ""},
-			{"changed, expired and removed", func() { put("b", 12); sweep(s, t0+12) }, "-b"},
+			{"changed, expired and removed", func() { put("b", 12); memtest.Sweep(s, t0+12) }, "-b"},
 			{"put as over", func() { put("c", 9); put("c", 0) }, "-c"},
 			{"flush", func() { put("a", 1); s.Flush() }, "(flush)"},
 			{"flush of nothing", func() { s.Flush(); s.Flush() }, "(flush)"},
@@ -65,7 +64,7 @@ func TestJournal(t *testing.T) {
 		}
 		for _, step := range steps {
 			step.do()
-			if got := drained(s); got != step.want {
+			if got := memtest.Drained(s); got != step.want {
 				t.Fatalf("shards=%d, %s: %q, want %q", shards, step.name, got, step.want)
 			}
 		}
@@ -74,11 +73,11 @@ func TestJournal(t *testing.T) {
 
 func TestAKeyIsToldOnce(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
-	limit := mustLimit(t, 1<<30, 1, 1)
+	limit := memtest.MustLimit(t, 1<<30, 1, 1)
 	for range 100_000 {
-		mustAllow(t, s, []byte("k"), limit, t0)
+		memtest.MustAllow(t, s, []byte("k"), limit, t0)
 	}
-	if got, want := drained(s), fmt.Sprintf("k=%d", 100_000*second); got != want {
+	if got, want := memtest.Drained(s), fmt.Sprintf("k=%d", 100_000*second); got != want {
 		t.Errorf("%.100q, want %q", got, want)
 	}
 }
@@ -86,18 +85,18 @@ func TestAKeyIsToldOnce(t *testing.T) {
 func TestJournalOff(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 10})
 	for i := range 1000 {
-		mustPut(t, s, fmt.Sprint(i), plain, t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Plain, t0)
 	}
 	s.Flush()
-	mustPut(t, s, "k", plain, t0)
-	if got := drained(s); got != "" {
+	memtest.MustPut(t, s, "k", memtest.Plain, t0)
+	if got := memtest.Drained(s); got != "" {
 		t.Error(got)
 	}
-	before := heapBytes()
+	before := memtest.HeapBytes()
 	for i := range 100_000 {
-		mustPut(t, s, fmt.Sprint("a key that comes and goes ", i%1000), live(t0, second), t0)
+		memtest.MustPut(t, s, fmt.Sprint("a key that comes and goes ", i%1000), memtest.Live(t0, second), t0)
 	}
-	if grown := heapBytes() - before; grown > 1<<20 {
+	if grown := memtest.HeapBytes() - before; grown > 1<<20 {
 		t.Errorf("%d bytes are kept", grown)
 	}
 	s.Flush()
@@ -111,11 +110,11 @@ func TestChangesDuringADrain(t *testing.T) {
 		change := func() {
 			switch rapid.IntRange(0, 9).Draw(t, "change") {
 			case 0, 1, 2:
-				mustPut(t, s, key(), live(t0, rapid.Int64Range(1, 1000).Draw(t, "ttl")), t0)
+				memtest.MustPut(t, s, key(), memtest.Live(t0, rapid.Int64Range(1, 1000).Draw(t, "ttl")), t0)
 			case 3, 4, 5:
 				s.Delete([]byte(key()), t0)
 			case 6, 7:
-				s.Rename([]byte(key()), []byte(key()), at(t0))
+				s.Rename([]byte(key()), []byte(key()), memtest.At(t0))
 			case 8:
 				memtest.SetMaxKeys(&s.Resize, int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
 			default:
@@ -127,16 +126,16 @@ func TestChangesDuringADrain(t *testing.T) {
 		copied := map[string]store.Value{}
 		for range 3 {
 			for i := range rapid.IntRange(0, 450).Draw(t, "keys") {
-				mustPut(t, s, fmt.Sprint(i), live(t0, 1000), t0)
+				memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, 1000), t0)
 			}
-			for s.Drain(func(c memory.Change) { replay(copied, c) }) {
+			for s.Drain(func(c memory.Change) { memtest.Replay(copied, c) }) {
 				for range rapid.IntRange(0, 3).Draw(t, "changes") {
 					change()
 				}
 			}
 		}
-		drain(s, func(c memory.Change) { replay(copied, c) })
-		if want := contents(t, s, t0); !maps.Equal(copied, want) {
+		memtest.Drain(s, func(c memory.Change) { memtest.Replay(copied, c) })
+		if want := memtest.Contents(t, s, t0); !maps.Equal(copied, want) {
 			t.Fatalf("the copy has %d keys, the store %d, or other states", len(copied), len(want))
 		}
 	})
@@ -146,7 +145,7 @@ func TestChangesDuringADrain(t *testing.T) {
 func TestRemovalsThatNobodyAsksFor(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1, Journal: true})
 	for i := range 100_000 {
-		mustPut(t, s, fmt.Sprint(i), live(t0, second), t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, second), t0)
 		s.Delete(fmt.Append(nil, i), t0)
 	}
 	deleted, lost := 0, 0
@@ -158,13 +157,13 @@ func TestRemovalsThatNobodyAsksFor(t *testing.T) {
 			deleted++
 		}
 	}
-	drain(s, count)
+	memtest.Drain(s, count)
 	if lost != 1 || deleted < 10_000 || deleted > 20_000 {
 		t.Errorf("%d told as deleted, %d times that some are lost", deleted, lost)
 	}
 	deleted, lost = 0, 0
 	s.Delete([]byte("no such key"), t0)
-	drain(s, count)
+	memtest.Drain(s, count)
 	if lost+deleted != 0 {
 		t.Error("told again")
 	}
@@ -174,10 +173,10 @@ func TestRemovalsThatNobodyAsksFor(t *testing.T) {
 func TestAKeyThatComesAndGoes(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
 	for range 100_000 {
-		mustPut(t, s, "k", live(t0, second), t0)
+		memtest.MustPut(t, s, "k", memtest.Live(t0, second), t0)
 		s.Delete([]byte("k"), t0)
 	}
-	if got := drained(s); got != "-k" {
+	if got := memtest.Drained(s); got != "-k" {
 		t.Error(got)
 	}
 }
@@ -189,7 +188,7 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 	told := func() (known bool, expiry int64) {
 		t.Helper()
 		times := 0
-		drain(s, func(c memory.Change) {
+		memtest.Drain(s, func(c memory.Change) {
 			times++
 			known, expiry = (*c.State.Limits)[0].Told.Known(), c.State.ExpiryNS
 		})
@@ -198,7 +197,7 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 		}
 		return known, expiry
 	}
-	take := func(nowNS int64) { mustTake(t, s, 1, nowNS, calls(t, "k", "100/1h,algo=log")) }
+	take := func(nowNS int64) { memtest.MustTake(t, s, 1, nowNS, memtest.Calls(t, "k", "100/1h,algo=log")) }
 	take(t0)
 	if known, _ := told(); known {
 		t.Error("a new log is told as one that is known")
@@ -208,7 +207,7 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 		t.Error("all of a log is told for a call more")
 	}
 	for _, expiry := range []int64{t0 + 9*second, store.NoExpiry} {
-		if err := s.Update([]byte("k"), at(t0+2), func(st store.Value, _ bool) (store.Value, store.Action) {
+		if err := s.Update([]byte("k"), memtest.At(t0+2), func(st store.Value, _ bool) (store.Value, store.Action) {
 			return store.Value{TAT: st.TAT, ExpiryNS: expiry, Kind: st.Kind}, store.Put
 		}); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 
 	"pgregory.net/rapid"
@@ -29,8 +30,8 @@ func TestKeysOfAllLengths(t *testing.T) {
 			key := drawKey()
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:
-				mustPut(t, s, key, live(t0, i+1), t0)
-				model[key] = live(t0, i+1)
+				memtest.MustPut(t, s, key, memtest.Live(t0, i+1), t0)
+				model[key] = memtest.Live(t0, i+1)
 			case 2:
 				_, there := model[key]
 				if got := s.Delete([]byte(key), t0); got != there {
@@ -39,17 +40,17 @@ func TestKeysOfAllLengths(t *testing.T) {
 				delete(model, key)
 			default:
 				to := drawKey()
-				if did(s.Rename([]byte(key), []byte(to), at(t0))) && key != to {
+				if memtest.Did(s.Rename([]byte(key), []byte(to), memtest.At(t0))) && key != to {
 					model[to] = model[key]
 					delete(model, key)
 				}
 			}
-			st, there := s.Get([]byte(key), at(t0))
+			st, there := s.Get([]byte(key), memtest.At(t0))
 			if want, ok := model[key]; ok != there || st != want {
 				t.Fatalf("key of %d bytes has %+v, %v; want %+v, %v", len(key), st, there, want, ok)
 			}
 		}
-		expectKeys(t, s, t0, slices.Sorted(maps.Keys(model))...)
+		memtest.ExpectKeys(t, s, t0, slices.Sorted(maps.Keys(model))...)
 		var bytes int64
 		for key := range model {
 			bytes += int64(len(key)) + table.OverheadBytes
@@ -63,8 +64,8 @@ func TestKeysOfAllLengths(t *testing.T) {
 func TestAKeyOfAMegabyte(t *testing.T) {
 	s := memory.New(memory.Options{})
 	key := strings.Repeat("x", 1<<20)
-	mustPut(t, s, key, plain, t0)
-	expectKeys(t, s, t0, key)
-	s.Rename([]byte(key), []byte(key+"y"), at(t0))
-	expectKeys(t, s, t0, key+"y")
+	memtest.MustPut(t, s, key, memtest.Plain, t0)
+	memtest.ExpectKeys(t, s, t0, key)
+	s.Rename([]byte(key), []byte(key+"y"), memtest.At(t0))
+	memtest.ExpectKeys(t, s, t0, key+"y")
 }

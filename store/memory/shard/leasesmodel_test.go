@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -53,7 +54,7 @@ func (m *leaseModel) free(key string, conc bool) int64 {
 
 func (m *leaseModel) drop(gone func(heldLease) bool) { m.held = slices.DeleteFunc(m.held, gone) }
 
-func (m *leaseModel) call(t failer, key string, conc bool) store.Call {
+func (m *leaseModel) call(t memtest.Failer, key string, conc bool) store.Call {
 	if conc || key == "b" { // under b the log is a policy, too
 		name := "p"
 		if !conc {
@@ -66,7 +67,7 @@ func (m *leaseModel) call(t failer, key string, conc bool) store.Call {
 	return store.Call{Key: []byte(key), Limit: &l}
 }
 
-func parseLease(t failer, text string) cell.Limit {
+func parseLease(t memtest.Failer, text string) cell.Limit {
 	l, err := cell.ParseLimit(text)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func parseLease(t failer, text string) cell.Limit {
 	return l
 }
 
-func (m *leaseModel) setPolicy(t failer) {
+func (m *leaseModel) setPolicy(t memtest.Failer) {
 	l := parseLease(t, fmt.Sprintf("%d/%dus,algo=conc", m.count, m.lasts/1000))
 	if _, err := m.s.SetPolicy("p", l, policy.Options{}); err != nil {
 		t.Fatal(err)
@@ -171,16 +172,16 @@ func (m *leaseModel) change(t *rapid.T, key string) {
 	switch rapid.IntRange(0, 2).Draw(t, "how") {
 	case 0:
 		ns := rapid.Int64Range(1, 90).Draw(t, "renewed for") * second
-		if done = did(m.s.Renew([]byte(key), id, ns, m.a())); at >= 0 {
+		if done = memtest.Did(m.s.Renew([]byte(key), id, ns, m.a())); at >= 0 {
 			m.held[at].end = m.now + ns
 		}
 	default:
 		if n == 0 {
-			done = did(m.s.Release([]byte(key), id, m.a()))
+			done = memtest.Did(m.s.Release([]byte(key), id, m.a()))
 		} else {
-			done = did(m.s.Settle([]byte(key), id, n, m.a()))
+			done = memtest.Did(m.s.Settle([]byte(key), id, n, m.a()))
 		}
-		if did(m.s.Settle([]byte(key), id, n, m.a())) {
+		if memtest.Did(m.s.Settle([]byte(key), id, n, m.a())) {
 			t.Fatalf("%d was settled twice", id)
 		}
 		if at >= 0 {
@@ -254,7 +255,7 @@ func TestLeasesAgainstAModel(t *testing.T) {
 				if key == "b" || to == "b" { // another limit
 					break
 				}
-				if did(m.s.Rename([]byte(key), []byte(to), at(m.now))) && key != to {
+				if memtest.Did(m.s.Rename([]byte(key), []byte(to), memtest.At(m.now))) && key != to {
 					m.forget(to)
 					m.spent[to] = m.spent[key]
 					for i := range m.held {

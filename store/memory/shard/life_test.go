@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // Each state is put at t0, and lives until just before its end: 0 is never there, forever never ends.
@@ -18,9 +19,9 @@ func TestWhenAKeyDies(t *testing.T) {
 		state store.Value
 		endNS int64
 	}{
-		{"as its TAT", live(t0, second), t0 + second},
-		{"as a TAT of the next instant", live(t0, 1), t0 + 1},
-		{"as a TAT of now: it has passed", live(t0, 0), 0},
+		{"as its TAT", memtest.Live(t0, second), t0 + second},
+		{"as a TAT of the next instant", memtest.Live(t0, 1), t0 + 1},
+		{"as a TAT of now: it has passed", memtest.Live(t0, 0), 0},
 		{"TAT past, lives as its TAT", store.Value{TAT: 5, ExpiryNS: store.AtTAT}, 0},
 		{"TAT 0, lives as its TAT", store.Value{}, 0},
 		{"persisted: with its TAT all the same", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0 + second},
@@ -29,7 +30,7 @@ func TestWhenAKeyDies(t *testing.T) {
 		{"expiry now", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0}, 0},
 		{"expiry past", store.Value{TAT: uint64(t0 + second), ExpiryNS: 1}, 0},
 		{"expiry before 1970", store.Value{TAT: uint64(t0 + second), ExpiryNS: -2}, 0},
-		{"spent, no expiry", plain, forever},
+		{"spent, no expiry", memtest.Plain, forever},
 		{"spent at TAT now, no expiry", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, forever},
 		{"spent with expiry", store.Value{TAT: 5, ExpiryNS: t0 + second}, t0 + second},
 		{"spent with expiry past", store.Value{TAT: 5, ExpiryNS: t0}, 0},
@@ -38,22 +39,22 @@ func TestWhenAKeyDies(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := memory.New(memory.Options{})
-			mustPut(t, s, "k", tt.state, t0)
+			memtest.MustPut(t, s, "k", tt.state, t0)
 			if tt.endNS == 0 {
-				expectKeys(t, s, t0)
+				memtest.ExpectKeys(t, s, t0)
 				return
 			}
-			if st, ok := s.Get([]byte("k"), at(tt.endNS-1)); !ok || st != tt.state {
+			if st, ok := s.Get([]byte("k"), memtest.At(tt.endNS-1)); !ok || st != tt.state {
 				t.Fatalf("just before its end: %+v, %v; want %+v", st, ok, tt.state)
 			}
-			expectKeys(t, s, tt.endNS-1, "k")
+			memtest.ExpectKeys(t, s, tt.endNS-1, "k")
 			if tt.endNS == forever {
 				return
 			}
-			if st, ok := s.Get([]byte("k"), at(tt.endNS)); ok {
+			if st, ok := s.Get([]byte("k"), memtest.At(tt.endNS)); ok {
 				t.Fatalf("at its end: %+v", st)
 			}
-			expectKeys(t, s, tt.endNS)
+			memtest.ExpectKeys(t, s, tt.endNS)
 		})
 	}
 }
@@ -62,30 +63,30 @@ func TestWhenAKeyDies(t *testing.T) {
 func TestADeadKeyIsAbsentForAll(t *testing.T) {
 	k, now := []byte("k"), t0+second
 	methods := map[string]func(s *memory.Store) bool{ // true: the key was seen
-		"Get":    func(s *memory.Store) bool { _, ok := s.Get(k, at(now)); return ok },
+		"Get":    func(s *memory.Store) bool { _, ok := s.Get(k, memtest.At(now)); return ok },
 		"Delete": func(s *memory.Store) bool { return s.Delete(k, now) },
-		"Rename": func(s *memory.Store) bool { return did(s.Rename(k, []byte("to"), at(now))) },
-		"self":   func(s *memory.Store) bool { return did(s.Rename(k, k, at(now))) },
+		"Rename": func(s *memory.Store) bool { return memtest.Did(s.Rename(k, []byte("to"), memtest.At(now))) },
+		"self":   func(s *memory.Store) bool { return memtest.Did(s.Rename(k, k, memtest.At(now))) },
 		"IdleNS": func(s *memory.Store) bool { _, ok := s.IdleNS(k, now); return ok },
 		"Len":    func(s *memory.Store) bool { return s.Len(now) != 0 },
 		"Random": func(s *memory.Store) bool { _, ok := s.Random(now); return ok },
-		"Scan":   func(s *memory.Store) bool { return len(contents(t, s, now)) != 0 },
+		"Scan":   func(s *memory.Store) bool { return len(memtest.Contents(t, s, now)) != 0 },
 		"Update": func(s *memory.Store) (seen bool) {
-			_ = s.Update(k, at(now), func(_ store.Value, ok bool) (store.Value, store.Action) {
+			_ = s.Update(k, memtest.At(now), func(_ store.Value, ok bool) (store.Value, store.Action) {
 				seen = ok
 				return store.Value{}, store.Leave
 			})
 			return seen
 		},
 		"Throttle": func(s *memory.Store) bool {
-			d, _ := s.Throttle(k, mustLimit(t, 4, 1, 1), 0, at(now))
+			d, _ := s.Throttle(k, memtest.MustLimit(t, 4, 1, 1), 0, memtest.At(now))
 			return d.Remaining != 5
 		},
 	}
 	for name, sees := range methods {
 		t.Run(name, func(t *testing.T) {
 			s := memory.New(memory.Options{})
-			mustPut(t, s, "k", live(t0, second), t0)
+			memtest.MustPut(t, s, "k", memtest.Live(t0, second), t0)
 			if sees(s) {
 				t.Error("sees a dead key")
 			}
@@ -98,8 +99,8 @@ func TestADeadKeyIsAbsentForAll(t *testing.T) {
 }
 
 func TestThrottleStores(t *testing.T) {
-	limit := mustLimit(t, 1, 1, 1) // 2 at once, 1 a second
-	state := func(ttlNS int64) *store.Value { st := live(t0, ttlNS); return &st }
+	limit := memtest.MustLimit(t, 1, 1, 1) // 2 at once, 1 a second
+	state := func(ttlNS int64) *store.Value { st := memtest.Live(t0, ttlNS); return &st }
 	tests := []struct {
 		name     string
 		before   *store.Value // nil: absent
@@ -127,22 +128,22 @@ func TestThrottleStores(t *testing.T) {
 			"a peek leaves PERSIST", &store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 0, false,
 			&store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry},
 		},
-		{"a spent value is no debt", &plain, 2, false, state(2 * second)},
-		{"a spent value is no debt: limited leaves it", &plain, 3, true, &plain},
-		{"a peek leaves a spent value", &plain, 0, false, &plain},
-		{"a refund deletes a spent value", &plain, -1, false, nil},
+		{"a spent value is no debt", &memtest.Plain, 2, false, state(2 * second)},
+		{"a spent value is no debt: limited leaves it", &memtest.Plain, 3, true, &memtest.Plain},
+		{"a peek leaves a spent value", &memtest.Plain, 0, false, &memtest.Plain},
+		{"a refund deletes a spent value", &memtest.Plain, -1, false, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := memory.New(memory.Options{})
 			if tt.before != nil {
-				mustPut(t, s, "k", *tt.before, t0)
+				memtest.MustPut(t, s, "k", *tt.before, t0)
 			}
-			d, err := s.Throttle([]byte("k"), limit, tt.quantity, at(t0))
+			d, err := s.Throttle([]byte("k"), limit, tt.quantity, memtest.At(t0))
 			if err != nil || d.Limited != tt.limited {
 				t.Fatalf("limited %v, %v; want %v", d.Limited, err, tt.limited)
 			}
-			st, ok := s.Get([]byte("k"), at(t0))
+			st, ok := s.Get([]byte("k"), memtest.At(t0))
 			switch {
 			case tt.after == nil && ok:
 				t.Fatalf("key has %+v, want none", st)
@@ -156,8 +157,8 @@ func TestThrottleStores(t *testing.T) {
 // Callers read their clocks before they wait for a lock, so time may seem to go back by a little.
 func TestASpentValueIsNoDebtEvenABitEarlier(t *testing.T) {
 	s := memory.New(memory.Options{})
-	mustPut(t, s, "k", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
-	d, err := s.Throttle([]byte("k"), mustLimit(t, 0, 1, 1), 0, at(t0-10))
+	memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
+	d, err := s.Throttle([]byte("k"), memtest.MustLimit(t, 0, 1, 1), 0, memtest.At(t0-10))
 	if err != nil || d.Remaining != 1 || d.ResetAfterNS != 0 {
 		t.Errorf("%+v, %v; want a full key", d, err)
 	}
@@ -165,18 +166,18 @@ func TestASpentValueIsNoDebtEvenABitEarlier(t *testing.T) {
 
 func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 	s := memory.New(memory.Options{})
-	limit := mustLimit(t, 5, 1, 60)
+	limit := memtest.MustLimit(t, 5, 1, 60)
 	for _, existing := range []bool{false, true} {
 		if existing {
-			mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, t0)
+			memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 100}, t0)
 		}
 		for _, quantity := range []int64{math.MaxInt64, math.MinInt64} {
-			_, err := s.Throttle([]byte("k"), limit, quantity, at(t0))
+			_, err := s.Throttle([]byte("k"), limit, quantity, memtest.At(t0))
 			if re := (*cell.RangeError)(nil); !errors.As(err, &re) || re.Param != "quantity" {
 				t.Fatalf("quantity %d: %v", quantity, err)
 			}
 		}
-		if st, ok := s.Get([]byte("k"), at(t0)); ok != existing || ok && st.ExpiryNS != t0+100 {
+		if st, ok := s.Get([]byte("k"), memtest.At(t0)); ok != existing || ok && st.ExpiryNS != t0+100 {
 			t.Fatalf("key has %+v, %v", st, ok)
 		}
 	}
@@ -185,18 +186,18 @@ func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 // A value put when its TAT was to come, and one whose TAT is moved back by a later put, change between live and spent.
 func TestPutDecidesAnewWhetherAValueIsSpent(t *testing.T) {
 	s := memory.New(memory.Options{})
-	mustPut(t, s, "k", plain, t0)
-	mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
-	expectKeys(t, s, t0+second-1, "k")
-	expectKeys(t, s, t0+second)
+	memtest.MustPut(t, s, "k", memtest.Plain, t0)
+	memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
+	memtest.ExpectKeys(t, s, t0+second-1, "k")
+	memtest.ExpectKeys(t, s, t0+second)
 
-	mustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
-	mustPut(t, s, "k", plain, t0)
-	expectKeys(t, s, t0+1000*second, "k")
+	memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)
+	memtest.MustPut(t, s, "k", memtest.Plain, t0)
+	memtest.ExpectKeys(t, s, t0+1000*second, "k")
 }
 
 func TestUpdate(t *testing.T) {
-	first, second := live(t0, 1000), live(t0, 2000)
+	first, second := memtest.Live(t0, 1000), memtest.Live(t0, 2000)
 	tests := []struct {
 		name   string
 		before *store.Value
@@ -214,10 +215,10 @@ func TestUpdate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := memory.New(memory.Options{})
 			if tt.before != nil {
-				mustPut(t, s, "k", *tt.before, t0)
+				memtest.MustPut(t, s, "k", *tt.before, t0)
 			}
 			calls := 0
-			err := s.Update([]byte("k"), at(t0), func(old store.Value, ok bool) (store.Value, store.Action) {
+			err := s.Update([]byte("k"), memtest.At(t0), func(old store.Value, ok bool) (store.Value, store.Action) {
 				calls++
 				if ok != (tt.before != nil) || ok && old != *tt.before {
 					t.Errorf("given %+v, %v", old, ok)
@@ -227,7 +228,7 @@ func TestUpdate(t *testing.T) {
 			if err != nil || calls != 1 {
 				t.Fatalf("%v, fn called %d times", err, calls)
 			}
-			st, ok := s.Get([]byte("k"), at(t0))
+			st, ok := s.Get([]byte("k"), memtest.At(t0))
 			if ok != (tt.after != nil) || ok && st != *tt.after {
 				t.Fatalf("key has %+v, %v", st, ok)
 			}
@@ -240,25 +241,25 @@ func TestRename(t *testing.T) {
 		s := memory.New(memory.Options{Shards: shards})
 		for _, from := range []string{"a", "b", "c", "d", ""} {
 			to := from + "2"
-			for _, st := range []store.Value{live(t0, second), plain, {TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}} {
-				mustPut(t, s, from, st, t0)
-				mustPut(t, s, to, live(t0, 77), t0)
-				if !did(s.Rename([]byte(from), []byte(to), at(t0))) {
+			for _, st := range []store.Value{memtest.Live(t0, second), memtest.Plain, {TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}} {
+				memtest.MustPut(t, s, from, st, t0)
+				memtest.MustPut(t, s, to, memtest.Live(t0, 77), t0)
+				if !memtest.Did(s.Rename([]byte(from), []byte(to), memtest.At(t0))) {
 					t.Fatalf("rename %q: no such key", from)
 				}
-				if got, ok := s.Get([]byte(to), at(t0)); !ok || got != st {
+				if got, ok := s.Get([]byte(to), memtest.At(t0)); !ok || got != st {
 					t.Fatalf("renamed %q has %+v, %v; want %+v", from, got, ok, st)
 				}
-				expectKeys(t, s, t0, to)
-				if did(s.Rename([]byte(from), []byte(to), at(t0))) {
+				memtest.ExpectKeys(t, s, t0, to)
+				if memtest.Did(s.Rename([]byte(from), []byte(to), memtest.At(t0))) {
 					t.Fatalf("rename %q again: true", from)
 				}
-				if !did(s.Rename([]byte(to), []byte(to), at(t0))) {
+				if !memtest.Did(s.Rename([]byte(to), []byte(to), memtest.At(t0))) {
 					t.Fatalf("rename %q to itself: false", to)
 				}
-				expectKeys(t, s, t0, to)
-				if st != plain {
-					expectKeys(t, s, t0+second)
+				memtest.ExpectKeys(t, s, t0, to)
+				if st != memtest.Plain {
+					memtest.ExpectKeys(t, s, t0+second)
 				}
 				s.Flush()
 			}
@@ -268,18 +269,18 @@ func TestRename(t *testing.T) {
 
 func TestKeysAreBytes(t *testing.T) {
 	s := memory.New(memory.Options{})
-	limit := mustLimit(t, 0, 1, 60)
+	limit := memtest.MustLimit(t, 0, 1, 60)
 	for _, key := range []string{"", "\x00", "\xff\xfe", "a\r\nb", string(make([]byte, 100_000))} {
 		caller := []byte(key)
-		mustAllow(t, s, caller, limit, t0)
+		memtest.MustAllow(t, s, caller, limit, t0)
 		for i := range caller { // the caller's buffer is its own again
 			caller[i] = 'x'
 		}
-		if _, ok := s.Get([]byte(key), at(t0)); !ok {
+		if _, ok := s.Get([]byte(key), memtest.At(t0)); !ok {
 			t.Errorf("%.10q is not there", key)
 		}
 	}
-	if _, ok := s.Get(nil, at(t0)); !ok {
+	if _, ok := s.Get(nil, memtest.At(t0)); !ok {
 		t.Error("nil is not the empty key")
 	}
 }
@@ -289,7 +290,7 @@ func idleAsNoted(ns, wantNS int64) bool { return ns >= wantNS && ns < wantNS+1<<
 
 func TestIdleAndTouch(t *testing.T) {
 	k := []byte("k")
-	limit := mustLimit(t, 0, 1, 3600)
+	limit := memtest.MustLimit(t, 0, 1, 3600)
 	leave := func(store.Value, bool) (store.Value, store.Action) { return store.Value{}, store.Leave }
 	uses := map[string]func(s *memory.Store, a store.Access){
 		"Get":                  func(s *memory.Store, a store.Access) { s.Get(k, a) },
@@ -303,7 +304,7 @@ func TestIdleAndTouch(t *testing.T) {
 			if _, ok := s.IdleNS(k, t0); ok {
 				t.Fatal("an absent key has an idle time")
 			}
-			mustAllow(t, s, k, limit, t0)
+			memtest.MustAllow(t, s, k, limit, t0)
 			idle := func(nowNS, wantNS int64) {
 				t.Helper()
 				if ns, ok := s.IdleNS(k, nowNS); !ok || !idleAsNoted(ns, wantNS) {
@@ -312,9 +313,9 @@ func TestIdleAndTouch(t *testing.T) {
 			}
 			idle(t0+second, second)
 			idle(t0-second, 0) // a caller whose clock is behind
-			use(s, untouched(t0+2*second))
+			use(s, memtest.Untouched(t0+2*second))
 			idle(t0+3*second, 3*second)
-			use(s, at(t0+4*second))
+			use(s, memtest.At(t0+4*second))
 			idle(t0+5*second, second)
 		})
 	}

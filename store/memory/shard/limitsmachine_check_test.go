@@ -7,19 +7,18 @@ import (
 	"slices"
 	"testing"
 
-	"celld/store/memory/memtest"
+	"pgregory.net/rapid"
 
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
-
-	"pgregory.net/rapid"
 )
 
 // tell is a Drain into the copy.
 func (m *limitsMachine) tell() {
-	drain(m.store, func(c memory.Change) {
+	memtest.Drain(m.store, func(c memory.Change) {
 		switch {
 		case c.Flush:
 			clear(m.copied)
@@ -72,7 +71,7 @@ func (m *limitsMachine) takeOver(*rapid.T) {
 
 // textOf is what the store has under a key.
 func (m *limitsMachine) textOf(t *rapid.T, key string) string {
-	a := untouched(m.model.nowNS)
+	a := memtest.Untouched(m.model.nowNS)
 	st, ok := m.store.Get([]byte(key), a)
 	if !ok {
 		return "nothing"
@@ -97,7 +96,7 @@ func (m *limitsMachine) expectText(t *rapid.T, key string) {
 	if got, want := m.textOf(t, key), m.model.text(key); got != want {
 		t.Fatalf("%q has %s\nwant %s", key, got, want)
 	}
-	if st, _ := m.store.Get([]byte(key), untouched(m.model.nowNS)); st.TAT != cell.ShiftInstant(m.model.keys[key].tat, m.model.aheadNS) {
+	if st, _ := m.store.Get([]byte(key), memtest.Untouched(m.model.nowNS)); st.TAT != cell.ShiftInstant(m.model.keys[key].tat, m.model.aheadNS) {
 		t.Fatalf("%q ends at %d, want %d", key, st.TAT, m.model.keys[key].tat)
 	}
 }
@@ -106,13 +105,13 @@ func (m *limitsMachine) check(t *rapid.T) {
 	if err := memtest.Audit(&m.store.Shards); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := slices.Sorted(maps.Keys(contents(t, m.store, m.model.nowNS))), slices.Sorted(maps.Keys(m.model.keys)); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(memtest.Contents(t, m.store, m.model.nowNS))), slices.Sorted(maps.Keys(m.model.keys)); !slices.Equal(got, want) {
 		t.Fatalf("keys %q, want %q", got, want)
 	}
 	for key := range m.model.keys {
 		m.expectText(t, key)
 	}
-	sweep(m.store, m.model.nowNS)
+	memtest.Sweep(m.store, m.model.nowNS)
 	bytes, keys := m.store.Stats(m.model.nowNS).Bytes, int64(m.store.Len(m.model.nowNS))
 	if !m.evicts && bytes != m.model.bytes() {
 		t.Fatalf("%d bytes, want %d", bytes, m.model.bytes())
@@ -155,7 +154,7 @@ func (m *limitsMachine) checkCopy(t *rapid.T) {
 func runLimitsMachine(t *rapid.T, shards int) {
 	m := &limitsMachine{copied: map[string]string{}, named: map[string]string{}}
 	m.keys = rapid.SliceOfN(rapid.SampledFrom(limitKeys), 1, 5).Draw(t, "keys")
-	texts := limitTexts
+	texts := memtest.LimitTexts
 	if m.policyTexts = policyTexts; rapid.IntRange(0, 2).Draw(t, "calendar") == 0 {
 		texts, m.policyTexts = calendarTexts, calendarTexts
 	}
@@ -182,7 +181,7 @@ func runLimitsMachine(t *rapid.T, shards int) {
 	for key := range m.model.keys { // a limit that warms up lends without bound, as Guava's: it may owe more than these 36 years
 		m.store.Delete([]byte(key), m.model.nowNS)
 	}
-	sweep(m.store, m.model.nowNS)
+	memtest.Sweep(m.store, m.model.nowNS)
 	if st := m.store.Stats(m.model.nowNS); st.Bytes != 0 || m.store.Len(m.model.nowNS) != 0 {
 		t.Fatalf("when all is over: %+v", st)
 	}

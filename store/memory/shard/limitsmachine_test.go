@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 	"celld/store/policy"
 
@@ -34,7 +35,7 @@ type limitsMachine struct {
 var (
 	limitKeys     = []string{"a", "b", "c", "a key of some length", "e"}
 	calendarTexts = []string{"6/1m,algo=window,align=clock,block=1m", "9/minute,tz=+01:00,block=70s", "9/day", "6/1m,algo=slide,buckets=3", "9/1m,algo=log"}
-	policyTexts   = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, limitTexts...)
+	policyTexts   = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, memtest.LimitTexts...)
 )
 
 func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
@@ -49,7 +50,7 @@ func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Limit, uint32) {
 		}
 		return &p.Limit, p.ID
 	}
-	l := mustParse(t, rapid.SampledFrom(m.texts).Draw(t, "limit"))
+	l := memtest.MustParse(t, rapid.SampledFrom(m.texts).Draw(t, "limit"))
 	return &l, 0
 }
 
@@ -134,7 +135,7 @@ func (m *limitsMachine) put(t *rapid.T, key string, k *heldKey, err error) {
 
 func (m *limitsMachine) throttle(t *rapid.T) {
 	key := m.drawKey(t)
-	limit := mustLimit(t, 3, 1, 1)
+	limit := memtest.MustLimit(t, 3, 1, 1)
 	k := m.model.keys[key]
 	tat := uint64(0)
 	switch {
@@ -163,7 +164,7 @@ func (m *limitsMachine) set(t *rapid.T) {
 		TAT:      uint64(m.model.wallNS() + rapid.Int64Range(1, 5*second).Draw(t, "tat")),
 		ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + second}).Draw(t, "expiry"),
 	}
-	err := put(m.store, key, st, m.model.nowNS)
+	err := memtest.Put(m.store, key, st, m.model.nowNS)
 	if !m.evictedSome(t, err) {
 		m.put(t, key, &heldKey{tat: cell.ShiftInstant(st.TAT, -m.model.aheadNS), expiry: st.ExpiryNS}, err)
 	}
@@ -204,10 +205,10 @@ func (m *limitsMachine) rename(t *rapid.T) {
 	moves := k != nil && from != to
 	if rapid.Bool().Draw(t, "only new") {
 		moves = moves && m.model.keys[to] == nil
-		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), at(m.model.nowNS)); there != (k != nil) || moved != moves {
+		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), memtest.At(m.model.nowNS)); there != (k != nil) || moved != moves {
 			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
 		}
-	} else if got := did(m.store.Rename([]byte(from), []byte(to), at(m.model.nowNS))); got != (k != nil) {
+	} else if got := memtest.Did(m.store.Rename([]byte(from), []byte(to), memtest.At(m.model.nowNS))); got != (k != nil) {
 		t.Fatalf("rename %q: %v", from, got)
 	}
 	if moves {
@@ -252,8 +253,8 @@ func (m *limitsMachine) copyFields(t *rapid.T) {
 	var limits store.Fields
 	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
 		copied, err := m.store.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
-		if err != nil || limitText(&copied.LimitState) != limitText(l) {
-			t.Fatalf("%s is read as %s, %v", limitText(l), limitText(&copied.LimitState), err)
+		if err != nil || memtest.LimitText(&copied.LimitState) != memtest.LimitText(l) {
+			t.Fatalf("%s is read as %s, %v", memtest.LimitText(l), memtest.LimitText(&copied.LimitState), err)
 		}
 		limits = append(limits, copied)
 	})
@@ -323,7 +324,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 
 func (m *limitsMachine) setPolicy(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
-	limit := mustParse(t, rapid.SampledFrom(m.policyTexts).Draw(t, "limit"))
+	limit := memtest.MustParse(t, rapid.SampledFrom(m.policyTexts).Draw(t, "limit"))
 	o := policy.Options{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
 	if ok, err := m.store.SetPolicy(name, limit, o); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -344,7 +345,7 @@ func (m *limitsMachine) forgetGone(t *rapid.T) {
 		m.model.forgetGone(key)
 	}
 	if m.model.refuses || rapid.Bool().Draw(t, "swept") {
-		sweep(m.store, m.model.nowNS)
+		memtest.Sweep(m.store, m.model.nowNS)
 	}
 }
 
@@ -389,7 +390,7 @@ func (m *limitsMachine) checkCopyAnew() {
 	}
 }
 
-func (m *limitsMachine) sweep(*rapid.T) { sweep(m.store, m.model.nowNS) }
+func (m *limitsMachine) sweep(*rapid.T) { memtest.Sweep(m.store, m.model.nowNS) }
 
 func (m *limitsMachine) flush(*rapid.T) {
 	m.store.Flush()

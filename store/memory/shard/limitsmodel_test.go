@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 	"celld/store/policy"
 )
@@ -417,7 +418,7 @@ func countingText(l store.LimitState, nowNS int64) string {
 		l.State = cloneState(l.State)
 		l.Limit.Give(&l.State, nowNS, 0)
 	}
-	return limitText(&l)
+	return memtest.LimitText(&l)
 }
 
 // stateText is limitsModel.text of a state.

@@ -5,14 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"celld/store/memory/memtest"
+	"pgregory.net/rapid"
 
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
-
-	"pgregory.net/rapid"
 )
 
 // machine runs a store and its model side by side.
@@ -111,7 +110,7 @@ func (m *machine) changed(name string) {
 func (m *machine) throttle(t *rapid.T) {
 	name, a := drawKey(t), m.drawAccess(t)
 	maxBurst, intervalNS := rapid.Int64Range(-1, 3).Draw(t, "burst"), rapid.Int64Range(1, 9).Draw(t, "interval")
-	limit := mustLimit(t, maxBurst, second/intervalNS, 1)
+	limit := memtest.MustLimit(t, maxBurst, second/intervalNS, 1)
 	quantity := rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 0, -1, -2, 1 << 62}).Draw(t, "quantity")
 
 	k := m.model.use(name, a)
@@ -197,10 +196,10 @@ func (m *machine) rename(t *rapid.T) {
 	moves := k != nil && from != to
 	if rapid.Bool().Draw(t, "only new") {
 		moves = moves && m.model.find(to) == nil
-		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), at(m.model.nowNS)); there != (k != nil) || moved != moves {
+		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), memtest.At(m.model.nowNS)); there != (k != nil) || moved != moves {
 			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
 		}
-	} else if got := did(m.store.Rename([]byte(from), []byte(to), at(m.model.nowNS))); got != (k != nil) {
+	} else if got := memtest.Did(m.store.Rename([]byte(from), []byte(to), memtest.At(m.model.nowNS))); got != (k != nil) {
 		t.Fatalf("rename %q to %q: %v", from, to, got)
 	}
 	if !moves {
@@ -273,7 +272,7 @@ func (m *machine) length(t *rapid.T) {
 
 func (m *machine) sweep(t *rapid.T) {
 	before := m.store.Stats(m.model.nowNS).Expired
-	removed := sweep(m.store, m.model.nowNS)
+	removed := memtest.Sweep(m.store, m.model.nowNS)
 	if left := m.model.stats.Expired - before - removed; left != 0 {
 		t.Fatalf("swept %d, %d are left", removed, left)
 	}
@@ -305,7 +304,7 @@ func (m *machine) flush(*rapid.T) {
 func (m *machine) drain(t *rapid.T) {
 	m.store.Len(m.model.nowNS) // the model has removed the dead
 	told := map[string]bool{}
-	drain(m.store, func(c memory.Change) {
+	memtest.Drain(m.store, func(c memory.Change) {
 		switch {
 		case c.Flush && len(told) > 0:
 			t.Fatal("a flush is told after other changes, and there was nothing in between")
@@ -325,7 +324,7 @@ func (m *machine) drain(t *rapid.T) {
 	for _, k := range m.model.keys {
 		held[k.name] = k.state
 	}
-	m.copied = withoutDead(m.copied, held, m.model.nowNS)
+	m.copied = memtest.WithoutDead(m.copied, held, m.model.nowNS)
 	if len(m.copied) != len(m.model.keys) {
 		t.Fatalf("the copy has %q, want %d keys", slices.Sorted(maps.Keys(m.copied)), len(m.model.keys))
 	}
@@ -357,7 +356,7 @@ func (m *machine) pass(t *rapid.T) {
 
 // check compares all that can be seen, without removing or touching anything.
 func (m *machine) check(t *rapid.T) {
-	mustAudit(t, m.store)
+	memtest.MustAudit(t, m.store)
 	seen := map[string]bool{}
 	m.scan(func(key string, st store.Value) {
 		k := m.model.find(key)

@@ -9,6 +9,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 
 	"pgregory.net/rapid"
 )
@@ -19,11 +20,11 @@ func TestExportDuringRenames(t *testing.T) {
 		s := memory.New(memory.Options{Shards: rapid.SampledFrom([]int{1, 4, 16}).Draw(t, "shards")})
 		const keys = 1500 // several parts in each shard
 		for i := range keys {
-			mustPut(t, s, fmt.Sprint(i), store.Value{TAT: uint64(t0 + second + int64(i))}, t0)
+			memtest.MustPut(t, s, fmt.Sprint(i), store.Value{TAT: uint64(t0 + second + int64(i))}, t0)
 		}
 		overwritten := map[uint64]bool{}
 		tat := func(key string) uint64 {
-			st, _ := s.Get([]byte(key), untouched(t0))
+			st, _ := s.Get([]byte(key), memtest.Untouched(t0))
 			return st.TAT
 		}
 		exports := rapid.IntRange(1, 2).Draw(t, "exports")
@@ -60,7 +61,7 @@ func TestExportDuringRenames(t *testing.T) {
 						overwritten[gone] = true
 					}
 					fresh++
-					mustPut(t, s, from, store.Value{TAT: fresh}, t0)
+					memtest.MustPut(t, s, from, store.Value{TAT: fresh}, t0)
 					overwritten[fresh] = true // it was not there all the while
 				}
 			}
@@ -86,7 +87,7 @@ func TestExportDuringAFloodOfRenames(t *testing.T) {
 	const keys = 30_000
 	name := func(i int) string { return fmt.Sprintf("%01000d", i) }
 	for i := range keys {
-		mustPut(t, s, name(i), live(t0, second), t0)
+		memtest.MustPut(t, s, name(i), memtest.Live(t0, second), t0)
 	}
 	first := map[string]bool{}
 	at, more := s.Export(s.StartExport(), t0, func(key []byte, _ store.Value) { first[string(key)] = true })
@@ -114,17 +115,17 @@ func TestExportDuringChanges(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		s := memory.New(memory.Options{Shards: shards})
 		for i := range 20_000 {
-			mustPut(t, s, fmt.Sprint("stays ", i), live(t0, second), t0)
+			memtest.MustPut(t, s, fmt.Sprint("stays ", i), memtest.Live(t0, second), t0)
 		}
-		mustPut(t, s, "spent", plain, t0)
+		memtest.MustPut(t, s, "spent", memtest.Plain, t0)
 		told, next := map[string]int{}, 0
 		for at, more := (memory.Position{}), true; more; {
 			at, more = s.Export(at, t0, func(key []byte, st store.Value) { told[string(key)]++ })
 			for range 500 {
-				mustPut(t, s, fmt.Sprint("comes ", next), live(t0, second), t0)
+				memtest.MustPut(t, s, fmt.Sprint("comes ", next), memtest.Live(t0, second), t0)
 				if next++; next%3 == 0 {
 					s.Delete(fmt.Append(nil, "comes ", next-100), t0)
-					mustPut(t, s, fmt.Sprint("comes ", next-100), live(t0, second), t0)
+					memtest.MustPut(t, s, fmt.Sprint("comes ", next-100), memtest.Live(t0, second), t0)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 
 	"pgregory.net/rapid"
 )
@@ -22,15 +23,15 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 			ttl := rapid.SampledFrom([]int64{2, 20, second, second, second}).Draw(t, "ttl")
 			if ttl == second && rapid.Bool().Draw(t, "limits") {
 				s.Delete([]byte(fmt.Sprint(names)), now) // a rename may have come before
-				mustTake(t, s, 1, now, calls(t, fmt.Sprint(names), "9/1s,algo=log", fmt.Sprint(names), "9/1m"))
+				memtest.MustTake(t, s, 1, now, memtest.Calls(t, fmt.Sprint(names), "9/1s,algo=log", fmt.Sprint(names), "9/1m"))
 				return
 			}
-			mustPut(t, s, fmt.Sprint(names), live(now, ttl), now)
+			memtest.MustPut(t, s, fmt.Sprint(names), memtest.Live(now, ttl), now)
 		}
 		for range rapid.IntRange(0, 250).Draw(t, "keys") {
 			insert()
 		}
-		stay := contents(t, s, now)
+		stay := memtest.Contents(t, s, now)
 		ever, delivered := map[string]bool{}, map[string]bool{}
 		for key := range stay {
 			ever[key] = true
@@ -45,7 +46,7 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 				s.Delete([]byte(some()), now)
 			case 3, 4, 5:
 				from, to := some(), some()
-				if did(s.Rename([]byte(from), []byte(to), at(now))) {
+				if memtest.Did(s.Rename([]byte(from), []byte(to), memtest.At(now))) {
 					ever[to] = true
 				}
 			default:
@@ -77,14 +78,14 @@ func TestScanDeliversAllThatStays(t *testing.T) {
 			for range rapid.IntRange(0, 8).Draw(t, "changes") {
 				change(gone)
 			}
-			drain(s, func(memory.Change) {})
+			memtest.Drain(s, func(memory.Change) {})
 			for key := range stay {
 				if _, ok := s.IdleNS([]byte(key), now); !ok || gone[key] {
 					delete(stay, key)
 				}
 			}
 		}
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 		for key := range stay {
 			if !delivered[key] {
 				t.Fatalf("%q was there all the time and was not delivered", key)
@@ -105,10 +106,10 @@ func TestScanLenAndRandomAgree(t *testing.T) {
 			t.Fatalf("an empty store has %q, %d keys", key, s.Len(t0))
 		}
 		for i := range int64(1000) {
-			mustPut(t, s, fmt.Sprint(i), live(t0, (i+1)*second), t0)
+			memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, (i+1)*second), t0)
 		}
 		for _, now := range []int64{t0, t0 + 500*second, t0 + 999*second, t0 + 1000*second} {
-			held := contents(t, s, now)
+			held := memtest.Contents(t, s, now)
 			if got, want := s.Len(now), int(1000-(now-t0)/second); got != want || len(held) != want {
 				t.Fatalf("Len %d, scanned %d, want %d", got, len(held), want)
 			}
@@ -126,7 +127,7 @@ func TestRandomIsUniform(t *testing.T) {
 	const n, draws = 30, 60_000
 	s := memory.New(memory.Options{Shards: 8})
 	for i := range n {
-		mustPut(t, s, fmt.Sprint(i), plain, t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Plain, t0)
 	}
 	drawn := map[string]int{}
 	for range draws {
@@ -147,7 +148,7 @@ func TestRandomIsUniform(t *testing.T) {
 func TestScanHoldsNoLock(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 2})
 	for i := range 500 {
-		mustPut(t, s, fmt.Sprint(i), plain, t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Plain, t0)
 	}
 	delivered := 0
 	for cursor := uint64(0); ; {
@@ -169,7 +170,7 @@ func FuzzScanCursor(f *testing.F) {
 	for _, shards := range []int{1, 16, 1024} {
 		full := memory.New(memory.Options{Shards: shards})
 		for i := range 300 {
-			mustPut(f, full, fmt.Sprint(i), plain, t0)
+			memtest.MustPut(f, full, fmt.Sprint(i), memtest.Plain, t0)
 		}
 		stores = append(stores, full, memory.New(memory.Options{Shards: shards}))
 	}
@@ -199,9 +200,9 @@ func FuzzScanCursor(f *testing.F) {
 // Places that keys have left count as looked at, so a step over them delivers no more than was asked for.
 func TestAScanOverEmptyPlaces(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 8})
-	keys := keys16(40_000)
+	keys := memtest.Keys16(40_000)
 	for _, key := range keys {
-		mustPut(t, s, string(key), plain, t0)
+		memtest.MustPut(t, s, string(key), memtest.Plain, t0)
 	}
 	for i, key := range keys {
 		if i%8000 >= 200 {

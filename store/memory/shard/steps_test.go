@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 // What is told under one lock is some 1 MB, however long the keys and their logs are: a buffer would be grown for more.
@@ -17,14 +18,14 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 	fill := func() {
 		for i := range keys {
 			if i%2 == 0 {
-				mustPut(t, s, name(i), live(t0, second), t0)
+				memtest.MustPut(t, s, name(i), memtest.Live(t0, second), t0)
 				continue
 			}
 			field, err := s.ParseField("log/1h", fmt.Sprintf("limit=10000/1h,algo=log calls=%d:1%s", t0, strings.Repeat(",+1:1", 9_000)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.PutFields(fmt.Append(nil, i), store.Fields{field}, false, at(t0+9_000)); err != nil {
+			if _, err := s.PutFields(fmt.Append(nil, i), store.Fields{field}, false, memtest.At(t0+9_000)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/memory/table"
 )
 
@@ -13,12 +14,12 @@ func TestSweep(t *testing.T) {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{Shards: shards})
 			for i := range int64(1000) {
-				mustPut(t, s, fmt.Sprint(i), live(t0, 1+i), t0)
+				memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, 1+i), t0)
 			}
-			mustPut(t, s, "spent", plain, t0)
+			memtest.MustPut(t, s, "spent", memtest.Plain, t0)
 			expect := func(nowNS, removed int64) {
 				t.Helper()
-				if got := sweep(s, nowNS); got != removed || s.SweepDue(nowNS) {
+				if got := memtest.Sweep(s, nowNS); got != removed || s.SweepDue(nowNS) {
 					t.Fatalf("swept %d, more due %v; want %d", got, s.SweepDue(nowNS), removed)
 				}
 			}
@@ -26,7 +27,7 @@ func TestSweep(t *testing.T) {
 			expect(t0+500, 500)
 			expect(t0+500, 0)
 			expect(t0+1000, 500)
-			expectKeys(t, s, t0+1000, "spent")
+			memtest.ExpectKeys(t, s, t0+1000, "spent")
 			if st := s.Stats(t0); st.Expired != 1000 || st.Bytes != 5+table.OverheadBytes {
 				t.Errorf("%+v", st)
 			}
@@ -36,30 +37,30 @@ func TestSweep(t *testing.T) {
 
 // That calls have moved the ends of many keys on does not hide one that is due.
 func TestSweepSeesPastKeysThatLiveOn(t *testing.T) {
-	limit := mustLimit(t, 10, 1, 1)
+	limit := memtest.MustLimit(t, 10, 1, 1)
 	s := memory.New(memory.Options{Shards: 1})
 	for i := range 1000 {
-		mustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 1 s
+		memtest.MustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 1 s
 	}
 	for i := range 999 {
-		mustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 2 s
+		memtest.MustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 2 s
 	}
-	if removed := sweep(s, t0+second); removed != 1 {
+	if removed := memtest.Sweep(s, t0+second); removed != 1 {
 		t.Fatalf("swept %d, want the one", removed)
 	}
-	if removed := sweep(s, t0+2*second); removed != 999 {
+	if removed := memtest.Sweep(s, t0+2*second); removed != 999 {
 		t.Fatalf("swept %d, want all", removed)
 	}
 }
 
 // However many keys end at once, and however many only seem to, a step is short.
 func TestSweepGoesInSteps(t *testing.T) {
-	limit := mustLimit(t, 10, 1, 1)
+	limit := memtest.MustLimit(t, 10, 1, 1)
 	s := memory.New(memory.Options{Shards: 1})
 	for i := range 10_000 {
-		mustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 1 s
+		memtest.MustAllow(t, s, fmt.Append(nil, i), limit, t0) // ends at t0 + 1 s
 		if i%2 == 0 {
-			mustAllow(t, s, fmt.Append(nil, i), limit, t0) // lives on
+			memtest.MustAllow(t, s, fmt.Append(nil, i), limit, t0) // lives on
 		}
 	}
 	steps, before := 1, int64(0)
@@ -79,13 +80,13 @@ func TestSweepGoesInSteps(t *testing.T) {
 func TestLenIsShort(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for i := range 10_000 {
-		mustPut(t, s, fmt.Sprint(i), live(t0, 1), t0)
+		memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, 1), t0)
 	}
-	mustPut(t, s, "live", live(t0, second), t0)
+	memtest.MustPut(t, s, "live", memtest.Live(t0, second), t0)
 	if n := s.Len(t0 + 1); n < 2 || n > 8001 {
 		t.Errorf("%d keys after one count, want some of the dead removed and some left", n)
 	}
-	sweep(s, t0+1)
+	memtest.Sweep(s, t0+1)
 	if n := s.Len(t0 + 1); n != 1 {
 		t.Errorf("%d keys, want 1", n)
 	}

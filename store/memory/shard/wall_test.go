@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 	"celld/store/policy"
 )
 
@@ -15,7 +16,7 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	const keys = 3000
 	for i := range keys {
-		mustPut(t, s, fmt.Sprint("k", i), live(t0, 2*hour), t0)
+		memtest.MustPut(t, s, fmt.Sprint("k", i), memtest.Live(t0, 2*hour), t0)
 	}
 	told := 0
 	tell := func(wantNS int64) func([]byte, store.Value) {
@@ -27,7 +28,7 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 	}
 	p, more := s.Export(s.StartExport(), t0, tell(t0+2*hour))
 	for i := range keys {
-		s.Rename(fmt.Appendf(nil, "k%d", i), fmt.Appendf(nil, "renamed%d", i), at(t0))
+		s.Rename(fmt.Appendf(nil, "k%d", i), fmt.Appendf(nil, "renamed%d", i), memtest.At(t0))
 	}
 	s.SetWall(t0+hour, t0)
 	for more {
@@ -43,15 +44,15 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 	for _, by := range []int64{hour, -hour, 900 * hour} {
 		s := memory.New(memory.Options{})
-		_ = s.Update([]byte("k"), at(t0), func(store.Value, bool) (store.Value, store.Action) {
+		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) {
 			return store.Value{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
 		})
 		s.SetWall(t0+by, t0)
 		end := t0 + 1000*hour - by
-		if n := sweep(s, end-1); n != 0 {
+		if n := memtest.Sweep(s, end-1); n != 0 {
 			t.Errorf("by %d: %d swept before its end", by, n)
 		}
-		if n := sweep(s, end); n != 1 {
+		if n := memtest.Sweep(s, end); n != 1 {
 			t.Errorf("by %d: %d swept at its end", by, n)
 		}
 	}
@@ -61,17 +62,17 @@ func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 func TestRenameBeforeSetWallReachesTheKey(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		s := memory.New(memory.Options{})
-		mustTake(t, s, 1, t0, calls(t, "from", "9/minute"))
+		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "from", "9/minute"))
 		if there {
-			mustPut(t, s, "to", live(t0, hour), t0)
+			memtest.MustPut(t, s, "to", memtest.Live(t0, hour), t0)
 		}
 		s.Wall.Store(hour) // as SetWall begins
-		if did(s.Rename([]byte("from"), []byte("to"), at(t0))) {
+		if memtest.Did(s.Rename([]byte("from"), []byte("to"), memtest.At(t0))) {
 			t.Error("it is renamed")
 		}
 		s.Wall.Store(0)
 		s.SetWall(t0+hour, t0)
-		mustAudit(t, s)
+		memtest.MustAudit(t, s)
 		if n := s.Len(t0); there != (n == 1) || n > 1 {
 			t.Errorf("%d keys", n)
 		}
@@ -88,8 +89,8 @@ func BenchmarkSetWall(b *testing.B) {
 	for i := range 1_000_000 {
 		key := fmt.Appendf(nil, "key:%d", i)
 		if i%2 == 0 {
-			mustPut(b, s, string(key), live(t0, hour), t0)
-		} else if _, err := s.Take([]store.Call{{Key: key, Limit: &literal}}, store.TakeOptions{Cost: 1}, at(t0)); err != nil {
+			memtest.MustPut(b, s, string(key), memtest.Live(t0, hour), t0)
+		} else if _, err := s.Take([]store.Call{{Key: key, Limit: &literal}}, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,11 +107,11 @@ var algorithms = []string{
 // limitsOf is what a key shows.
 func limitsOf(tb testing.TB, s *memory.Store, key string, nowNS int64) (text string) {
 	tb.Helper()
-	_, err := s.Limits([]byte(key), untouched(nowNS), func(l *store.LimitState) { text += limitText(l) + "; " })
+	_, err := s.Limits([]byte(key), memtest.Untouched(nowNS), func(l *store.LimitState) { text += memtest.LimitText(l) + "; " })
 	if err != nil {
 		tb.Fatal(err)
 	}
-	st, ok := s.Get([]byte(key), untouched(nowNS))
+	st, ok := s.Get([]byte(key), memtest.Untouched(nowNS))
 	return fmt.Sprint(text, st.TAT, ok)
 }
 
@@ -121,20 +122,20 @@ func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
 			s := memory.New(memory.Options{})
 			s.SetWall(t0+ahead, t0)
 			policy := func(text string) store.Call {
-				if ok, err := s.SetPolicy("p", mustParse(t, text), policy.Options{}); !ok || err != nil {
+				if ok, err := s.SetPolicy("p", memtest.MustParse(t, text), policy.Options{}); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
 				p := s.PolicyNamed("p")
 				return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
 			}
-			mustTake(t, s, 100, t0, []store.Call{policy(text)})
+			memtest.MustTake(t, s, 100, t0, []store.Call{policy(text)})
 			now := t0
 			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() { // which pass some again
 				now += 20 * 60 * second // a third of the hour, and in another sub-window
 			}
 			for _, next := range []string{"50/month", text, "70/day", text} {
 				c := []store.Call{policy(next)}
-				if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, at(now)); err != nil || c[0].Decision.Remaining > 0 {
+				if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(now)); err != nil || c[0].Decision.Remaining > 0 {
 					t.Errorf("%s, %d ns ahead, then %s: %+v, %v", text, ahead, next, c[0].Decision, err)
 				}
 			}
@@ -148,11 +149,11 @@ func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
 		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour, -5*hour - 1} {
 			s := memory.New(memory.Options{})
 			s.SetWall(t0+ahead, t0)
-			mustTake(t, s, 60, t0, calls(t, "k", text, "k", "99/1m"))
+			memtest.MustTake(t, s, 60, t0, memtest.Calls(t, "k", text, "k", "99/1m"))
 			want := limitsOf(t, s, "k", t0)
 			for range 3 {
 				var fields store.Fields
-				if _, err := s.Limits([]byte("k"), untouched(t0), func(l *store.LimitState) {
+				if _, err := s.Limits([]byte("k"), memtest.Untouched(t0), func(l *store.LimitState) {
 					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 					if err != nil {
 						t.Fatal(err)
@@ -164,7 +165,7 @@ func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
 				if len(fields) != 2 {
 					t.Fatalf("%s, %d ns ahead: %d fields", text, ahead, len(fields))
 				}
-				if _, err := s.PutFields([]byte("k"), fields[:1], true, at(t0)); err != nil {
+				if _, err := s.PutFields([]byte("k"), fields[:1], true, memtest.At(t0)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -193,7 +194,7 @@ func TestTheEndOfARuleInWallTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, after := range []int64{0, 5*second - 1, 5 * second} {
-			if taken := mustTake(t, s, 1, t0+after, calls(t, "k", "9/1h")); taken.Limited != (after < 5*second) {
+			if taken := memtest.MustTake(t, s, 1, t0+after, memtest.Calls(t, "k", "9/1h")); taken.Limited != (after < 5*second) {
 				t.Errorf("%d ns ahead, after %d ns: %+v", ahead, after, taken)
 			}
 		}

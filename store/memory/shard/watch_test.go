@@ -4,40 +4,44 @@ import (
 	"fmt"
 	"testing"
 
-	"celld/store/memory/memtest"
-
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/memory/memtest"
 )
 
 func TestWatch(t *testing.T) {
-	limit := mustLimit(t, 1, 1, 3600)
+	limit := memtest.MustLimit(t, 1, 1, 3600)
 	k := []byte("k")
 	throttle := func(quantity int64) func(*memory.Store) {
-		return func(s *memory.Store) { _, _ = s.Throttle(k, limit, quantity, at(t0)) }
+		return func(s *memory.Store) { _, _ = s.Throttle(k, limit, quantity, memtest.At(t0)) }
 	}
 	update := func(key string, st store.Value) func(*memory.Store) {
-		return func(s *memory.Store) { _ = put(s, key, st, t0) }
+		return func(s *memory.Store) { _ = memtest.Put(s, key, st, t0) }
 	}
-	create, putOver, other := update("k", live(t0, second)), update("k", live(t0, 0)), update("o", plain)
+	create, putOver, other := update("k", memtest.Live(t0, second)), update("k", memtest.Live(t0, 0)), update("o", memtest.Plain)
 	remove := func(s *memory.Store) { s.Delete(k, t0) }
 	rename := func(from, to string) func(*memory.Store) {
-		return func(s *memory.Store) { s.Rename([]byte(from), []byte(to), at(t0)) }
+		return func(s *memory.Store) { s.Rename([]byte(from), []byte(to), memtest.At(t0)) }
 	}
 	renameNew := func(from, to string) func(*memory.Store) {
-		return func(s *memory.Store) { s.RenameNew([]byte(from), []byte(to), at(t0)) }
+		return func(s *memory.Store) { s.RenameNew([]byte(from), []byte(to), memtest.At(t0)) }
 	}
 	copyTo := func(from, to string, replace bool) func(*memory.Store) {
-		return func(s *memory.Store) { _, _ = s.Copy([]byte(from), []byte(to), replace, at(t0)) }
+		return func(s *memory.Store) { _, _ = s.Copy([]byte(from), []byte(to), replace, memtest.At(t0)) }
 	}
-	reads := func(s *memory.Store) { s.Get(k, at(t0)); s.IdleNS(k, t0); s.Len(t0); contents(t, s, t0) }
+	reads := func(s *memory.Store) {
+		s.Get(k, memtest.At(t0))
+		s.IdleNS(k, t0)
+		s.Len(t0)
+		memtest.Contents(t, s, t0)
+	}
 	sweep := func(s *memory.Store) { s.Sweep(t0 + second) }
 	shrink := func(s *memory.Store) { memtest.SetMaxBytes(&s.Resize, 1) }
 	flush := (*memory.Store).Flush
 	type events = []func(*memory.Store)
 	evict := func(s *memory.Store) {
 		for i := range 100 {
-			_, _ = s.Throttle(fmt.Append(nil, i), limit, 1, at(t0))
+			_, _ = s.Throttle(fmt.Append(nil, i), limit, 1, memtest.At(t0))
 		}
 	}
 	tests := []struct {
@@ -94,7 +98,7 @@ func TestWatch(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, shards=%d", tt.name, shards), func(t *testing.T) {
 				s := memory.New(memory.Options{MaxKeys: 4, Shards: shards})
 				if tt.there {
-					mustPut(t, s, "k", live(t0, second), t0)
+					memtest.MustPut(t, s, "k", memtest.Live(t0, second), t0)
 				}
 				w, twin := s.Watch(k, t0), s.Watch(k, t0)
 				for _, event := range tt.events {
@@ -123,7 +127,7 @@ func TestWatch(t *testing.T) {
 // A dead key that nobody has removed is absent at Watch, and to remove it is no change.
 func TestWatchOfADeadKey(t *testing.T) {
 	s := memory.New(memory.Options{})
-	mustPut(t, s, "k", live(t0, 1), t0)
+	memtest.MustPut(t, s, "k", memtest.Live(t0, 1), t0)
 	w := s.Watch([]byte("k"), t0+1)
 	s.Sweep(t0 + 1)
 	if w.Changed(t0 + 1) {
@@ -133,11 +137,11 @@ func TestWatchOfADeadKey(t *testing.T) {
 
 func TestStoppedWatchesTakeNothing(t *testing.T) {
 	s := memory.New(memory.Options{})
-	before := heapBytes()
+	before := memtest.HeapBytes()
 	for i := range 100_000 {
 		s.Watch(fmt.Appendf(nil, "a key that nobody watches any more %d", i), t0).Stop()
 	}
-	if grown := heapBytes() - before; grown > 1<<20 {
+	if grown := memtest.HeapBytes() - before; grown > 1<<20 {
 		t.Errorf("%d bytes are kept", grown)
 	}
 	s.Flush()
@@ -146,15 +150,15 @@ func TestStoppedWatchesTakeNothing(t *testing.T) {
 // A call that takes no lock changes a watched key, too; one that is denied does not.
 func TestWatchSeesCallsWithoutTheLock(t *testing.T) {
 	s := memory.New(memory.Options{})
-	k, limit := []byte("k"), mustLimit(t, 3, 1, 3600)
-	mustAllow(t, s, k, limit, t0)
-	mustAllow(t, s, k, limit, t0) // from now on nothing but the change is to be noted under the lock
+	k, limit := []byte("k"), memtest.MustLimit(t, 3, 1, 3600)
+	memtest.MustAllow(t, s, k, limit, t0)
+	memtest.MustAllow(t, s, k, limit, t0) // from now on nothing but the change is to be noted under the lock
 	w := s.Watch(k, t0)
 	defer w.Stop()
-	if d, err := s.Throttle(k, limit, 9, at(t0)); err != nil || !d.Limited || w.Changed(t0) {
+	if d, err := s.Throttle(k, limit, 9, memtest.At(t0)); err != nil || !d.Limited || w.Changed(t0) {
 		t.Fatalf("%+v, %v: changed %v", d, err, w.Changed(t0))
 	}
-	if mustAllow(t, s, k, limit, t0); !w.Changed(t0) {
+	if memtest.MustAllow(t, s, k, limit, t0); !w.Changed(t0) {
 		t.Error("a call that passed is not seen")
 	}
 }

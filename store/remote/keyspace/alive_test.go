@@ -12,18 +12,19 @@ import (
 
 	"celld/cell"
 	"celld/integration_test/harness"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
 )
 
 // A key of which nothing is left to remember is told by nobody who lists keys, though the engine still has it, and a FLUSHALL removes it.
 func TestKeysThatLingerAreNotListed(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	harness.Again(t, func(string) string { // a machine that stands still for as long as keys view.Linger sees none
 		now := time.Now()
 		over, soon := strconv.FormatInt(now.UnixNano()-1e6, 10), strconv.FormatInt(now.UnixNano()+600e9, 10)
 		until := strconv.FormatInt(now.Add(view.Linger-50*time.Millisecond).UnixMilli(), 10)
 		s.do(t, "SET", "p:over", over, "PXAT", until)
-		limit := literal(t, "1/1m")
+		limit := linktest.Literal(t, "1/1m")
 		state := cell.State{A: uint64(now.UnixNano() - 1e6)}
 		s.do(t, "HSET", "p:bucket", string(limit.Shape.AppendText(nil)), string(limit.AppendState(nil, &state)))
 		s.do(t, "PEXPIREAT", "p:bucket", until)
@@ -57,9 +58,9 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 // Only keys that go soon are read, and views that have read them are closed. What cannot be read stays.
 func TestWhichKeysAreReadToTellThem(t *testing.T) {
 	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		live := bulk(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
-		pttl := map[string]string{"gone": number(-2), "stays": number(-1), "long": number(view.LingersMs + 1), "bound": number(view.LingersMs),
-			"zero": number(0), "live": number(500), "refused": "-ERR no\r\n", "unread": number(5)}
+		live := harness.BulkOf(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
+		pttl := map[string]string{"gone": harness.IntOf(-2), "stays": harness.IntOf(-1), "long": harness.IntOf(view.LingersMs + 1), "bound": harness.IntOf(view.LingersMs),
+			"zero": harness.IntOf(0), "live": harness.IntOf(500), "refused": "-ERR no\r\n", "unread": harness.IntOf(5)}
 		var read []string
 		left := 0
 		e.AnswersBy(func(command string) string {
@@ -69,17 +70,17 @@ func TestWhichKeysAreReadToTellThem(t *testing.T) {
 				return pttl[words[1][2:]]
 			case "LREM":
 				left++
-				return number(1)
+				return harness.IntOf(1)
 			}
 			key := words[3][2:]
 			read = append(read, key)
 			switch key {
 			case "live":
-				return viewReply("read", 0, array(bulk("string"), number(time.Now().Add(time.Minute).UnixMilli()), live))
+				return linktest.ViewReply("read", 0, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(time.Now().Add(time.Minute).UnixMilli()), live))
 			case "unread":
 				return "-ERR no\r\n"
 			}
-			return viewReply("read", 0, array(bulk("none")))
+			return linktest.ViewReply("read", 0, harness.ArrayOf(harness.BulkOf("none")))
 		})
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(s.Timeout))
 		defer cancel()

@@ -9,6 +9,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // Who asks about all keys is answered at the deadline of its arrival, also where the client waits for a connection that another call makes,
@@ -26,7 +27,7 @@ func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
 	for range cap(answered) {
 		select {
 		case err := <-answered:
-			if !isDown(err) || err.Error() != link.CauseTimeout {
+			if !linktest.IsDown(err) || err.Error() != link.CauseTimeout {
 				t.Errorf("%v", err)
 			}
 		case <-time.After(time.Minute):

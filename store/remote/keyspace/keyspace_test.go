@@ -10,6 +10,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // put sets keys on the engine as another program would.
@@ -45,7 +46,7 @@ func wait[T any](t *testing.T, ask func(done func(T, error))) T {
 
 // All keys are those of the prefix, which is no pattern, but those of celld itself; and others' keys stay.
 func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	const prefix = `a*[b]?\^:`
 	s := newTestStore(t, socket, Options{Prefix: prefix})
 	others := []string{"other", "ax[b]?\\^:k", "celld:policies", prefix + "celld:policies", prefix + "celld:rules", prefix + "k" + "\x00turns"}
@@ -107,7 +108,7 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 
 // Few keys of a prefix are found among many others.
 func TestARandomKeyAmongOthers(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	random := func() string {
 		return wait(t, func(done func(string, error)) {
 			s.RandomKey(t.Context(), func(key string, found bool, err error) { done(fmt.Sprint(key, found), err) })
@@ -130,7 +131,7 @@ func TestARandomKeyAmongOthers(t *testing.T) {
 
 // Without a prefix nothing is flushed, and all keys are counted.
 func TestAllKeysWithoutAPrefix(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	put(t, s, "celld:k", "celld:policies")
 	s.Flush(func(err error) {
 		if err != ErrNoPrefix {
@@ -147,7 +148,7 @@ func TestAllKeysWithoutAPrefix(t *testing.T) {
 
 // Who asks for much does not hold up who asks for little, and who has gone is not worked for.
 func TestTurnsOfAllKeys(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	for i := range 3000 {
 		put(t, s, fmt.Sprint("p:", i))
 	}
@@ -208,7 +209,7 @@ func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
 			for name, ask := range ask {
 				done, began := make(chan error, 1), time.Now()
 				ask(done)
-				if err := <-done; !isDown(err) || known != (err.Error() == "known") || time.Since(began) > most {
+				if err := <-done; !linktest.IsDown(err) || known != (err.Error() == "known") || time.Since(began) > most {
 					t.Errorf("%s, known %v: %v after %v", name, known, err, time.Since(began))
 				}
 			}

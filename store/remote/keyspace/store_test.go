@@ -16,17 +16,6 @@ import (
 	"celld/store/remote/view"
 )
 
-// What the tests of this package share with others, under short names.
-var (
-	array      = harness.ArrayOf
-	bulk       = harness.BulkOf
-	isDown     = linktest.IsDown
-	literal    = linktest.Literal
-	number     = harness.IntOf
-	startRedis = linktest.StartRedis
-	viewReply  = linktest.ViewReply
-)
-
 // Store is all keys of an engine.
 type Store struct {
 	*Keyspace

@@ -10,6 +10,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/store/policy"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // Settings of the engine that cannot be used, or cannot be set, are told of and change nothing.
@@ -32,13 +33,13 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	s.Link.Break("", &link.DownError{Cause: "known"})
 	for range 2 { // the next one has its turn
 		s.DeletePolicy("p", func(_ bool, err error) { answered <- err })
-		if err := <-answered; !isDown(err) {
+		if err := <-answered; !linktest.IsDown(err) {
 			t.Error(err)
 		}
 	}
 	var list []policy.Policy
 	for i := range policy.MaxPolicies + 1 {
-		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1s")})
+		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *linktest.Literal(t, "5/1s")})
 	}
 	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
 		t.Error(at, err)
@@ -52,12 +53,12 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
 	s.setAll(list[:1])
-	eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
+	harness.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
 	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)
 	}
 	for lasts, ms := range map[time.Duration]string{0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1<<63 - 1: "9223372036855"} {
-		if _, err := told(t, func(done func(bool, error)) { s.PutRule(lasting(policy.Rule{Pattern: "r"}, lasts), 0, done) }); !errors.Is(err, policy.ErrTooMany) {
+		if _, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(lasting(policy.Rule{Pattern: "r"}, lasts), 0, done) }); !errors.Is(err, policy.ErrTooMany) {
 			t.Error(err)
 		}
 		words := strings.Fields(e.Commands()[e.Count()-1])

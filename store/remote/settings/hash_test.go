@@ -11,6 +11,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/store/policy"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // isBusy reports whether something is being done with a hash.
@@ -69,13 +70,13 @@ func TestReadingARegistry(t *testing.T) {
 			has            string
 		}{
 			{"-ERR odd\r\n", false, "", "", ""},
-			{bulk("5"), false, "", "", ""},
-			{array(bulk(versionField)), false, "", "", ""},
-			{array(), true, "", "", ""},
-			{array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("4"), bulk("a"), bulk("1/1s 5")), true, "5", "4", "a=1/1s\n"},
+			{harness.BulkOf("5"), false, "", "", ""},
+			{harness.ArrayOf(harness.BulkOf(versionField)), false, "", "", ""},
+			{harness.ArrayOf(), true, "", "", ""},
+			{harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("5"), harness.BulkOf(sinceField), harness.BulkOf("4"), harness.BulkOf("a"), harness.BulkOf("1/1s 5")), true, "5", "4", "a=1/1s\n"},
 			{"-ERR odd\r\n", true, "5", "4", "a=1/1s\n"},
-			{bulk("5"), true, "5", "4", "a=1/1s\n"},
-			{array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("4"), bulk("b"), bulk("2/1s 6")), true, "6", "4", "b=2/1s\n"},
+			{harness.BulkOf("5"), true, "5", "4", "a=1/1s\n"},
+			{harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("6"), harness.BulkOf(sinceField), harness.BulkOf("4"), harness.BulkOf("b"), harness.BulkOf("2/1s 6")), true, "6", "4", "b=2/1s\n"},
 		} {
 			was := r.version + " " + r.since
 			e.Answers(c.reply)
@@ -87,7 +88,7 @@ func TestReadingARegistry(t *testing.T) {
 				t.Errorf("%d: known %v, %q since %q, %q", i, r.known(), r.version, r.since, textOf(s.Policies))
 			}
 		}
-		s.Link.Break("", testDown)
+		s.Link.Break("", linktest.Down)
 		if asked := readOf(t, e, r); len(asked) > 0 {
 			t.Errorf("asked %q of an engine that is away", asked)
 		}
@@ -114,9 +115,9 @@ func TestWhatARegistryReplaces(t *testing.T) {
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-				s.file = []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
+				s.file = []policy.Policy{{Name: "file", Limit: *linktest.Literal(t, "2/1s")}}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {
-					if _, err := s.Policies.SetPolicy(name, *literal(t, limit), policy.Options{}); err != nil {
+					if _, err := s.Policies.SetPolicy(name, *linktest.Literal(t, limit), policy.Options{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -167,11 +168,11 @@ func TestWhatARegistryReplaces(t *testing.T) {
 // are told where something has changed.
 func TestAnswersOfAChange(t *testing.T) {
 	reply := func(did int64, was, version string, more ...string) string {
-		parts := []string{number(did), bulk(was), bulk(version)}
+		parts := []string{harness.IntOf(did), harness.BulkOf(was), harness.BulkOf(version)}
 		for _, text := range more {
-			parts = append(parts, bulk(text))
+			parts = append(parts, harness.BulkOf(text))
 		}
-		return array(parts...)
+		return harness.ArrayOf(parts...)
 	}
 	const before = "p=1/1s\n"
 	for _, c := range []struct {
@@ -199,7 +200,7 @@ func TestAnswersOfAChange(t *testing.T) {
 		{"a hash that was not read", reply(1, "", "7", "2/1s 7"), false, true, true, nil, "p=2/1s\n", "", "", true, true},
 		{"what cannot be used", reply(1, "5", "6", "odd"), false, false, true, link.ErrAnswer, before, "6", "4", true, false},
 		{"an error", "-ERR odd\r\n", false, false, false, link.ErrAnswer, before, "5", "4", false, false},
-		{"no array", number(1), false, false, false, link.ErrAnswer, before, "5", "4", false, false},
+		{"no array", harness.IntOf(1), false, false, false, link.ErrAnswer, before, "5", "4", false, false},
 	} {
 		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 			r := &s.policies
@@ -215,11 +216,11 @@ func TestAnswersOfAChange(t *testing.T) {
 				}
 				return c.reply
 			})
-			did, err := told(t, func(done func(bool, error)) {
+			did, err := linktest.Told(t, func(done func(bool, error)) {
 				if c.deletes {
 					s.DeletePolicy("p", done)
 				} else {
-					s.SetPolicy("p", *literal(t, "2/1s"), policy.Options{}, done)
+					s.SetPolicy("p", *linktest.Literal(t, "2/1s"), policy.Options{}, done)
 				}
 			})
 			synctest.Wait()
@@ -242,7 +243,7 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		r := &s.policies
 		r.answers = true
-		e.Answers(array(number(1), bulk(""), bulk("7"), bulk("2/1s 7")))
+		e.Answers(harness.ArrayOf(harness.IntOf(1), harness.BulkOf(""), harness.BulkOf("7"), harness.BulkOf("2/1s 7")))
 		if !setPolicyOf(t, s, "p", "2/1s", policy.Options{}) || r.version != "7" || r.since != "7" {
 			t.Errorf("version %q since %q", r.version, r.since)
 		}
@@ -255,7 +256,7 @@ func TestChangesTakeTurns(t *testing.T) {
 		s.policies.answers = true
 		e.AnswersBy(func(command string) string {
 			time.Sleep(time.Second)
-			return array(number(0), bulk(""), bulk(""))
+			return harness.ArrayOf(harness.IntOf(0), harness.BulkOf(""), harness.BulkOf(""))
 		})
 		began, ended := time.Now(), []time.Duration{}
 		for range 3 {
@@ -265,10 +266,10 @@ func TestChangesTakeTurns(t *testing.T) {
 		if synctest.Wait(); !slices.Equal(ended, []time.Duration{1e9, 2e9, 3e9}) {
 			t.Errorf("answered after %v", ended)
 		}
-		s.Link.Break("", testDown)
+		s.Link.Break("", linktest.Down)
 		asked := e.Count()
 		for range 2 { // the first leaves the turn to the second
-			if did, err := told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did || !link.Is(err, testDown.Cause) || e.Count() != asked {
+			if did, err := linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did || !link.Is(err, linktest.Down.Cause) || e.Count() != asked {
 				t.Errorf("%v, %v, asked %q", did, err, e.Commands()[asked:])
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What the engine has refused
@@ -23,11 +24,11 @@ func TestPolls(t *testing.T) {
 				if has.Swap(true) {
 					was = "6"
 				}
-				return array(number(1), bulk(was), bulk("6"), bulk("2/1s 6"))
+				return harness.ArrayOf(harness.IntOf(1), harness.BulkOf(was), harness.BulkOf("6"), harness.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && has.Load():
-				return array(bulk(versionField), bulk("6"), bulk(sinceField), bulk("5"), bulk("file"), bulk("2/1s 6"))
+				return harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("6"), harness.BulkOf(sinceField), harness.BulkOf("5"), harness.BulkOf("file"), harness.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && answers.Load():
-				return array(bulk(versionField), bulk("5"), bulk(sinceField), bulk("5"))
+				return harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("5"), harness.BulkOf(sinceField), harness.BulkOf("5"))
 			case strings.Contains(command, setPolicy.Digest):
 				return "-NOREPLICAS Not enough good replicas to write.\r\n"
 			}
@@ -47,7 +48,7 @@ func TestPolls(t *testing.T) {
 			}
 			return (e.Asks(readSettings.Digest) - before) / 2
 		}
-		file := []policy.Policy{{Name: "file", Limit: *literal(t, "2/1s")}}
+		file := []policy.Policy{{Name: "file", Limit: *linktest.Literal(t, "2/1s")}}
 		if _, err := s.KeepPolicies(file); err != nil || sets() != 0 {
 			t.Errorf("%v, set %d times", err, sets())
 		}

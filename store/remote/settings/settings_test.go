@@ -15,6 +15,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
@@ -36,7 +37,7 @@ func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy
 
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
-	did, err := told(t, func(done func(bool, error)) { s.SetPolicy(name, *literal(t, limit), o, done) })
+	did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, *linktest.Literal(t, limit), o, done) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +46,10 @@ func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) b
 
 // A celld serves once the engine has the policies of its file, however many: what is taken before that is void.
 func TestAwaitPolicies(t *testing.T) {
-	s := openSettings(t, startRedis(t))
+	s := openSettings(t, linktest.StartRedis(t))
 	var file []policy.Policy
 	for i := range 500 {
-		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *literal(t, "5/1h")})
+		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *linktest.Literal(t, "5/1h")})
 	}
 	if _, err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func textOf(set *policy.Set) string {
 
 // Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
 func TestSettingsAreThoseOfOneSet(t *testing.T) {
-	addr, rnd := startRedis(t), harness.NewRand(t)
+	addr, rnd := linktest.StartRedis(t), harness.NewRand(t)
 	var all []*Store
 	for range 3 {
 		all = append(all, openSettings(t, addr))
@@ -96,18 +97,18 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 			if o.IfAbsent {
 				o.IfThere = false
 			}
-			l := *literal(t, limits[rnd.IntN(len(limits))])
+			l := *linktest.Literal(t, limits[rnd.IntN(len(limits))])
 			want, _ = model.SetPolicy(name, l, o)
-			got, err = told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
+			got, err = linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
 		case 1:
 			want = model.DeletePolicy(name)
-			got, err = told(t, func(done func(bool, error)) { s.DeletePolicy(name, done) })
+			got, err = linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy(name, done) })
 		case 2:
 			want, _ = model.PutRule(rule, 0)
-			got, err = told(t, func(done func(bool, error)) { s.PutRule(rule, 0, done) })
+			got, err = linktest.Told(t, func(done func(bool, error)) { s.PutRule(rule, 0, done) })
 		default:
 			want = model.DeleteRule(rule, 0)
-			got, err = told(t, func(done func(bool, error)) { s.DeleteRule(rule, 0, done) })
+			got, err = linktest.Told(t, func(done func(bool, error)) { s.DeleteRule(rule, 0, done) })
 		}
 		if got != want || err != nil {
 			t.Fatalf("%v, %v; want %v", got, err, want)
@@ -124,7 +125,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 // An epoch is the same in all processes, stays when the limit changes, and grows with RESET and when the policy comes again. Then what
 // has been spent is void everywhere: the policy has another ID.
 func TestEpochs(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	last, lastID := uint64(0), uint32(0)
 	for _, step := range []struct {
@@ -141,7 +142,7 @@ func TestEpochs(t *testing.T) {
 		{limit: "4/1s", deleted: true, grows: true},
 	} {
 		if step.deleted {
-			if did, err := told(t, func(done func(bool, error)) { a.DeletePolicy("p", done) }); !did || err != nil {
+			if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeletePolicy("p", done) }); !did || err != nil {
 				t.Fatal(did, err)
 			}
 			harness.Eventually(t, "it has gone", func() bool { return b.Policies.PolicyNamed("p") == nil })
@@ -169,12 +170,12 @@ func TestEpochs(t *testing.T) {
 
 // A rule ends by the engine's clock, wherever it was made.
 func TestRulesEndByTheEnginesClock(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	rule := policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1}
 	put := func(lasts time.Duration) bool {
 		t.Helper()
-		did, err := told(t, func(done func(bool, error)) { a.PutRule(lasting(rule, lasts), 0, done) })
+		did, err := linktest.Told(t, func(done func(bool, error)) { a.PutRule(lasting(rule, lasts), 0, done) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 	put(time.Nanosecond)
 	ends := engineMS() + 1
 	harness.Eventually(t, "it ends", func() bool { return engineMS() > ends })
-	if did, err := told(t, func(done func(bool, error)) { a.DeleteRule(rule, 0, done) }); did || err != nil {
+	if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeleteRule(rule, 0, done) }); did || err != nil {
 		t.Errorf("one that is over: %v, %v", did, err)
 	}
 	if put(1<<63 - 1); a.Policies.Rules(0)[0].UntilNS < 1<<62 {
@@ -216,7 +217,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 
 // The engine refuses what is too many for a process. Rules that are over make room.
 func TestTooManySettings(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	s := openSettings(t, addr)
 	client := s.Link.Client()
 	fill := func(key, value string, n int, name func(int) string) {
@@ -234,20 +235,22 @@ func TestTooManySettings(t *testing.T) {
 	}
 	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
 	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
-	if did, err := told(t, func(done func(bool, error)) { s.SetPolicy("more", *literal(t, "1/1s"), policy.Options{}, done) }); did || !errors.Is(err, policy.ErrTooMany) {
+	if did, err := linktest.Told(t, func(done func(bool, error)) {
+		s.SetPolicy("more", *linktest.Literal(t, "1/1s"), policy.Options{}, done)
+	}); did || !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("%v, %v", did, err)
 	}
 	setPolicyOf(t, s, "first", "2/1s", policy.Options{})
-	if did, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) }); !did || err != nil {
+	if did, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) }); !did || err != nil {
 		t.Fatalf("%v, %v", did, err)
 	}
 	more := func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "more"}, 0, done) }
 	fill("celld:rules", "0", policy.MaxRules-1, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
-	if did, err := told(t, more); did || !errors.Is(err, policy.ErrTooMany) {
+	if did, err := linktest.Told(t, more); did || !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("%v, %v", did, err)
 	}
 	fill("celld:rules", "1", 10, func(i int) string { return fmt.Sprint("ALLOW - ", i) })
-	if did, err := told(t, more); !did || err != nil {
+	if did, err := linktest.Told(t, more); !did || err != nil {
 		t.Errorf("%v, %v", did, err)
 	}
 }
@@ -255,12 +258,12 @@ func TestTooManySettings(t *testing.T) {
 // Processes with the same file set it once, and one that meets an engine that has lost all sets it again, also where another has
 // changed something since, and where the version after the loss is the one before it. What the engine has from elsewhere stays.
 func TestPoliciesOfAFile(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	var now atomic.Int64
 	now.Store(1e9)
 	other := openSettingsAt(t, addr, now.Load)
 	setPolicyOf(t, other, "other", "1/1s", policy.Options{})
-	file := []policy.Policy{{Name: "a", Limit: *literal(t, "7/1s")}, {Name: "b", Limit: *literal(t, "8/1m,algo=log")}}
+	file := []policy.Policy{{Name: "a", Limit: *linktest.Literal(t, "7/1s")}, {Name: "b", Limit: *linktest.Literal(t, "8/1m,algo=log")}}
 	first := openSettingsAt(t, addr, now.Load, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
 	harness.Eventually(t, "the file is on the engine", func() bool {
@@ -286,10 +289,10 @@ func TestPoliciesOfAFile(t *testing.T) {
 
 // What the engine has refused of the file is set as soon as it accepts it.
 func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	plain := newTestStore(t, addr, Options{})
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
 	harness.Eventually(t, "it is refused twice", func() bool {
 		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
 		_, after, _ := strings.Cut(stats, "errorstat_NOREPLICAS:count=")
@@ -305,14 +308,14 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
-	addr := startRedis(t)
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *literal(t, "7/1s")})
+	addr := linktest.StartRedis(t)
+	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
 	harness.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
 	s.Link.Client().Close()
 	for range 3 {
 		<-s.policies.read()
 	}
-	if _, err := told(t, func(done func(bool, error)) { s.DeletePolicy("a", done) }); err == nil {
+	if _, err := linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy("a", done) }); err == nil {
 		t.Error("it is deleted on an engine that is away")
 	}
 	if textOf(s.Policies) != "a=7/1s\n" {
@@ -322,12 +325,12 @@ func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 
 // Two that set the same name if it is absent do not both do it.
 func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	all := []*Store{openSettings(t, addr), openSettings(t, addr), openSettings(t, addr)}
 	for n := range 50 {
 		did := make(chan bool, len(all))
 		for _, s := range all {
-			l := *literal(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
+			l := *linktest.Literal(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
 			s.SetPolicy(fmt.Sprint("p", n), l, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
 		}
 		set := 0
@@ -344,7 +347,7 @@ func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
 
 // A limit that somebody has made of the name of the settings does not keep others from changing them.
 func TestALimitOfTheNameOfSettings(t *testing.T) {
-	addr := startRedis(t)
+	addr := linktest.StartRedis(t)
 	s := newTestStore(t, addr, Options{})
 	for _, name := range []string{policiesKey, rulesKey} {
 		s.do(t, "SET", name, "1")
@@ -356,7 +359,7 @@ func TestALimitOfTheNameOfSettings(t *testing.T) {
 	if !setPolicyOf(t, s, "api", "10/1m", policy.Options{}) {
 		t.Error("the policy is not set")
 	}
-	if added, err := told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) }); !added || err != nil {
+	if added, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) }); !added || err != nil {
 		t.Errorf("the rule is added: %v, %v", added, err)
 	}
 	if other := openSettings(t, addr); textOf(other.Policies) != textOf(s.Policies) || textOf(s.Policies) == "" {

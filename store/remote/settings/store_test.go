@@ -16,19 +16,6 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// What the tests of this package share with others, under short names.
-var (
-	array      = harness.ArrayOf
-	bulk       = harness.BulkOf
-	isDown     = linktest.IsDown
-	literal    = linktest.Literal
-	number     = harness.IntOf
-	startRedis = linktest.StartRedis
-	testDown   = linktest.Down
-	told       = linktest.Told
-	eventually = harness.Eventually
-)
-
 // Store is the settings of an engine.
 type Store struct {
 	*Settings

@@ -17,9 +17,9 @@ func TestChangesThatGoTogether(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
 		e.AnswersBy(func(command string) string {
 			if strings.Contains(command, commitScript.Digest) {
-				return viewReply("stored", -1)
+				return linktest.ViewReply("stored", -1)
 			}
-			return viewReply("read", -1, nothing, array(bulk("list"), number(-1)))
+			return linktest.ViewReply("read", -1, nothing, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-1)))
 		})
 		var told []error
 		decided := 0
@@ -35,7 +35,7 @@ func TestChangesThatGoTogether(t *testing.T) {
 		change := func(keys ...string) *Change {
 			return s.NewChange(keys, s.deadline(), func(v *View) {
 				decided++
-				if _, err := v.Throttle([]byte("k"), literal(t, "9/10s").Bucket(), 1, store.Access{NowNS: v.NowNS}); err != nil {
+				if _, err := v.Throttle([]byte("k"), linktest.Literal(t, "9/10s").Bucket(), 1, store.Access{NowNS: v.NowNS}); err != nil {
 					t.Error(err)
 				}
 			}, func(err error) { told = append(told, err) })

@@ -42,11 +42,11 @@ func TestWhatACommitAsks(t *testing.T) {
 			e.AnswersBy(func(command string) string {
 				switch {
 				case strings.Contains(command, commitScript.Digest):
-					return viewReply("stored", -1)
+					return linktest.ViewReply("stored", -1)
 				case strings.Contains(command, " 2 "):
-					return viewReply("read", -1, nothing, nothing)
+					return linktest.ViewReply("read", -1, nothing, nothing)
 				}
-				return viewReply("read", -1, nothing)
+				return linktest.ViewReply("read", -1, nothing)
 			})
 			woken := make(signal, 1)
 			v := s.Open([][]byte{[]byte("k")}, woken)
@@ -80,7 +80,7 @@ func TestWhatACommitAsks(t *testing.T) {
 // The time that a handler takes is none of the engine's, and a view that is closed first leaves the queue it stands in.
 func TestTheEndOfAView(t *testing.T) {
 	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
+		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		woken := make(signal, 1)
 		for _, taken := range []bool{false, true} {
 			v := s.Open([][]byte{[]byte("k"), []byte("k")}, woken)

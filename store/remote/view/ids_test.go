@@ -90,12 +90,12 @@ func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
 	e := harness.NewAiling(t)
 	s := newTestStore(t, e.Socket, Options{})
 	h := s.hands
-	s.Link.Break("k", testDown)
+	s.Link.Break("k", linktest.Down)
 	s.AskNumber()
 	if e.Count() != 0 || s.process.given.Load() {
 		t.Errorf("%d commands", e.Count())
 	}
-	eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
+	harness.Eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
 	s.AskNumber()
-	eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
+	harness.Eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

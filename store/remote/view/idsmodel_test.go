@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // TestIDsGrowWhateverClocksDo lets three processes on an engine grant leases of some keys, while the clocks of all of them are apart by
@@ -15,7 +16,7 @@ import (
 // without the last of it; and while the engine is away, processes decide by themselves. The IDs of each key must grow, and none may be
 // given twice. Where something was lost, time goes on by more than the clocks are apart before the next grant: docs/engine.md says so.
 func TestIDsGrowWhateverClocksDo(outer *testing.T) {
-	socket := startRedis(outer)
+	socket := linktest.StartRedis(outer)
 	const apart = 10e9
 	var base, engine int64 // the true time, and how far the engine's clock is ahead of it
 	var own [3]int64       // how far those of the processes are
@@ -61,7 +62,7 @@ func TestIDsGrowWhateverClocksDo(outer *testing.T) {
 			key, other := rapid.SampledFrom(keys).Draw(t, "key"), rapid.SampledFrom(keys).Draw(t, "other")
 			request := func() store.TakeRequest {
 				text := rapid.SampledFrom([]string{"9/1s,algo=conc", "9/1m"}).Draw(t, "limit")
-				calls := []store.Call{{Key: []byte(key), Limit: literal(outer, text)}}
+				calls := []store.Call{{Key: []byte(key), Limit: linktest.Literal(outer, text)}}
 				r := store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{}}}
 				if text == "9/1m" {
 					r.Terms.LeaseNS = 5e9
@@ -105,7 +106,7 @@ func TestIDsGrowWhateverClocksDo(outer *testing.T) {
 				saved = nil
 			case 8:
 				r := request()
-				s.byItself().Take(&r, testDown, store.Access{NowNS: base + own[i]})
+				s.byItself().Take(&r, linktest.Down, store.Access{NowNS: base + own[i]})
 				if r.Terms.Lease != 0 {
 					leased(i, key, r.Terms.Lease, true)
 				}

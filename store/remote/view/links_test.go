@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // A key to which a lease leads is neither read nor changed for a caller without the right to it, who asks by a view or without one.
 func TestLinksNeedARight(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
-	limit := literal(t, "9/1h")
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
+	limit := linktest.Literal(t, "9/1h")
 	take := func(may store.Right, name string, keys ...string) *store.TakeRequest {
 		r := &store.TakeRequest{TakeOptions: store.TakeOptions{Cost: 2, Terms: &store.Terms{LeaseNS: 60e9, Name: name}}}
 		for _, key := range keys {

@@ -15,6 +15,7 @@ import (
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 const in2100 int64 = 4_102_444_800_000_000_000
@@ -72,7 +73,7 @@ func withoutIDs(text string) string { return leaseID.ReplaceAllString(text, "$1"
 
 // TestViewsAreTheTable does the same to a table in memory and, in turn, by two Stores on an engine, and compares all that can be seen.
 func TestViewsAreTheTable(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	var now atomic.Int64
 	var stores [2]*Store
 	for i := range stores {

@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // Whatever is said of a key's expiry, the engine keeps it no longer than a little after its limits have nothing left to remember, and what
 // was said is told as in memory.
 func TestNoKeyOutlivesItsLimits(t *testing.T) {
 	now := in2100
-	s := newTestStore(t, startRedis(t), Options{Time: func() int64 { return now }})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Time: func() int64 { return now }})
 	for name, make := range map[string]func(v *View, a store.Access){
 		"TAT": func(v *View, a store.Access) {
-			_, _ = v.Throttle([]byte("k"), literal(t, "1/4s").Bucket(), 1, a)
+			_, _ = v.Throttle([]byte("k"), linktest.Literal(t, "1/4s").Bucket(), 1, a)
 		},
 		"lease":  func(v *View, _ store.Access) { v.take(t, "k", "1/4s,algo=conc") },
 		"window": func(v *View, _ store.Access) { v.take(t, "k", "1/4s,algo=window") },

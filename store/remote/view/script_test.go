@@ -11,11 +11,12 @@ import (
 	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 const movingReply = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 
-var nothing = array(bulk(kindNone))
+var nothing = harness.ArrayOf(harness.BulkOf(kindNone))
 
 // opened is a view of keys that has been read.
 func (s *Store) opened(keys ...string) *View {
@@ -30,31 +31,33 @@ func (s *Store) opened(keys ...string) *View {
 // A view takes an answer as its scripts give it, and none of another form.
 func TestAnswersOfAView(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		at := func(parts ...string) string { return array(append([]string{bulk("read")}, parts...)...) }
-		sec, us, first := bulk("1700000000"), bulk("250001"), number(-1)
+		at := func(parts ...string) string {
+			return harness.ArrayOf(append([]string{harness.BulkOf("read")}, parts...)...)
+		}
+		sec, us, first := harness.BulkOf("1700000000"), harness.BulkOf("250001"), harness.IntOf(-1)
 		for _, c := range []struct {
 			reply string
 			want  string // of what the keys a and b hold; "": an error
 		}{
 			{at(sec, us, first, nothing, nothing), "none  [] -1; none  [] -1"},
-			{at(sec, us, first, nothing, array(bulk("string"), number(7), bulk("5"))), "none  [] -1; string 5 [] 7"},
-			{at(sec, us, first, array(bulk("hash"), number(-1), bulk("f"), bulk("g"), bulk("h"), bulk("i")), nothing), "hash  [{f g} {h i}] -1; none  [] -1"},
-			{at(sec, us, first, array(bulk("list"), number(-2)), array(bulk("hash"), number(0))), "list  [] -1; hash  [] 0"},
-			{number(1), ""},
+			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(7), harness.BulkOf("5"))), "none  [] -1; string 5 [] 7"},
+			{at(sec, us, first, harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(-1), harness.BulkOf("f"), harness.BulkOf("g"), harness.BulkOf("h"), harness.BulkOf("i")), nothing), "hash  [{f g} {h i}] -1; none  [] -1"},
+			{at(sec, us, first, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-2)), harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(0))), "list  [] -1; hash  [] 0"},
+			{harness.IntOf(1), ""},
 			{at(sec, us), ""},
 			{at(sec, us, first), ""},
 			{at(sec, us, first, nothing), ""},
 			{at(sec, us, first, nothing, nothing, nothing), ""},
-			{array(nothing, sec, us, first, nothing, nothing), ""},
+			{harness.ArrayOf(nothing, sec, us, first, nothing, nothing), ""},
 			{at(nothing, us, first, nothing, nothing), ""},
 			{at(sec, nothing, first, nothing, nothing), ""},
-			{at(bulk("x"), us, first, nothing, nothing), ""},
-			{at(sec, bulk("x"), first, nothing, nothing), ""},
+			{at(harness.BulkOf("x"), us, first, nothing, nothing), ""},
+			{at(sec, harness.BulkOf("x"), first, nothing, nothing), ""},
 			{at(sec, us, nothing, nothing, nothing), ""},
-			{at(sec, us, first, nothing, number(1)), ""},
-			{at(sec, us, first, nothing, array(nothing)), ""},
-			{at(sec, us, first, nothing, array(bulk("string"), nothing, bulk("5"))), ""},
-			{at(sec, us, first, nothing, array(bulk("string"), number(7), nothing)), ""},
+			{at(sec, us, first, nothing, harness.IntOf(1)), ""},
+			{at(sec, us, first, nothing, harness.ArrayOf(nothing)), ""},
+			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), nothing, harness.BulkOf("5"))), ""},
+			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(7), nothing)), ""},
 		} {
 			e.Answers(c.reply)
 			s.Link.Clock("k").Forget()
@@ -86,9 +89,9 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 			e.AnswersBy(func(command string) string {
 				time.Sleep(4 * time.Millisecond)
 				if waits--; waits >= 0 {
-					return viewReply("wait", 2)
+					return linktest.ViewReply("wait", 2)
 				}
-				return viewReply("read", -1, nothing)
+				return linktest.ViewReply("read", -1, nothing)
 			})
 			v := s.newView(time.Now().Add(time.Second))
 			v.add("k")
@@ -106,7 +109,7 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 			v.add("k")
 			v.turn.early = true
 			done = make(chan struct{})
-			e.AnswersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return viewReply("wait", 100) })
+			e.AnswersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return linktest.ViewReply("wait", 100) })
 			began = time.Now()
 			v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
@@ -120,7 +123,7 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 // What a view is told when it stores.
 func TestAnswersOfACommit(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		hash := array(bulk("hash"), number(-1))
+		hash := harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(-1))
 		for _, c := range []struct {
 			name, reply     string
 			guessed         bool
@@ -130,14 +133,14 @@ func TestAnswersOfACommit(t *testing.T) {
 			counted         int64
 			raised          uint64
 		}{
-			{"stored", viewReply("stored", -1), false, false, false, false, 0, 0, 0},
-			{"stored by a guess", viewReply("stored", 0), true, false, false, false, 0, 0, 0},
-			{"a conflict", viewReply("conflict", -1, hash), false, false, true, false, 1, 1, 0},
-			{"a guess that was wrong", viewReply("conflict", -1, hash), true, false, true, false, 1, 1, 0},
-			{"a conflict of the first in a queue", viewReply("conflict", 0, hash), false, false, true, true, 1, 1, 0},
-			{"behind", viewReply("behind", -1, hash, bulk("77000")), false, false, true, false, 0, 1, 77000},
-			{"behind no number", viewReply("behind", -1, hash, bulk("x")), false, true, false, false, 0, 1, 0},
-			{"behind nothing", viewReply("behind", -1), false, true, false, false, 0, 1, 0},
+			{"stored", linktest.ViewReply("stored", -1), false, false, false, false, 0, 0, 0},
+			{"stored by a guess", linktest.ViewReply("stored", 0), true, false, false, false, 0, 0, 0},
+			{"a conflict", linktest.ViewReply("conflict", -1, hash), false, false, true, false, 1, 1, 0},
+			{"a guess that was wrong", linktest.ViewReply("conflict", -1, hash), true, false, true, false, 1, 1, 0},
+			{"a conflict of the first in a queue", linktest.ViewReply("conflict", 0, hash), false, false, true, true, 1, 1, 0},
+			{"behind", linktest.ViewReply("behind", -1, hash, harness.BulkOf("77000")), false, false, true, false, 0, 1, 77000},
+			{"behind no number", linktest.ViewReply("behind", -1, hash, harness.BulkOf("x")), false, true, false, false, 0, 1, 0},
+			{"behind nothing", linktest.ViewReply("behind", -1), false, true, false, false, 0, 1, 0},
 		} {
 			e.Answers(c.reply)
 			counted, last := s.counts.Conflicts.Load(), s.Policies.LastID()
@@ -182,7 +185,7 @@ func TestAViewWhileKeysMove(t *testing.T) {
 			if with = append(with, n); len(with) <= moving {
 				return movingReply
 			}
-			return viewReply("read", -1, nothing)
+			return linktest.ViewReply("read", -1, nothing)
 		})
 		ask := func(how *link.Script, left time.Duration) (*View, time.Duration) {
 			v := s.newView(time.Now().Add(left))
@@ -238,7 +241,7 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 			got := ""
 			e.AnswersBy(func(command string) string {
 				got = command
-				return viewReply("read", -1, nothing)
+				return linktest.ViewReply("read", -1, nothing)
 			})
 			v := s.newView(s.deadline())
 			v.add("k")
@@ -271,16 +274,16 @@ func TestMarksWhileKeysMove(t *testing.T) {
 				switch words[1] {
 				case raiseScript.Digest:
 					got = append(got, strings.Join(append([]string{"raise"}, words[2:5]...), " "))
-					return bulk(mark)
+					return harness.BulkOf(mark)
 				case openScript.Digest:
 					got = append(got, strings.Join(append([]string{"open"}, words[2:5]...), " "))
-					return viewReply("read", -1, nothing)
+					return linktest.ViewReply("read", -1, nothing)
 				}
 				if got = append(got, "commit "+strings.Join(words[2:5], " ")); len(got) == 1 {
 					return movingReply
 				}
 				got[len(got)-1] += strings.Join(words[5:7], " ")
-				return viewReply("stored", -1)
+				return linktest.ViewReply("stored", -1)
 			})
 			v := s.newView(s.deadline())
 			v.add("k")
@@ -321,7 +324,7 @@ func TestFailuresOfAView(t *testing.T) {
 // A view that waited for others until its deadline says so, and asks nothing. Before it has waited, the deadline is the engine's.
 func TestAViewThatComesTooLate(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		e.AnswersBy(func(string) string { return viewReply("read", -1, nothing) })
+		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		for _, c := range []struct {
 			name string
 			left time.Duration
@@ -414,7 +417,7 @@ func TestTheExpiryThatAGuessExpects(t *testing.T) {
 func TestTheLeasesThatAChangeMarks(t *testing.T) {
 	s := newStore(Options{})
 	now := time.Now().UnixNano()
-	limit := literal(t, "5/1h,algo=conc")
+	limit := linktest.Literal(t, "5/1h,algo=conc")
 	v := s.viewOf(now, []string{"a", "b"}, content{kind: kindNone, expiry: noExpiry}, content{kind: kindNone, expiry: noExpiry})
 	v.Table()
 	terms := &store.Terms{}
@@ -447,14 +450,14 @@ func TestChangesThatAreRefused(t *testing.T) {
 	v := s.viewOf(now, []string{"a"}, content{kind: kindNone, expiry: noExpiry})
 	defer v.Close()
 	v.Table()
-	if _, err := v.Take([]store.Call{{Key: []byte("a"), Limit: literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
+	if _, err := v.Take([]store.Call{{Key: []byte("a"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
 		t.Fatal(err)
 	}
 	args, changed, err := v.script()
 	if err != nil || !changed || v.keys[0].want.kind != kindHash || len(args) < 6 || args[2] != kindNone || args[4] != "2" {
 		t.Fatalf("%q, %v, %v", args, changed, err)
 	}
-	if _, err := v.Take([]store.Call{{Key: []byte("b"), Limit: literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
+	if _, err := v.Take([]store.Call{{Key: []byte("b"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
 		t.Fatal(err)
 	}
 	if _, changed, err := v.script(); err != ErrUndeclared || changed {

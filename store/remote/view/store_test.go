@@ -19,18 +19,6 @@ import (
 	"celld/store/remote/queue"
 )
 
-// What the tests of this package share with others, under short names.
-var (
-	array      = harness.ArrayOf
-	bulk       = harness.BulkOf
-	literal    = linktest.Literal
-	number     = harness.IntOf
-	startRedis = linktest.StartRedis
-	testDown   = linktest.Down
-	eventually = harness.Eventually
-	viewReply  = linktest.ViewReply
-)
-
 // Store decides on all by Views.
 type Store struct {
 	*Views
@@ -91,7 +79,7 @@ func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *ha
 
 // testStores are Stores on one engine.
 func testStores(t testing.TB, n int) (all []*Store) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	for range n {
 		all = append(all, newTestStore(t, socket, Options{}))
 	}
@@ -141,7 +129,7 @@ func (s *Store) plainly(t testing.TB, cost int64, calls ...store.Call) store.Tak
 }
 
 func takeCall(t testing.TB, key, limit string) store.Call {
-	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
+	return store.Call{Key: []byte(key), Limit: linktest.Literal(t, limit)}
 }
 
 // byItself decides without an engine.

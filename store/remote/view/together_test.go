@@ -11,11 +11,12 @@ import (
 
 	"celld/store"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 )
 
 // Stores that take from the same keys at once grant what there is, no more and no less, and forget no lease.
 func TestStoresTogether(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	const stores, callers, calls, limit = 4, 4, 12, 100
 	for _, text := range []string{"100/1h,algo=window", "100/1h,algo=log", "100/1h,algo=conc"} {
 		var granted atomic.Int64
@@ -25,7 +26,7 @@ func TestStoresTogether(t *testing.T) {
 			for range callers {
 				wg.Go(func() {
 					for range calls {
-						r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: literal(t, text)}}, TakeOptions: store.TakeOptions{Cost: 1}}
+						r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: linktest.Literal(t, text)}}, TakeOptions: store.TakeOptions{Cost: 1}}
 						if s.takeNow(&r); r.Err != nil {
 							t.Error(r.Err)
 						}
@@ -43,7 +44,7 @@ func TestStoresTogether(t *testing.T) {
 
 // A call of several keys and one of each of them do not hold up each other for ever, and all count.
 func TestKeysTogether(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	var wg sync.WaitGroup
 	keys := [][]string{{"a", "b"}, {"b", "a"}, {"a"}, {"b"}}
 	for _, names := range keys {
@@ -52,7 +53,7 @@ func TestKeysTogether(t *testing.T) {
 			for range 50 {
 				r := store.TakeRequest{TakeOptions: store.TakeOptions{Cost: 1}}
 				for _, name := range names {
-					r.Calls = append(r.Calls, store.Call{Key: []byte(name), Limit: literal(t, "1000/1h,algo=window")})
+					r.Calls = append(r.Calls, store.Call{Key: []byte(name), Limit: linktest.Literal(t, "1000/1h,algo=window")})
 				}
 				if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
 					t.Error(r.Err, r.Taken)
@@ -63,7 +64,7 @@ func TestKeysTogether(t *testing.T) {
 	wg.Wait()
 	s := newTestStore(t, socket, Options{})
 	for _, name := range []string{"a", "b"} {
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte(name), Limit: literal(t, "1000/1h,algo=window")}}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte(name), Limit: linktest.Literal(t, "1000/1h,algo=window")}}}
 		if s.takeNow(&r); r.Calls[0].Decision.Remaining != 1000-150 {
 			t.Errorf("%s: %+v", name, r.Calls[0].Decision)
 		}
@@ -72,12 +73,12 @@ func TestKeysTogether(t *testing.T) {
 
 // A change that was only read for has counted nothing; one that was sent to be stored may have.
 func TestWhatMayHaveBeenCounted(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	pid := newTestStore(t, socket, Options{}).pidOf(t)
 	for _, stored := range []bool{false, true} {
 		s := newTestStore(t, socket, Options{})
 		take := func() error {
-			r := store.TakeRequest{Calls: []store.Call{{Key: fmt.Append(nil, stored), Limit: literal(t, "5/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+			r := store.TakeRequest{Calls: []store.Call{{Key: fmt.Append(nil, stored), Limit: linktest.Literal(t, "5/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 			s.takeNow(&r)
 			return r.Err
 		}
@@ -102,7 +103,7 @@ func TestWhatMayHaveBeenCounted(t *testing.T) {
 
 // Changes that wait for the engine have no table.
 func TestChangesThatWaitHaveNoTable(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	s.do(t, "CLIENT", "PAUSE", "100", "WRITE")
 	var made atomic.Int64
 	s.tables.New = func() any { made.Add(1); return nil }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/remote/link/linktest"
 )
 
 // BenchmarkContention changes one key all the time, by Stores with one goroutine each. The figures in turn.go are its:
 //
 //	go test ./store/remote/view -run xxx -bench Contention -benchtime 2s
 func BenchmarkContention(b *testing.B) {
-	socket := startRedis(b)
+	socket := linktest.StartRedis(b)
 	for _, n := range []int{1, 2, 8, 20} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { contend(b, socket, n) })
 	}
@@ -23,7 +24,7 @@ func BenchmarkContention(b *testing.B) {
 
 func contend(b *testing.B, socket string, n int) {
 	stores, took := make([]*Store, n), make([][]time.Duration, n)
-	limit := literal(b, "1000000/1s,algo=slide,buckets=4")
+	limit := linktest.Literal(b, "1000000/1s,algo=slide,buckets=4")
 	key := fmt.Append(nil, "k", n)
 	for i := range stores {
 		stores[i] = newTestStore(b, socket, Options{})
@@ -59,7 +60,7 @@ func contend(b *testing.B, socket string, n int) {
 
 // Nobody overtakes a view that has conflicted thrice.
 func TestTurns(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	one, other := newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})
 	for attempt := range 20 { // a turn lasts 50 ms, which a busy machine may miss
 		key := fmt.Sprint("k", attempt)
@@ -101,10 +102,10 @@ func TestTurns(t *testing.T) {
 
 // Who queues and is gone holds up others for as long as a turn lasts.
 func TestTurnOfNobody(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	s.do(t, "RPUSH", "k"+turnsSuffix, "gone")
 	s.do(t, "PEXPIRE", "k"+turnsSuffix, "50")
-	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
 		t.Error(r.Err)
 	}
@@ -115,11 +116,11 @@ func TestTurnOfNobody(t *testing.T) {
 
 // A view that cannot wait any longer leaves. On a busy machine what it sends then may be late.
 func TestTurnThatIsGivenUp(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Timeout: 20 * time.Millisecond})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Timeout: 20 * time.Millisecond})
 	for range 20 {
 		s.do(t, "DEL", "k"+turnsSuffix)
 		s.do(t, "RPUSH", "k"+turnsSuffix, "first")
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 		if s.takeNow(&r); r.Err == nil {
 			t.Fatal("it has overtaken")
 		}
@@ -134,9 +135,9 @@ func TestTurnThatIsGivenUp(t *testing.T) {
 
 // A Store that is alone with a key does not read it before each change, and finds out when it is not.
 func TestGuess(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	take := func() store.TakeRequest {
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 		s.takeNow(&r)
 		return r
 	}
@@ -183,13 +184,13 @@ func TestGuessesKnowTheExpiry(t *testing.T) {
 
 // A key of the name that a queue for turns would have changes nothing for the key beside it.
 func TestAKeyOfTheNameOfAQueue(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	stores := []*Store{newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})}
 	for _, queue := range []string{"k" + turnsSuffix, "{k}" + turnsSuffix} {
 		stores[0].do(t, "SET", queue, "1")
 	}
 	for i := range 10 { // of two, each finds what it does not expect
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "10/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "10/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 		if stores[i%2].takeNow(&r); r.Err != nil || r.Calls[0].Decision.Remaining != int64(9-i) {
 			t.Errorf("call %d: %+v, %v", i, r.Calls[0].Decision, r.Err)
 		}

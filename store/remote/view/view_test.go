@@ -45,7 +45,7 @@ func (v *View) take(t testing.TB, key, text string) store.Taken {
 		p := v.PolicyNamed(name)
 		c.Limit, c.Policy = &p.Limit, p.ID
 	} else {
-		c.Limit = literal(t, text)
+		c.Limit = linktest.Literal(t, text)
 	}
 	taken, err := v.Table().Take([]store.Call{c}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS})
 	if err != nil {
@@ -55,7 +55,7 @@ func (v *View) take(t testing.TB, key, text string) store.Taken {
 }
 
 func TestViewThatOnlyReadsAsksNothing(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	s.on(t, func(v *View) { v.take(t, "k", "3/1m,algo=log") }, "k")
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("k"), []byte("other")}, w)
@@ -71,7 +71,7 @@ func TestViewThatOnlyReadsAsksNothing(t *testing.T) {
 
 // Another's write between the reading and the storing has a view read anew, whatever kind of write it is.
 func TestConflict(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	for name, test := range map[string]struct{ before, between []string }{
 		"came":            {nil, []string{"SET", "k", "5"}},
 		"came, of limits": {nil, []string{"HSET", "k", "a", "b"}},
@@ -117,13 +117,13 @@ func TestConflict(t *testing.T) {
 
 // What celld does not write can be deleted and have another expiry, and nothing else becomes of it.
 func TestForeign(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	for _, put := range [][]string{
 		{"SET", "p:k", "text"}, {"SET", "p:k", "-1"}, {"SET", "p:k", "05"}, {"SET", "p:k", strings.Repeat("9", 100)}, {"RPUSH", "p:k", "a"},
 		{"HSET", "p:k", "a", "b"}, {"HSET", "p:k", "@p", "5"}, {"HSET", "p:k", "3/1m", "limit=3/1m tat="},
 	} {
 		t.Run(fmt.Sprint(put), func(t *testing.T) {
-			if _, err := s.Policies.SetPolicy("p", *literal(t, "3/1m"), policy.Options{}); err != nil {
+			if _, err := s.Policies.SetPolicy("p", *linktest.Literal(t, "3/1m"), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			s.do(t, "DEL", "p:k")
@@ -161,7 +161,7 @@ func TestForeign(t *testing.T) {
 			if ms, _ := s.do(t, "PEXPIRETIME", "p:k").AsInt64(); ms != in2100/1e6 {
 				t.Errorf("it expires at %d", ms)
 			}
-			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 			s.takeNow(&r)
 			if r.Err != store.ErrWrongType {
 				t.Errorf("a Take: %v", r.Err)
@@ -176,8 +176,8 @@ func TestForeign(t *testing.T) {
 
 // A new epoch of a policy begins with nothing, also for those who have not heard of it, and what is of an unknown policy stays.
 func TestEpochsOfStates(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
-	if _, err := s.Policies.SetPolicy("api", *literal(t, "3/1h,algo=window"), policy.Options{}); err != nil {
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
+	if _, err := s.Policies.SetPolicy("api", *linktest.Literal(t, "3/1h,algo=window"), policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p := s.Policies.PolicyNamed("api")
@@ -221,7 +221,7 @@ func TestEpochsOfStates(t *testing.T) {
 }
 
 func TestOneSlot(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	linktest.InCluster(s.Link)
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("a"), []byte("b")}, w)
@@ -230,7 +230,7 @@ func TestOneSlot(t *testing.T) {
 		t.Error(v.Err)
 	}
 	v.Close()
-	limit := literal(t, "3/1m,algo=log")
+	limit := linktest.Literal(t, "3/1m,algo=log")
 	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("a"), Limit: limit}, {Key: []byte("b"), Limit: limit}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != link.ErrCrossSlot {
 		t.Error(r.Err)
@@ -243,7 +243,7 @@ func TestOneSlot(t *testing.T) {
 
 // The engine remembers the highest ID, so another process gives higher ones, though its clock is behind and nothing is left of the leases.
 func TestIDsGrowAcrossStores(t *testing.T) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	last := int64(0)
 	stores := []*Store{newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})}
 	for i := range 200 {
@@ -251,7 +251,7 @@ func TestIDsGrowAcrossStores(t *testing.T) {
 		if i%20 == 0 { // it is ahead of the engine
 			s.Policies.RaiseID(uint64(max(last, time.Now().UnixMicro()+150_000)))
 		}
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "100/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "100/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}}
 		s.takeNow(&r)
 		if r.Err != nil || r.Terms.Lease <= last {
 			t.Fatalf("%d: %d after %d, %v", i, r.Terms.Lease, last, r.Err)
@@ -263,8 +263,8 @@ func TestIDsGrowAcrossStores(t *testing.T) {
 
 // A lease of several keys ends under all, also where a view was opened for the first only.
 func TestLinkedLeases(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{Prefix: "p:"})
-	limit := literal(t, "3/1m,algo=conc")
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
+	limit := linktest.Literal(t, "3/1m,algo=conc")
 	for name, end := range map[string]func(id int64){
 		"by a view": func(id int64) {
 			s.on(t, func(v *View) { v.Release([]byte("a"), id, store.Access{NowNS: v.NowNS}) }, "a")
@@ -294,7 +294,7 @@ func TestLinkedLeases(t *testing.T) {
 }
 
 func TestUndeclaredKey(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("a")}, w)
 	<-w
@@ -307,9 +307,9 @@ func TestUndeclaredKey(t *testing.T) {
 
 // An engine that is full refuses, as a table does.
 func TestFull(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	s.do(t, "CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
-	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != store.ErrFull {
 		t.Error(r.Err)
 	}
@@ -317,7 +317,7 @@ func TestFull(t *testing.T) {
 
 // A handler may take longer than the engine: what it takes is not of the time for the engine's answers.
 func TestAHandlersTimeIsItsOwn(t *testing.T) {
-	s := newTestStore(t, startRedis(t), Options{})
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	w := make(signal, 1)
 	v := s.Open([][]byte{[]byte("k")}, w)
 	<-w

@@ -10,13 +10,14 @@ import (
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/failure"
+	"celld/store/remote/link/linktest"
 )
 
 // A plain call stands behind those who wait for the same state and are not booked, and is told when its own turn would come. Others do not.
 func TestPlainCallsBehindWaiters(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		for _, name := range []string{"p", "q"} {
-			if _, err := d.s.policies.SetPolicy(name, *literal(t, "5/10s"), policy.Options{}); err != nil {
+			if _, err := d.s.policies.SetPolicy(name, *linktest.Literal(t, "5/10s"), policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -158,7 +159,7 @@ func TestGoneWhileItIsRefused(t *testing.T) {
 		free      bool
 		outcome   error
 		givesBack bool
-	}{{"it takes", true, nil, true}, {"it is denied", false, nil, false}, {"the engine fails", true, sent, false}} {
+	}{{"it takes", true, nil, true}, {"it is denied", false, nil, false}, {"the engine fails", true, linktest.Down, false}} {
 		atADesk(t, func(d *desk) {
 			d.spend("k", tenSeconds)
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
@@ -200,15 +201,15 @@ func TestRefusedAsTheEngineFails(t *testing.T) {
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
 			d.all()
 			d.s.Leave(&w.reqs[0], store.ErrRefused)
-			d.take().Done(sent)
+			d.take().Done(linktest.Down)
 			d.is(w, mode, 0, limited)
 		}
 		d.s.failure.SetModes(failure.Modes{})
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
 		d.s.Leave(&w.reqs[0], store.ErrRefused)
-		d.take().Done(sent)
-		if synctest.Wait(); w.waits() || w.reqs[0].Err != sent {
+		d.take().Done(linktest.Down)
+		if synctest.Wait(); w.waits() || w.reqs[0].Err != linktest.Down {
 			t.Errorf("%v, %v", w.waits(), w.reqs[0].Err)
 		}
 		d.empty()

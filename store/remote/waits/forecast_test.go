@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // A forecast tells each in a line how long it waits, behind those before it.
@@ -16,7 +17,7 @@ func TestForecasts(t *testing.T) {
 		t.Error("it knows nothing, and tells", f)
 	}
 	full := func(limit string) *forecast {
-		l := literal(t, limit)
+		l := linktest.Literal(t, limit)
 		f := &forecast{known: true, nowNS: atNS, limit: *l}
 		f.limit.Decide(&f.st, atNS, l.Capacity(), cell.Take)
 		return f
@@ -52,7 +53,7 @@ func TestForecasts(t *testing.T) {
 	if f.book(1); f.tailNS == first {
 		t.Error("the third window has more than two")
 	}
-	f = &forecast{known: true, nowNS: atNS, limit: *literal(t, "2/1s,algo=log"), firstNS: 7e9}
+	f = &forecast{known: true, nowNS: atNS, limit: *linktest.Literal(t, "2/1s,algo=log"), firstNS: 7e9}
 	f.skip(100)
 	if wait := f.book(1); wait != 7e9 || f.tailNS != 0 {
 		t.Errorf("behind the first, which waits longer: %d", wait)
@@ -76,7 +77,7 @@ func TestForecasts(t *testing.T) {
 func TestTheStateOfACall(t *testing.T) {
 	s := newStore(t, "", nil)
 	for _, name := range []string{"api", "other"} {
-		if _, err := s.policies.SetPolicy(name, *literal(t, "9/9s"), policy.Options{}); err != nil {
+		if _, err := s.policies.SetPolicy(name, *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +94,7 @@ func TestTheStateOfACall(t *testing.T) {
 	if _, err := v.Take([]store.Call{lease}, store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}, a); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Throttle([]byte("tat"), literal(t, "10/10s").Bucket(), 1, a); err != nil {
+	if _, err := v.Throttle([]byte("tat"), linktest.Literal(t, "10/10s").Bucket(), 1, a); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range []struct {

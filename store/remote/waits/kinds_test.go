@@ -12,6 +12,7 @@ import (
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
 )
 
@@ -160,7 +161,7 @@ func TestHowAWaitEnds(t *testing.T) {
 		"unblocked": {time.Hour, func(_ *testing.T, s *Store, w *caller) { s.Leave(&w.reqs[0], store.ErrUnblocked) }, false, store.ErrUnblocked},
 		"deadline":  {300 * time.Millisecond, func(*testing.T, *Store, *caller) {}, true, nil},
 		"no policy": {time.Hour, func(t *testing.T, s *Store, _ *caller) {
-			if _, err := told(t, func(done func(bool, error)) { s.settings.DeletePolicy("p", done) }); err != nil {
+			if _, err := linktest.Told(t, func(done func(bool, error)) { s.settings.DeletePolicy("p", done) }); err != nil {
 				t.Fatal(err)
 			}
 		}, false, store.ErrNoPolicy},

@@ -10,6 +10,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // One listens for as long as somebody waits, tries again where that fails, and says so once.
@@ -91,7 +92,7 @@ func TestNewsOfSettings(t *testing.T) {
 	})
 	setPolicyOf(t, other, "p", "5/1s", policy.Options{})
 	harness.Eventually(t, "it has the policy", func() bool { return s.policies.PolicyNamed("p") != nil })
-	if _, err := told(t, func(done func(bool, error)) { other.settings.PutRule(policy.Rule{Pattern: "r"}, 0, done) }); err != nil {
+	if _, err := linktest.Told(t, func(done func(bool, error)) { other.settings.PutRule(policy.Rule{Pattern: "r"}, 0, done) }); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, "it has the rule", func() bool { return s.policies.HasRules() })
@@ -107,7 +108,7 @@ func TestNewsOfSettings(t *testing.T) {
 		t.Error("a connection that is closed is no error")
 	}
 	other = newStore(t, "", nil)
-	if err := other.waits.hearSome(t.Context()); !isDown(err) {
+	if err := other.waits.hearSome(t.Context()); !linktest.IsDown(err) {
 		t.Errorf("no connection: %v", err)
 	}
 }

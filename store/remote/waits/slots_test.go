@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // booked starts calls that wait. Their slots are 10 s apart and all booked.
@@ -67,7 +68,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 			if left := d.ahead("k", tenSeconds); (left == 20*time.Second) != c.stays || (left == 10*time.Second) == c.stays {
 				t.Errorf("%s: %v", c.name, left)
 			}
-			if _, leased := stateOf(d.v, &store.Call{Key: []byte("k"), Limit: literal(t, tenSeconds)}); leased != c.stays {
+			if _, leased := stateOf(d.v, &store.Call{Key: []byte("k"), Limit: linktest.Literal(t, tenSeconds)}); leased != c.stays {
 				t.Errorf("%s: it is there: %v", c.name, leased)
 			}
 			d.empty()
@@ -153,7 +154,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 func TestWhoJoinsWhom(t *testing.T) {
 	s := newStore(t, "", nil)
 	t.Cleanup(s.waits.Close)
-	if _, err := s.policies.SetPolicy("p", *literal(t, "5/1s"), policy.Options{}); err != nil {
+	if _, err := s.policies.SetPolicy("p", *linktest.Literal(t, "5/1s"), policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	newOne := func(change func(r *store.TakeRequest)) *waiter {
@@ -179,9 +180,9 @@ func TestWhoJoinsWhom(t *testing.T) {
 		"another lease":    {func(r *store.TakeRequest) { r.Terms.LeaseNS = 2e9 }, false},
 		"bound":            {func(r *store.TakeRequest) { r.Terms.Bound = true }, false},
 		"another key":      {func(r *store.TakeRequest) { r.Calls[0].Key = []byte("o") }, false},
-		"another count":    {func(r *store.TakeRequest) { r.Calls[0].Limit = literal(t, "6/1s") }, false},
-		"a limit anew":     {func(r *store.TakeRequest) { r.Calls[0].Limit = literal(t, "5/1s") }, true},
-		"a policy's limit": {func(r *store.TakeRequest) { r.Calls[1].Limit = literal(t, "6/1s") }, true},
+		"another count":    {func(r *store.TakeRequest) { r.Calls[0].Limit = linktest.Literal(t, "6/1s") }, false},
+		"a limit anew":     {func(r *store.TakeRequest) { r.Calls[0].Limit = linktest.Literal(t, "5/1s") }, true},
+		"a policy's limit": {func(r *store.TakeRequest) { r.Calls[1].Limit = linktest.Literal(t, "6/1s") }, true},
 		"fewer":            {func(r *store.TakeRequest) { r.Calls = r.Calls[:1] }, false},
 	} {
 		if v := newOne(c.change); one.AsksAs(&v.Waiter) != c.same || v.AsksAs(&one.Waiter) != c.same {
@@ -290,7 +291,7 @@ func TestSlotsOutliveAFailure(t *testing.T) {
 		d.sleep(10*time.Second - lookahead/2)
 		d.all() // the first is booked
 		d.s.waits.poke("k")
-		d.take().Done(sent)
+		d.take().Done(linktest.Down)
 		if synctest.Wait(); second.waits() || second.reqs[0].Err == nil || !first.waits() {
 			t.Errorf("%v, %v, %v", second.waits(), second.reqs[0].Err, first.waits())
 		}

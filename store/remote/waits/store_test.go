@@ -21,16 +21,6 @@ import (
 	"celld/store/remote/view"
 )
 
-// What the tests of this package share with others, under short names.
-var (
-	isDown     = linktest.IsDown
-	literal    = linktest.Literal
-	sent       = linktest.Down
-	startRedis = linktest.StartRedis
-	told       = linktest.Told
-	eventually = harness.Eventually
-)
-
 // Store decides on all by changes. Only those who wait are in it.
 type Store struct {
 	waits    *Waits
@@ -95,7 +85,9 @@ func (s *Store) release(t testing.TB, key string, id int64) {
 }
 
 func (s *Store) give(t testing.TB, key, limit string) {
-	s.changed(t, key, func(v *view.View) { _, _ = v.Give([]byte(key), literal(t, limit), 0, 1, store.Access{NowNS: v.NowNS}) })
+	s.changed(t, key, func(v *view.View) {
+		_, _ = v.Give([]byte(key), linktest.Literal(t, limit), 0, 1, store.Access{NowNS: v.NowNS})
+	})
 }
 
 // do runs a command on the engine.
@@ -106,7 +98,7 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
-	did, err := told(t, func(done func(bool, error)) { s.settings.SetPolicy(name, *literal(t, limit), o, done) })
+	did, err := linktest.Told(t, func(done func(bool, error)) { s.settings.SetPolicy(name, *linktest.Literal(t, limit), o, done) })
 	if err != nil {
 		t.Fatal(err)
 	}

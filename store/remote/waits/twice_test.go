@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"celld/integration_test/harness"
 	"celld/store"
 	"celld/store/remote/link"
+	"celld/store/remote/link/linktest"
 	"celld/store/remote/queue"
 	"celld/store/remote/view"
 )
@@ -47,7 +49,7 @@ func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []s
 	v.deadline = time.Now() // and not a timeout later, which is what the try has
 	v.Timer.Reset(0)
 	s.waits.mu.Unlock()
-	eventually(t, "its deadline comes", func() bool {
+	harness.Eventually(t, "its deadline comes", func() bool {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
 		return v.expired
@@ -69,7 +71,7 @@ func TestDeadlineDuringTry(t *testing.T) {
 		}
 		goOn()
 		s.plainly(t, 1, takeCall(t, "k", "1/1h")) // it comes behind all that was asked
-		eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
+		harness.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
 		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 		if n := w.Load(); n != want {
 			t.Errorf("it goes: %v; answered %d times", goes, n)
@@ -83,7 +85,7 @@ func TestGrantedBehindItsDeadline(t *testing.T) {
 	var w wakes
 	reqs, goOn := s.expiresHeldUp(t, &w, "k")
 	goOn()
-	eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
+	harness.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
 	if got := reqs[0]; got.Err != nil || got.Taken.Limited || w.Load() != 1 {
 		t.Errorf("%+v, %v, answered %d times", got.Taken, got.Err, w.Load())
 	}
@@ -110,10 +112,10 @@ func TestWhoOfAFailedLineMayHaveBeenCounted(t *testing.T) {
 	decide(nil) // for the first; the next two are tried for then
 	first.answered()
 	late := wait()
-	decide(sent)
+	decide(linktest.Down)
 	for i, c := range []*caller{granted, stands, late} {
 		<-c.done
-		if down := (*link.DownError)(nil); !errors.As(c.reqs[0].Err, &down) || down.Sent != (c == granted) || down.Cause != sent.Cause {
+		if down := (*link.DownError)(nil); !errors.As(c.reqs[0].Err, &down) || down.Sent != (c == granted) || down.Cause != linktest.Down.Cause {
 			t.Errorf("%d: %#v", i, c.reqs[0].Err)
 		}
 	}

@@ -35,7 +35,7 @@ func (c *caller) Wake() {
 }
 
 func takeCall(t testing.TB, key, limit string) store.Call {
-	return store.Call{Key: []byte(key), Limit: literal(t, limit)}
+	return store.Call{Key: []byte(key), Limit: linktest.Literal(t, limit)}
 }
 
 func policyCall(s *Store, key, name string) store.Call {
@@ -118,7 +118,7 @@ func (s *Store) waitFor(t *testing.T, callers int) {
 }
 
 func testStores(t testing.TB, n int) (all []*Store) {
-	socket := startRedis(t)
+	socket := linktest.StartRedis(t)
 	for range n {
 		s := newStore(t, "", linktest.Socket(socket))
 		t.Cleanup(s.waits.Close)
@@ -146,7 +146,7 @@ func TestWaitersOfOneProcess(t *testing.T) {
 				}
 				last = c.ended
 			}
-			l := *literal(t, limit)
+			l := *linktest.Literal(t, limit)
 			least := time.Duration(l.EarnsNS(24 - 2*min(l.Capacity(), 12)))
 			if took := last.Sub(all[0].began); took < least {
 				t.Errorf("all pass in %v, want %v at least", took, least)
