@@ -250,3 +250,21 @@ func TestViewsAreTheTable(t *testing.T) {
 		}
 	})
 }
+
+// A TAT that was there without an expiry, and has passed, is there again where the same is SET once more.
+func TestSetOfWhatHasJustPassed(t *testing.T) {
+	var now atomic.Int64
+	s := newTestStore(t, linktest.StartRedis(t), Options{Time: now.Load})
+	value := store.Value{TAT: uint64(in2100 + 4e9), ExpiryNS: store.NoExpiry}
+	for _, passed := range []int64{0, 5e9, 5e9 + 1} {
+		now.Store(in2100 + passed)
+		s.on(t, func(v *View) {
+			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+		}, "k")
+		s.on(t, func(v *View) {
+			if got := shown(v.Store, "k", now.Load()); got == "none" {
+				t.Errorf("after %d ns it is gone", passed)
+			}
+		}, "k")
+	}
+}

@@ -344,7 +344,9 @@ func (v *View) script() (args []string, changed bool, err error) {
 		if args = k.read.expect(args); !k.read.foreign && k.read.kind == kindNone {
 			args = append(args, v.absentUntil())
 		}
-		steps := k.read.steps(&want, v.NowNS)
+		was := k.read
+		was.never = was.never && k.shown // what is over has no expiry to keep: a SET of the same begins anew
+		steps := was.steps(&want, v.NowNS)
 		if k.want = want; want.lease > k.read.lease {
 			highest = max(highest, want.lease)
 		}
