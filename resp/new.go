@@ -92,7 +92,7 @@ func NewServer(o Options) *Server {
 	srv.deciding = srv.decides()
 	srv.metrics = srv.newRegistry()
 	srv.useUsers(o.Files.users)
-	srv.reloads = reload.Files{
+	srv.reloads = reload.Reloader{
 		Config: srv.cfg, Log: srv.log, Users: srv.users, Clients: &srv.clients,
 		Policies: o.Files.policies, InForce: srv.store.Set, Store: func() store.Store { return srv.port },
 		Alone: srv.betweenScripts, Stopping: srv.stopping.ending.Load, Failed: func() { srv.stats.FailedReloads.Add(1) }, Survive: srv.survive,

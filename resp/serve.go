@@ -158,5 +158,5 @@ func (srv *Server) HTTPHandshakeFailed(why string) {
 // Listen opens the sockets: see listen.Sockets.
 func (srv *Server) Listen() ([]transport.Listener, error) { return srv.sockets.Listen() }
 
-// Reload reads the files again: see reload.Files.
+// Reload reads the files again: see reload.Reloader.
 func (srv *Server) Reload() { srv.reloads.Reload() }

@@ -15,7 +15,7 @@ type Server struct {
 	service
 	sockets *listen.Sockets
 	carries atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	reloads reload.Files
+	reloads reload.Reloader
 	upkeep  upkeep
 	life    life
 }

@@ -69,7 +69,7 @@ const (
 // failure can be told. What changes after it is in the one at the end.
 func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 	switch {
-	case nosave, srv.gate.Has(gate.Loading): // what has been read so far is less than the file has
+	case nosave, srv.gate.Has(gate.Loading): // the file has more than has been read so far
 		srv.life.saveAtExit.Store(saveNever)
 		return true
 	case save:

@@ -132,8 +132,8 @@ func TestPlainRequestToHTTPS(t *testing.T) {
 	harness.Dial(t, srv.HTTP()).Closed()
 }
 
-// New connections get a renewed certificate, open ones stay. A bad pair changes nothing. Who was vouched for by an authority that is gone
-// cannot resume his session.
+// New connections get a renewed certificate, open ones stay. A bad pair changes nothing. A client whose authority is gone
+// cannot resume its session.
 func TestHTTPSRenewal(t *testing.T) {
 	t.Parallel()
 	srv := startSecure(t)

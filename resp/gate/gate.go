@@ -29,7 +29,7 @@ const (
 	Multi                     // MULTI is open: commands are queued
 	ReplyOff                  // CLIENT REPLY OFF
 	SkipNext                  // CLIENT REPLY SKIP: the next command has no reply
-	Skip                      // nor has the one that runs
+	Skip                      // the command that runs has no reply
 	Caching                   // CLIENT CACHING holds for the next command or transaction
 	Rights                    // the user may not do everything: batches are cut before a call that it may not
 

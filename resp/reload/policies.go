@@ -94,39 +94,39 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 }
 
 // KeepPolicies sets those of Policies that differ from the store's. What callers have used of them is kept.
-func (f *Files) KeepPolicies() error {
-	if refused, err := f.Store().KeepPolicies(f.Policies); err != nil {
-		return f.tooMany(f.Policies[refused].Name)
+func (r *Reloader) KeepPolicies() error {
+	if refused, err := r.Store().KeepPolicies(r.Policies); err != nil {
+		return r.tooMany(r.Policies[refused].Name)
 	}
 	return nil
 }
 
 // reloadPolicies sets what the file has now, and returns the names of policies that are new or changed. Those that have left the file stay.
 // An error changes nothing.
-func (f *Files) reloadPolicies() (c changes, err error) {
-	list, err := ReadPolicies(f.Config.PoliciesFile.Get(), f.Config.LogMax.Get())
+func (r *Reloader) reloadPolicies() (c changes, err error) {
+	list, err := ReadPolicies(r.Config.PoliciesFile.Get(), r.Config.LogMax.Get())
 	if err != nil {
 		return c, err
 	}
-	defer f.Alone()() // so nobody sees half of it
-	if f.Stopping() {
+	defer r.Alone()() // so nobody sees half of it
+	if r.Stopping() {
 		return c, errors.New("the server is stopping")
 	}
 	before, after := map[string]string{}, map[string]string{}
-	there := len(f.InForce.Policies())
+	there := len(r.InForce.Policies())
 	for _, p := range list {
 		after[p.Name] = p.Limit.String()
-		if old := f.InForce.PolicyNamed(p.Name); old != nil {
+		if old := r.InForce.PolicyNamed(p.Name); old != nil {
 			before[p.Name] = old.Limit.String()
 		} else if there++; there > policy.MaxPolicies {
-			return c, f.tooMany(p.Name)
+			return c, r.tooMany(p.Name)
 		}
 	}
-	f.Policies = list
-	return changesOf(before, after), f.KeepPolicies()
+	r.Policies = list
+	return changesOf(before, after), r.KeepPolicies()
 }
 
-func (f *Files) tooMany(name string) error {
-	return fmt.Errorf("set the policy '%s' of %s: %s", name, f.Config.PoliciesFile.Get(),
+func (r *Reloader) tooMany(name string) error {
+	return fmt.Errorf("set the policy '%s' of %s: %s", name, r.Config.PoliciesFile.Get(),
 		fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
 }

@@ -1,8 +1,8 @@
 // Package reload reads again what files say, while the server serves: certificates, users, policies and the log level.
 //
-//	files := &reload.Files{Config: cfg, Log: log, ...}
-//	err := files.KeepPolicies() // at the start
-//	files.Reload()              // at SIGHUP
+//	r := &reload.Reloader{Config: cfg, Log: log, ...}
+//	err := r.KeepPolicies() // at the start
+//	r.Reload()              // at SIGHUP
 package reload
 
 import (
@@ -19,8 +19,8 @@ import (
 	"celld/store/policy"
 )
 
-// Files are those that are read again while the server serves. Its methods are for one goroutine at a time.
-type Files struct {
+// Reloader reads files again while the server serves. Its methods are for one goroutine at a time.
+type Reloader struct {
 	Config  *config.Config
 	Log     *loglimit.Logger
 	Users   *acl.Users
@@ -44,47 +44,47 @@ type reloadable struct {
 
 // Reload reads again the certificates, --aclfile, --policies and --loglevel-file, and logs in one line each what has changed. Where one
 // cannot be used, the log says why, what it had before stays, and the others are taken up. Call it once the server serves.
-func (f *Files) Reload() {
+func (r *Reloader) Reload() {
 	parts := []reloadable{
-		{"certificates", f.Config.TLS.Cert.Get(), f.reloadCertificates},
-		{"users", f.Config.ACLFile.Get(), f.reloadUsers},
-		{"policies", f.Config.PoliciesFile.Get(), f.reloadPolicies},
-		{"loglevel", f.Config.LogLevelFile.Get(), f.reloadLogLevel},
+		{"certificates", r.Config.TLS.Cert.Get(), r.reloadCertificates},
+		{"users", r.Config.ACLFile.Get(), r.reloadUsers},
+		{"policies", r.Config.PoliciesFile.Get(), r.reloadPolicies},
+		{"loglevel", r.Config.LogLevelFile.Get(), r.reloadLogLevel},
 	}
 	parts = slices.DeleteFunc(parts, func(p reloadable) bool { return p.file == "" })
 	if len(parts) == 0 {
-		f.Log.Info("there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")
+		r.Log.Info("there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")
 		return
 	}
 	var same, failed []string
 	for _, p := range parts {
-		switch changed, err := f.reload(p); {
+		switch changed, err := r.reload(p); {
 		case err != nil:
 			failed = append(failed, p.what)
 			for line := range strings.Lines(err.Error()) { // one for each bad line of the file
-				f.Log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", strings.TrimSpace(line))
+				r.Log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", strings.TrimSpace(line))
 			}
 		case changed.none():
 			same = append(same, p.what)
 		default:
-			f.Log.Info("a file is reloaded", append([]any{"what", p.what, "file", p.file}, changed.attrs()...)...)
+			r.Log.Info("a file is reloaded", append([]any{"what", p.what, "file", p.file}, changed.attrs()...)...)
 		}
 	}
-	f.Log.Info("reloaded", "unchanged", strings.Join(same, " "), "failed", strings.Join(failed, " "))
+	r.Log.Info("reloaded", "unchanged", strings.Join(same, " "), "failed", strings.Join(failed, " "))
 }
 
 // reload is p.reload, whose panics are errors.
-func (f *Files) reload(p reloadable) (c changes, err error) {
+func (r *Reloader) reload(p reloadable) (c changes, err error) {
 	err = errors.New("a fault in celld")
-	defer f.Survive("reload")
+	defer r.Survive("reload")
 	return p.reload()
 }
 
-func (f *Files) reloadCertificates() (c changes, err error) {
-	k := f.Config.TLS.Keeper
+func (r *Reloader) reloadCertificates() (c changes, err error) {
+	k := r.Config.TLS.Keeper
 	taken, err := k.Reload()
 	if err != nil {
-		f.Failed()
+		r.Failed()
 	}
 	if taken {
 		c.about = []any{"not_after", k.NotAfter().UTC().Format(time.RFC3339)}
@@ -93,19 +93,19 @@ func (f *Files) reloadCertificates() (c changes, err error) {
 }
 
 // reloadUsers reads --aclfile again, and closes the connections of users that have changed or gone.
-func (f *Files) reloadUsers() (c changes, err error) {
-	file, err := acl.ReadFile(f.Users.Table(), f.Config.ACLFile.Get())
+func (r *Reloader) reloadUsers() (c changes, err error) {
+	file, err := acl.ReadFile(r.Users.Table(), r.Config.ACLFile.Get())
 	if err != nil {
 		return c, err
 	}
-	defer f.Alone()()
-	before := f.Users.Lines()
-	f.Clients.Kill(nil, client.Of(f.Users.Replace(file)))
-	return changesOf(before, f.Users.Lines()), nil
+	defer r.Alone()()
+	before := r.Users.Lines()
+	r.Clients.Kill(nil, client.Of(r.Users.Replace(file)))
+	return changesOf(before, r.Users.Lines()), nil
 }
 
-func (f *Files) reloadLogLevel() (c changes, err error) {
-	level, changed, err := f.Config.ReloadLogLevel()
+func (r *Reloader) reloadLogLevel() (c changes, err error) {
+	level, changed, err := r.Config.ReloadLogLevel()
 	if changed {
 		c.about = []any{"value", level}
 	}

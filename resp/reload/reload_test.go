@@ -24,9 +24,9 @@ import (
 	"celld/store/policy"
 )
 
-// world is files that are reloaded, and what the log says of that.
+// world is a Reloader of files, and what the log says of that.
 type world struct {
-	Files
+	Reloader
 	dir      string
 	log      bytes.Buffer
 	alone    bool
@@ -36,7 +36,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{dir: t.TempDir()}
 	keys := memory.New(memory.Options{})
-	w.Files = Files{
+	w.Reloader = Reloader{
 		Config: config.New(), Log: loglimit.New(slog.New(slog.NewTextHandler(&w.log, nil)), nil), InForce: keys.Set,
 		Store: func() store.Store {
 			if !w.alone {

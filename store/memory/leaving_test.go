@@ -119,7 +119,7 @@ func TestRefusedWhenGranted(t *testing.T) {
 	})
 }
 
-// Who waits is answered by its deadline as its store's clock tells it, whether that is behind the timers or ahead of them.
+// A waiter is answered by its deadline on the clock of its store, also where that is behind the timers or ahead of them.
 func TestDeadlinesOfAnotherClock(t *testing.T) {
 	const most = 12 * time.Millisecond
 	for _, c := range []struct {

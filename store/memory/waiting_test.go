@@ -417,7 +417,7 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 	})
 }
 
-// Who waits is in no file: a copy has what was taken.
+// No file names a waiter: a copy has what was taken.
 func TestWaitersAreNotExported(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		plainly(s, 1, memtest.Call(t, "k", "1/1s"))

@@ -78,7 +78,7 @@ func TestListeningStopsWhenQuiet(t *testing.T) {
 	})
 }
 
-// Who waits hears that a policy or a rule has changed, and reads both. A connection that breaks is an error, and one that is not needed is
+// A waiter hears that a policy or a rule has changed, and reads both. A connection that breaks is an error, and one that is not needed is
 // not.
 func TestNewsOfSettings(t *testing.T) {
 	all := testStores(t, 2)
