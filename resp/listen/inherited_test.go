@@ -1,0 +1,259 @@
+package listen
+
+import (
+	"bytes"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/resp/certs"
+	"celld/resp/config"
+	"celld/resp/loglimit"
+	"celld/resp/metrics"
+	"celld/resp/transport"
+)
+
+// sockets are those of some settings, with what the log says.
+func sockets(t *testing.T, settings map[string]string, in Inherited) (*Sockets, *bytes.Buffer) {
+	t.Helper()
+	cfg, log := config.New(), &bytes.Buffer{}
+	for name, value := range settings {
+		if err := cfg.Setting(name).Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return New(cfg, loglimit.New(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil), in), log
+}
+
+// pair is a certificate in files that a test may replace.
+type pair struct {
+	ca    *harness.Authority
+	files certs.Files
+}
+
+func newPair(t *testing.T) pair {
+	dir := t.TempDir()
+	return pair{harness.NewAuthority(t), certs.Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key")}}
+}
+
+func (p pair) put(t *testing.T, ends time.Time) {
+	t.Helper()
+	cert, key := p.ca.Sign("x", &x509.Certificate{NotAfter: ends})
+	harness.WriteFile(t, harness.ReadFile(t, cert), p.files.Cert)
+	harness.WriteFile(t, harness.ReadFile(t, key), p.files.Key)
+}
+
+func (p pair) keeper(t *testing.T) *certs.Keeper {
+	t.Helper()
+	p.put(t, time.Time{})
+	k, err := certs.Open(p.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func open(t *testing.T, network, at string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// declared are the lines of INFO about listeners.
+func declared(s *Sockets) (lines string) {
+	for line := range strings.Lines(metrics.New(metrics.Section{Name: "Server", ByDefault: true, Read: s.Declare}).Info(0)) {
+		if strings.HasPrefix(line, "listener") {
+			lines += strings.TrimSpace(line) + " "
+		}
+	}
+	return lines
+}
+
+// What another process has opened stands in place of what the settings would open, each kind by itself.
+func TestInherited(t *testing.T) {
+	plain, secure, path := open(t, "tcp", "127.0.0.1:0"), open(t, "tcp", "127.0.0.1:0"), filepath.Join(t.TempDir(), "s")
+	unix := open(t, "unix", path)
+	port := func(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
+	keeper := newPair(t).keeper(t)
+	for _, test := range []struct {
+		settings map[string]string
+		in       Inherited
+		keeper   bool
+		want     []net.Listener // nil: its own
+		declares string         // %d is the port of its own
+	}{
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{}, false, []net.Listener{nil}, "listener0:name=tcp,bind=127.0.0.1,port=%d "},
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{plain}}, false, []net.Listener{plain}, fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%d ", port(plain))},
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{unix}}, false, []net.Listener{unix}, "listener1:name=unix,bind=" + path + " "},
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{plain, secure, unix}}, false, []net.Listener{plain, secure, unix},
+			fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,bind=127.0.0.1,port=%d listener1:name=unix,bind=%s ", port(plain), path)},
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{TLS: []net.Listener{secure}}, true, []net.Listener{nil, secure}, fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%%d listener2:name=tls,bind=127.0.0.1,port=%d ", port(secure))},
+		{map[string]string{"port": "0", "bind": "127.0.0.1", "tls-port": "1"}, Inherited{Plain: []net.Listener{plain}, TLS: []net.Listener{secure}}, true, []net.Listener{plain, secure},
+			fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%d listener2:name=tls,bind=127.0.0.1,port=%d ", port(plain), port(secure))},
+	} {
+		s, _ := sockets(t, test.settings, test.in)
+		if test.keeper {
+			s.cfg.TLS.Keeper = keeper
+		}
+		listeners, err := s.Listen()
+		if err != nil || len(listeners) != len(test.want) {
+			t.Fatalf("%+v: %v, %v", test, AddrTexts(listeners), err)
+		}
+		declares := test.declares
+		for i, ln := range listeners {
+			if want := test.want[i]; want != nil && ln.Listener != want || (ln.TLS != nil) != (ln.Listener == secure && test.keeper) {
+				t.Errorf("%+v: %d is %v, with TLS %v", test, i, ln.Addr(), ln.TLS != nil)
+			}
+			if test.want[i] == nil {
+				declares = fmt.Sprintf(declares, port(ln.Listener))
+				ln.Close()
+			}
+		}
+		if got := declared(s); got != declares {
+			t.Errorf("INFO has %s, want %s", got, declares)
+		}
+	}
+	s, _ := sockets(t, map[string]string{"port": "0"}, Inherited{TLS: []net.Listener{secure}})
+	if listeners, err := s.Listen(); err == nil || err.Error() != "a socket for TLS is passed, and --tls-port with its certificates is not set" {
+		closeAll(listeners)
+		t.Errorf("a socket for TLS without certificates: %v", err)
+	}
+}
+
+// The port for TLS is one of its own, and tells who speaks without it what is wrong.
+func TestListenTLS(t *testing.T) {
+	free := open(t, "tcp", "127.0.0.1:0")
+	port := fmt.Sprint(free.Addr().(*net.TCPAddr).Port)
+	free.Close()
+	s, log := sockets(t, map[string]string{"port": "0", "bind": "127.0.0.1,-192.0.2.1", "tls-port": port, "tls-max-handshakes": "7", "maxclients": "1048576"}, Inherited{})
+	s.cfg.TLS.Keeper = newPair(t).keeper(t)
+	listeners, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(listeners)
+	if texts := AddrTexts(listeners); len(texts) != 1 || texts[0] != "tls:127.0.0.1:"+port {
+		t.Fatalf("%v", texts)
+	}
+	if tls := listeners[0].TLS; tls.Config == nil || tls.Most() != 7 || tls.Plainly != "-ERR this port takes TLS only\r\n" {
+		t.Errorf("%+v", tls)
+	}
+	if got := declared(s); got != "listener2:name=tls,bind=127.0.0.1,bind=-192.0.2.1,port="+port+" " {
+		t.Errorf("INFO has %s", got)
+	}
+	if want, _ := s.mostClients(1 << 20); s.cfg.MaxClients.Get() != want || !strings.Contains(log.String(), `msg="optional address is not there" host=192.0.2.1`) {
+		t.Errorf("maxclients %d, want %d; %s", s.cfg.MaxClients.Get(), want, log)
+	}
+}
+
+// Where one socket cannot be had, those are closed that have been opened before.
+func TestListenClosesAll(t *testing.T) {
+	taken := open(t, "tcp", "127.0.0.93:0")
+	port := fmt.Sprint(taken.Addr().(*net.TCPAddr).Port)
+	s, _ := sockets(t, map[string]string{"port": port, "bind": "127.0.0.92,127.0.0.93"}, Inherited{})
+	if listeners, err := s.Listen(); err == nil {
+		closeAll(listeners)
+		t.Fatal("no error")
+	}
+	open(t, "tcp", "127.0.0.92:"+port)
+	s, _ = sockets(t, map[string]string{"port": "0", "bind": "127.0.0.93", "tls-port": port}, Inherited{})
+	s.cfg.TLS.Keeper = newPair(t).keeper(t)
+	plain := open(t, "tcp", "127.0.0.93:0")
+	s.inherited.Plain = []net.Listener{plain}
+	if listeners, err := s.Listen(); err == nil {
+		closeAll(listeners)
+		t.Fatal("no error")
+	}
+	if _, err := plain.Accept(); err == nil {
+		t.Error("it is still open")
+	}
+}
+
+// Connections of HTTP count against the limit on open files, too, where there are any.
+func TestMostClientsBesideHTTP(t *testing.T) {
+	const wanted = 1 << 30
+	alone, _ := sockets(t, nil, Inherited{})
+	most, openFiles := alone.mostClients(wanted)
+	if plain, files := transport.MostConnections(wanted, alone.cfg.IOThreads.Get()); most != plain || openFiles != files {
+		t.Errorf("%d of %d files, want %d of %d", most, openFiles, plain, files)
+	}
+	for _, s := range []*Sockets{
+		first(sockets(t, map[string]string{"http-bind": "127.0.0.1:0", "http-max-connections": "100"}, Inherited{})),
+		first(sockets(t, map[string]string{"http-max-connections": "100"}, Inherited{HTTP: []net.Listener{open(t, "tcp", "127.0.0.1:0")}})),
+	} {
+		want := most - 100
+		if most == wanted { // there is no limit
+			want = wanted
+		}
+		if got, _ := s.mostClients(wanted); got != want {
+			t.Errorf("%d beside HTTP, want %d", got, want)
+		}
+	}
+	alone.cfg.MaxClients.Put(wanted)
+	if err := alone.MayServe(wanted); err != nil {
+		t.Errorf("as many as before: %v", err)
+	}
+}
+
+func first(s *Sockets, _ *bytes.Buffer) *Sockets { return s }
+
+// New certificates are taken up while the server runs, and the log tells bad ones once.
+func TestWatchCertificates(t *testing.T) {
+	p := newPair(t)
+	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
+		s, log := sockets(t, nil, Inherited{})
+		failed := 0
+		survive := func(string, ...any) {}
+		s.WatchCertificates(t.Context(), func() { failed++ }, survive) // there are none
+		p.put(t, time.Now().Add(time.Hour))
+		k, err := certs.Open(p.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.cfg.TLS.Keeper = k
+		s.WatchCertificates(t.Context(), func() { failed++ }, survive)
+		logs := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			for _, line := range want {
+				if !strings.Contains(log.String(), line) {
+					t.Errorf("no %s in %q", line, log)
+				}
+			}
+			if n := strings.Count(log.String(), "\n"); n != len(want) {
+				t.Errorf("%d lines: %s", n, log)
+			}
+			log.Reset()
+		}
+		logs("the certificate ends soon")
+		p.put(t, time.Now().Add(47*time.Hour))
+		time.Sleep(3 * certsEvery)
+		logs("new certificates are used")
+		harness.WriteFile(t, "nothing", p.files.Cert)
+		time.Sleep(5 * certsEvery)
+		if logs("new certificates are not used, the old ones stay"); failed != 1 {
+			t.Errorf("%d have failed", failed)
+		}
+	})
+}
+
+// A fault in the watch is survived.
+func TestAFaultInTheWatch(t *testing.T) {
+	s, _ := sockets(t, nil, Inherited{}) // without a Keeper
+	survived := false
+	s.lookAtCertificates(func() {}, func(string, ...any) { survived = recover() != nil })
+	if !survived {
+		t.Error("there was no fault")
+	}
+}
