@@ -9,7 +9,7 @@ import (
 // The transport is told whom it may serve, and which refusals are for want of room.
 func TestAdmit(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
-	admit := transportServer{w.Server}.Admit
+	admit := w.Carried().Admit
 	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
 		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
 	}

@@ -99,7 +99,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if goroutines {
 				loops = 0
 			}
-			tr, err := transport.New(transportServer{srv}, transport.Options{Loops: loops, Sync: srv.synchronous})
+			tr, err := transport.New(srv.Carried(), transport.Options{Loops: loops, Sync: srv.synchronous})
 			if err != nil {
 				t.Fatal(err)
 			}

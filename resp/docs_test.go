@@ -29,7 +29,7 @@ func TestCommandsPage(t *testing.T) {
 	line := func(name string, row *command.Row) {
 		want = append(want, "- `"+strings.TrimSpace(strings.ToUpper(name)+" "+row.Usage)+"`: "+row.Summary)
 	}
-	for _, row := range newCommandTable(nil).Rows {
+	for _, row := range NewTable(nil, serverRows(nil)).Rows {
 		if row.Run != nil {
 			line(row.Name, row)
 		}

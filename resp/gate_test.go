@@ -159,7 +159,7 @@ func TestThePipelineOfALoadingServer(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		}
-		tr, err := transport.New(transportServer{w.Server}, transport.Options{})
+		tr, err := transport.New(w.Carried(), transport.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,6 @@ import (
 	"encoding/hex"
 )
 
-// RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
-const RedisVersion = "7.2.4"
-
 // instance tells this run of celld from others.
 type instance struct {
 	version string

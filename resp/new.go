@@ -2,19 +2,13 @@ package resp
 
 import (
 	"log/slog"
-	"os"
 
 	"celld/persistence"
 	"celld/resp/clock"
 	"celld/resp/config"
-	"celld/resp/decisions"
-	"celld/resp/execution"
-	"celld/resp/gate"
-	"celld/resp/latency"
 	"celld/resp/listen"
 	"celld/resp/loglimit"
 	"celld/resp/reload"
-	"celld/resp/slowlog"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
@@ -47,64 +41,44 @@ type Options struct {
 // NewServer returns a server. It does not listen yet.
 func NewServer(o Options) *Server {
 	srv := &Server{
-		service: service{
-			cfg:       o.Config,
-			clock:     o.Clock,
-			keyspace:  keyspace{store: o.Store},
-			disk:      disk{persist: o.Persistence},
-			scripting: scripting{execution: execution.New()},
-			measures:  measures{stats: stats.NewServer(), decisions: decisions.NewRows(o.Store.Set), denied: decisions.NewDenied(o.Store.Set)},
-			stopping:  stopping{exit: o.Exit},
-		},
 		upkeep: upkeep{readClocks: o.ReadClocks},
 		life:   life{stop: make(chan struct{}), aborts: make(chan struct{})},
 	}
-	if srv.stopping.exit == nil {
-		srv.stopping.exit = os.Exit
-	}
-	if o.Dropped != nil {
-		srv.stats.DroppedLines = o.Dropped
-	}
-	srv.port, srv.keys, srv.limiter = memory.Port{Store: srv.store}, srv.store, srv.store
-	if srv.clock == nil {
+	if o.Clock == nil {
 		c := clock.New()
-		srv.clock, srv.upkeep.readClocks = c.NowNS, c.Read
+		o.Clock, srv.upkeep.readClocks = c.NowNS, c.Read
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	srv.later.Store, srv.later.Clock = func() store.Leases { return srv.port }, func() int64 { return srv.clock() }
-	srv.later.Hurries, srv.later.Survive = srv.stopping.ending.Load, srv.survive
-	srv.log = loglimit.New(o.Log, func() int64 { return srv.clock() })
-	srv.sockets = listen.New(srv.cfg, srv.log, o.Inherited)
-	srv.slowlog = slowlog.New(func() int64 { return srv.cfg.SlowlogMaxLen.Get() })
-	srv.latency = latency.New(func() int64 { return srv.cfg.LatencyThreshold.Get() }, func() int64 { return srv.store.WallNS(srv.clock()) })
-	if srv.persist == nil {
-		o := srv.cfg.Persistence()
-		o.Clock, o.Log = srv.clock, srv.log.Logger
-		srv.persist = persistence.New(srv.store, o)
+	parts := Parts{
+		Config: o.Config, Clock: o.Clock, Log: loglimit.New(o.Log, o.Clock), Store: o.Store, Persist: o.Persistence,
+		Users: o.Files.users, Stats: stats.NewServer(), Exit: o.Exit, Rows: serverRows(srv),
 	}
-	srv.synchronous = srv.persist.Synchronous()
-	srv.clients.OnMonitors = func(some bool) { srv.gate.Set(gate.Monitored, some) }
-	srv.persist.OnRefusal(func(refused bool) { srv.gate.Set(gate.Refusing, refused) })
-	srv.instance = newInstance(o.Version, srv.clock())
-	srv.commands = newCommandTable(srv)
-	srv.deciding = srv.decides()
-	srv.metrics = srv.newRegistry()
-	srv.useUsers(o.Files.users)
-	srv.reloads = reload.Reloader{
-		Config: srv.cfg, Log: srv.log, Users: srv.users, Clients: &srv.clients,
-		Policies: o.Files.policies, InForce: srv.store.Set, Store: func() store.Store { return srv.port },
-		Alone: srv.betweenScripts, Stopping: srv.stopping.ending.Load, Failed: func() { srv.stats.FailedReloads.Add(1) }, Survive: srv.survive,
+	if o.Dropped != nil {
+		parts.Stats.DroppedLines = o.Dropped
+	}
+	if parts.Persist == nil {
+		files := o.Config.Persistence()
+		files.Clock, files.Log = o.Clock, parts.Log.Logger
+		parts.Persist = persistence.New(o.Store, files)
 	}
 	if o.Engine != nil {
-		srv.useEngine(o.Engine)
-		srv.stats.Engine = o.Engine.Stats()
-		srv.cfg.Engine.Failure.OnSet(func(text string) {
+		parts.Engine, parts.Stats.Engine = o.Engine, o.Engine.Stats()
+		o.Config.Engine.Failure.OnSet(func(text string) {
 			if modes, err := remote.ParseFailures(text); err == nil {
 				o.Engine.SetFailures(modes)
 			}
 		})
+	}
+	newService(parts)
+	srv.sockets = listen.New(srv.cfg, srv.log, o.Inherited)
+	srv.instance = newInstance(o.Version, srv.clock())
+	srv.metrics = srv.newRegistry()
+	srv.reloads = reload.Reloader{
+		Config: srv.cfg, Log: srv.log, Users: srv.users, Clients: &srv.clients,
+		Policies: o.Files.policies, InForce: srv.store.Set, Store: func() store.Store { return srv.port },
+		Alone: srv.betweenScripts, Stopping: srv.stopping.ending.Load, Failed: func() { srv.stats.FailedReloads.Add(1) }, Survive: srv.survive,
 	}
 	srv.upkeep.keysTold.Store(srv.keysMayHold())
 	srv.followSettings()

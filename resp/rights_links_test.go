@@ -55,7 +55,7 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		w := newWorld(t)
 		admin := w.connect()
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
-		b := &batch{lone: true, waits: true, srv: &w.service, may: func([]byte, bool, bool) bool { return may }}
+		b := &batch{lone: true, waits: true, srv: w.service, may: func([]byte, bool, bool) bool { return may }}
 		f, text := decide.New(&w.deciding, 0).ShapeOf(leaseHash)
 		if text != "" {
 			t.Fatal(text)

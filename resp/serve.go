@@ -3,7 +3,6 @@ package resp
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
 // the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
-	t, err := transport.New(transportServer{srv}, transport.Options{Loops: int(srv.cfg.IOThreads.Get()), Sync: srv.synchronous})
+	t, err := transport.New(srv.Carried(), transport.Options{Loops: int(srv.cfg.IOThreads.Get()), Sync: srv.synchronous})
 	if err != nil {
 		return err
 	}
@@ -96,57 +95,6 @@ func (srv *Server) stopOthers() (wait func()) {
 		running.Wait()
 		cancel()
 	}
-}
-
-// transportServer is what the transport sees of a Server.
-type transportServer struct{ srv *Server }
-
-func (t transportServer) Admit(remote, local net.Addr) (s transport.Session, refusal string, full bool) {
-	session, refusal := t.srv.NewSession(remote, local)
-	if session == nil {
-		return nil, refusal, refusal == fullLine
-	}
-	return session, "", false
-}
-
-func (t transportServer) KeepAlive() time.Duration {
-	return time.Duration(t.srv.cfg.TCPKeepalive.Get()) * time.Second
-}
-
-func (t transportServer) NowNS() int64  { return t.srv.clock() }
-func (t transportServer) Begin()        { t.srv.persist.Begin() }
-func (t transportServer) Commit() error { return t.srv.commit() }
-func (t transportServer) Leave()        { t.srv.persist.Leave() }
-
-func (t transportServer) Rejected(remote net.Addr) {
-	t.srv.stats.RejectedClients.Add(1)
-	if remote != nil {
-		t.srv.tellRejected(remote, "maxclients")
-	}
-}
-
-func (t transportServer) Warn(text string, s transport.Session, err error) {
-	t.srv.log.WarnSeldom(text, append(about(s), "error", err)...)
-}
-
-func (t transportServer) Panicked(cause any, where string, s transport.Session) {
-	t.srv.panicked(cause, where, about(s)...)
-}
-
-func (t transportServer) Fatal(text string, about ...any) { t.srv.fatal(text, about...) }
-
-// about returns the log attributes of a session.
-func about(s transport.Session) []any {
-	if s, ok := s.(*Session); ok {
-		return []any{"client", s.client.Addr}
-	}
-	return nil
-}
-
-// HandshakeFailed implements transport.Server.
-func (t transportServer) HandshakeFailed(s transport.Session, err error) {
-	t.srv.stats.FailedHandshakes.Add(1)
-	t.srv.log.WarnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
 }
 
 // HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.

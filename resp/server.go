@@ -6,18 +6,23 @@ import (
 	"sync/atomic"
 
 	"celld/resp/listen"
+	"celld/resp/metrics"
 	"celld/resp/reload"
 	"celld/resp/transport"
 )
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
-	service
+	*service
 	sockets *listen.Sockets
 	carries atomic.Pointer[transport.Transport] // nil: nothing is served yet
 	reloads reload.Reloader
 	upkeep  upkeep
 	life    life
+
+	instance instance
+	heap     metrics.Heap
+	metrics  *metrics.Registry // which renders what is measured
 }
 
 // upkeep is the state of the regular work.

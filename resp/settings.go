@@ -10,7 +10,6 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/admin"
 	"celld/resp/config"
-	"celld/resp/gate"
 	"celld/resp/reload"
 	"celld/resp/stats"
 	"celld/store/policy"
@@ -28,7 +27,7 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 		f.policies, err = reload.ReadPolicies(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
-		users, wrong := acl.ReadFile(newCommandTable(nil).ACL(), path)
+		users, wrong := acl.ReadFile(NewTable(nil, serverRows(nil)).ACL(), path)
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err
@@ -38,12 +37,12 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 func (srv *Server) configCommands() config.Commands {
 	return config.Commands{
 		Config:  srv.cfg,
-		Secrets: func(c *command.Call) bool { return !sessionOf(c).gate.Has(gate.Rights) },
+		Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
 		Changed: func(c *command.Call, name, value string) {
-			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", sessionOf(c).client.Addr)
+			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
 		},
 		ResetStat: func(c *command.Call) {
-			sessionOf(c).countDecisions()
+			c.CountDecisions()
 			srv.metrics.Reset(c.NowNS)
 			srv.stats.Errors.Reset()
 			srv.commands.Each(func(row *command.Row) { stats.Of(row).Reset() })
@@ -54,7 +53,6 @@ func (srv *Server) configCommands() config.Commands {
 // followSettings puts settings into effect, now and when CONFIG SET changes them.
 func (srv *Server) followSettings() {
 	cfg := srv.cfg
-	cfg.SlowlogSlowerThan.Follow(func(us int64) { srv.gate.Set(gate.Timed, us >= 0 && us < 1000) })
 	limits := func() {
 		srv.store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
 		srv.shrink()
@@ -65,7 +63,6 @@ func (srv *Server) followSettings() {
 		srv.tellMemory(srv.upkeep.clientsHold.Load())
 	})
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
-	cfg.MaxWaiters.Follow(func(n int64) { srv.port.SetMaxWaiters(n) })
 	cfg.MaxClients.Check(srv.sockets.MayServe)
 	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it

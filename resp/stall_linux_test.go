@@ -63,7 +63,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler), Version: "test"})
-	tr, err := transport.New(transportServer{w.Server}, transport.Options{})
+	tr, err := transport.New(w.Carried(), transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

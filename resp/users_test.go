@@ -286,8 +286,8 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 
 // Tables number commands alike, as a file is read by one and its users are another's.
 func TestTablesAreAlike(t *testing.T) {
-	users := acl.NewUsers(newCommandTable(nil).ACL())
-	other := newCommandTable(nil)
+	users := acl.NewUsers(NewTable(nil, serverRows(nil)).ACL())
+	other := NewTable(nil, serverRows(nil))
 	other.ACL()
 	other.Each(func(row *command.Row) {
 		if err := users.Set("u", []string{"reset", "+" + row.FullName()}); err != nil {
