@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"net"
 	"strings"
 	"testing"
@@ -10,13 +11,13 @@ import (
 func TestAdmit(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	admit := w.Carried().Admit
-	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, localAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
+	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, sessiontest.LocalAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
 		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
 	}
-	if s, refusal, full := admit(remoteAddr, localAddr); s == nil || refusal != "" || full {
+	if s, refusal, full := admit(sessiontest.RemoteAddr, sessiontest.LocalAddr); s == nil || refusal != "" || full {
 		t.Errorf("the first: %v, %q, full %v", s, refusal, full)
 	}
-	if s, refusal, full := admit(remoteAddr, localAddr); s != nil || refusal != fullLine || !full {
+	if s, refusal, full := admit(sessiontest.RemoteAddr, sessiontest.LocalAddr); s != nil || refusal != fullLine || !full {
 		t.Errorf("one more: %v, %q, full %v", s, refusal, full)
 	}
 }

@@ -7,16 +7,17 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/script"
+	"celld/resp/sessiontest"
 )
 
 // While a long list is made, others on the same event loop are served, and it comes in its order.
 func TestListsAside(t *testing.T) {
 	for _, call := range []string{"CL.STATS", "CL.STATS api", "CL.STATS RESET", "CL.POLICY LIST", "CL.RULE LIST"} {
 		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-			slow, other := dialTest(t, addr), dialTest(t, addr)
-			slow.ask("CL.POLICY SET api 1/1h\r\n", ":1\r\n")
+			slow, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+			slow.Ask("CL.POLICY SET api 1/1h\r\n", ":1\r\n")
 			srv.listing.Lock() // as another list does
-			slow.send(call + "\r\nECHO behind\r\n")
+			slow.Send(call + "\r\nECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, c := range srv.clients.All() {
 					if strings.HasPrefix(strings.ToUpper(call), strings.ToUpper(strings.ReplaceAll(c.Command(), "|", " "))) {
@@ -26,7 +27,7 @@ func TestListsAside(t *testing.T) {
 				return false
 			})
 			for range 100 {
-				other.ask("PING\r\n", "+PONG\r\n")
+				other.Ask("PING\r\n", "+PONG\r\n")
 			}
 			srv.listing.Unlock()
 			line, err := slow.ReadString('\n')
@@ -67,7 +68,7 @@ func TestListsOfManyPolicies(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p.want("CONFIG SET client-output-buffer-limit 131072", "+OK\r\n")
-	if p.do("CL.STATS"); !p.tr.closed {
+	if p.do("CL.STATS"); !p.tr.Closed {
 		t.Error("it is over the output limit")
 	}
 }
@@ -85,8 +86,8 @@ func TestListOfManyClients(t *testing.T) {
 		}
 		p.want("CONFIG SET client-output-buffer-limit 131072", "+OK\r\n")
 		closes := w.stats.OutputLimitCloses.Load()
-		if p.send(send); !p.tr.closed || w.stats.OutputLimitCloses.Load() != closes+1 {
-			t.Errorf("%q: closed %v", send, p.tr.closed)
+		if p.send(send); !p.tr.Closed || w.stats.OutputLimitCloses.Load() != closes+1 {
+			t.Errorf("%q: closed %v", send, p.tr.Closed)
 		}
 	}
 }
@@ -142,14 +143,14 @@ func TestManyBytesOfKeys(t *testing.T) {
 func TestLongScriptsAside(t *testing.T) {
 	for i, compiles := range []string{"EVAL", "SCRIPT LOAD"} {
 		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-			slow, other := dialTest(t, addr), dialTest(t, addr)
+			slow, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 			text := "return redis.call('get', KEYS[1]) --" + strings.Repeat("x", compileAside)
 			words, want := []string{"EVAL", text, "1", "n"}, "$-1\r\n"
 			if i == 1 {
 				words, want = []string{"SCRIPT", "LOAD", text}, "$40\r\n"+script.SHA1([]byte(text))+"\r\n"
 			}
 			srv.listing.Lock() // as a long list does
-			slow.send(frame(words...) + "ECHO behind\r\n")
+			slow.Send(sessiontest.Frame(words...) + "ECHO behind\r\n")
 			eventually(t, "it waits", func() bool {
 				for _, c := range srv.clients.All() {
 					if strings.EqualFold(c.Command(), strings.ReplaceAll(compiles, " ", "|")) {
@@ -159,12 +160,12 @@ func TestLongScriptsAside(t *testing.T) {
 				return false
 			})
 			for range 100 {
-				other.ask("PING\r\n", "+PONG\r\n")
+				other.Ask("PING\r\n", "+PONG\r\n")
 			}
 			srv.listing.Unlock()
-			slow.ask("", want+"$6\r\nbehind\r\n")
+			slow.Ask("", want+"$6\r\nbehind\r\n")
 			srv.listing.Lock() // which a script that is known does not wait for
-			slow.ask(frame(words...), want)
+			slow.Ask(sessiontest.Frame(words...), want)
 			srv.listing.Unlock()
 		})
 	}

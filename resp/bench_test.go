@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/config"
 	"celld/resp/script"
+	"celld/resp/sessiontest"
 	"celld/store/memory"
 )
 
@@ -26,7 +27,7 @@ func (d *sink) RoundNS() int64    { return 0 }
 func benchSession(tb testing.TB, depth, keys int, call func(key string, i int) string) (s *Session, d *sink, pipelines [][]byte) {
 	d = &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	s, _ = srv.NewSession(remoteAddr, localAddr)
+	s, _ = srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 	s.Open(d, -1)
 	for k := 0; k < keys; {
 		var b strings.Builder
@@ -58,14 +59,14 @@ func BenchmarkServe(b *testing.B) {
 		for _, limits := range []int{1, 2, 5, 8} {
 			b.Run(fmt.Sprintf("P=%d/limits=%d", depth, limits), func(b *testing.B) {
 				benchServe(b, depth, func(key string, i int) string {
-					return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
+					return sessiontest.Frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
 				})
 			})
 		}
 		b.Run(fmt.Sprintf("P=%d/limits=2,mixed", depth), func(b *testing.B) {
 			random := rand.New(rand.NewPCG(1, 2))
 			benchServe(b, depth, func(key string, _ int) string {
-				return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+random.IntN(2)))
+				return sessiontest.Frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+random.IntN(2)))
 			})
 		})
 	}
@@ -77,7 +78,7 @@ func BenchmarkServeTake(b *testing.B) {
 		for _, limits := range []int{1, 5, 8} {
 			b.Run(fmt.Sprintf("P=%d/limits=%d", depth, limits), func(b *testing.B) {
 				benchServe(b, depth, func(key string, i int) string {
-					return frame("CL.TAKE", key, fmt.Sprintf("%d/1m", 100+i%limits))
+					return sessiontest.Frame("CL.TAKE", key, fmt.Sprintf("%d/1m", 100+i%limits))
 				})
 			})
 		}
@@ -88,10 +89,10 @@ func BenchmarkServeTake(b *testing.B) {
 func BenchmarkServePass(b *testing.B) {
 	for _, depth := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("throttle/P=%d", depth), func(b *testing.B) {
-			benchServe(b, depth, func(key string, _ int) string { return frame("CL.THROTTLE", key, "1000000000", "10", "1") })
+			benchServe(b, depth, func(key string, _ int) string { return sessiontest.Frame("CL.THROTTLE", key, "1000000000", "10", "1") })
 		})
 		b.Run(fmt.Sprintf("take/P=%d", depth), func(b *testing.B) {
-			benchServe(b, depth, func(key string, _ int) string { return frame("CL.TAKE", key, "10/1s,burst=1000000000") })
+			benchServe(b, depth, func(key string, _ int) string { return sessiontest.Frame("CL.TAKE", key, "10/1s,burst=1000000000") })
 		})
 	}
 }
@@ -120,7 +121,7 @@ func TestServeAllocatesNothing(t *testing.T) {
 		// a batch at most. With 8 limits 100 runs had 13 to 34 on average, so 400 runs are measured.
 		const decisions = 512
 		s, _, pipelines := benchSession(t, decisions, decisions, func(key string, i int) string {
-			return frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
+			return sessiontest.Frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
 		})
 		if n := testing.AllocsPerRun(400, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
 			t.Errorf("%d limits: %v allocations for %d decisions", limits, n, decisions)
@@ -132,13 +133,13 @@ func TestServeAllocatesNothing(t *testing.T) {
 func BenchmarkServeScript(b *testing.B) {
 	d := &sink{}
 	srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	s, _ := srv.NewSession(remoteAddr, localAddr)
+	s, _ := srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 	s.Open(d, -1)
 	const text = "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])"
-	s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
+	s.Serve([]byte(sessiontest.Frame("SCRIPT", "LOAD", text)))
 	var call strings.Builder
 	for i := range 16 {
-		call.WriteString(frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "15", "30", "60"))
+		call.WriteString(sessiontest.Frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "15", "30", "60"))
 	}
 	pipeline := []byte(call.String())
 	b.ReportAllocs()
@@ -157,22 +158,22 @@ func BenchmarkServeUnkept(b *testing.B) {
 	const text = "return redis.call('CL.TAKE', KEYS[1], ARGV[1])"
 	for name, call := range map[string]func(i int) string{
 		"lease": func(i int) string {
-			return frame("CL.TAKE", fmt.Sprint("key:", i), "100000/1s", "LEASE", "1", "ID", "a")
+			return sessiontest.Frame("CL.TAKE", fmt.Sprint("key:", i), "100000/1s", "LEASE", "1", "ID", "a")
 		},
 		"mtake": func(i int) string {
-			return frame("CL.MTAKE", "2", fmt.Sprint("key:", i), "100/1m", fmt.Sprint("l:", i), "1000/1h,burst=5")
+			return sessiontest.Frame("CL.MTAKE", "2", fmt.Sprint("key:", i), "100/1m", fmt.Sprint("l:", i), "1000/1h,burst=5")
 		},
 		"script": func(i int) string {
-			return frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "100/1m")
+			return sessiontest.Frame("EVALSHA", script.SHA1([]byte(text)), "1", fmt.Sprint("key:", i), "100/1m")
 		},
-		"give": func(i int) string { return frame("CL.GIVE", fmt.Sprint("key:", i), "100/1m", "1") },
+		"give": func(i int) string { return sessiontest.Frame("CL.GIVE", fmt.Sprint("key:", i), "100/1m", "1") },
 	} {
 		b.Run(name, func(b *testing.B) {
 			d := &sink{}
 			srv := NewServer(Options{Config: config.New(), Store: memory.New(memory.Options{})})
-			s, _ := srv.NewSession(remoteAddr, localAddr)
+			s, _ := srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 			s.Open(d, -1)
-			s.Serve([]byte(frame("SCRIPT", "LOAD", text)))
+			s.Serve([]byte(sessiontest.Frame("SCRIPT", "LOAD", text)))
 			var calls strings.Builder
 			for i := range 16 {
 				calls.WriteString(call(i))

@@ -1,12 +1,10 @@
 package resp
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/client"
 	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/config"
+	"celld/resp/sessiontest"
 	"celld/resp/transport"
 	"celld/resp/wire"
 	"celld/store/memory"
@@ -120,94 +118,47 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 	}
 }
 
-const patience = harness.Patience
-
-type testConn struct {
-	net.Conn
-	*bufio.Reader
-	t *testing.T
-}
-
-func (c testConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
-
-func dialTest(t *testing.T, addr string) testConn {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	return testConn{conn, bufio.NewReader(conn), t}
-}
-
-func (c testConn) ask(raw, want string) {
-	c.t.Helper()
-	c.send(raw)
-	got := make([]byte, len(want))
-	if n, err := io.ReadFull(c, got); err != nil || string(got) != want {
-		c.t.Fatalf("%.40q: %q, %v; want %q", raw, got[:n], err, want)
-	}
-}
-
-func (c testConn) send(raw string) {
-	c.t.Helper()
-	if raw == "" {
-		return
-	}
-	if _, err := io.WriteString(c, raw); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func (c testConn) wantClosed() {
-	c.t.Helper()
-	if rest, err := io.ReadAll(c); len(rest) > 0 {
-		c.t.Errorf("%q, %v before the end", rest, err)
-	}
-}
-
 func TestCarriersAnswer(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, _ *Server, addr string) {
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
-		c.ask(strings.Repeat("PING\r\n", 20_000), strings.Repeat("+PONG\r\n", 20_000))
+		c := sessiontest.Dial(t, addr)
+		c.Ask("PING\r\n", "+PONG\r\n")
+		c.Ask(strings.Repeat("PING\r\n", 20_000), strings.Repeat("+PONG\r\n", 20_000))
 		payload := strings.Repeat("x", 60_000)
-		c.ask(frame("ECHO", payload), "$60000\r\n"+payload+"\r\n")
-		c.ask("QUIT\r\n", "+OK\r\n")
-		c.wantClosed()
-		c = dialTest(t, addr)
-		c.ask("*1\r\n$-2\r\n", "-"+string(wire.ErrBulkLen)+"\r\n")
-		c.wantClosed()
+		c.Ask(sessiontest.Frame("ECHO", payload), "$60000\r\n"+payload+"\r\n")
+		c.Ask("QUIT\r\n", "+OK\r\n")
+		c.WantClosed()
+		c = sessiontest.Dial(t, addr)
+		c.Ask("*1\r\n$-2\r\n", "-"+string(wire.ErrBulkLen)+"\r\n")
+		c.WantClosed()
 	})
 }
 
 // What comes about on another connection reaches this one: a monitor's lines, and its end.
 func TestCarriersWake(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		m, c := dialTest(t, addr), dialTest(t, addr)
-		m.ask("MONITOR\r\n", "+OK\r\n")
+		m, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		m.Ask("MONITOR\r\n", "+OK\r\n")
 		for i := range 200 {
-			c.ask(frame("ECHO", "hi"), "$2\r\nhi\r\n")
+			c.Ask(sessiontest.Frame("ECHO", "hi"), "$2\r\nhi\r\n")
 			line, err := m.ReadString('\n')
 			if err != nil || !strings.HasSuffix(line, "\"ECHO\" \"hi\"\r\n") {
 				t.Fatalf("%d: %q, %v", i, line, err)
 			}
 		}
-		c.ask("CLIENT KILL TYPE normal\r\n", ":1\r\n")
-		m.wantClosed()
-		c.ask("PING\r\n", "+PONG\r\n")
+		c.Ask("CLIENT KILL TYPE normal\r\n", ":1\r\n")
+		m.WantClosed()
+		c.Ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
 // A peer that sends and does not read is closed at the limit, or has its own goroutine wait for it; nobody else does.
 func TestCarriersDeafPeer(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		deaf, c := dialTest(t, addr), dialTest(t, addr)
+		deaf, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 		eventually(t, "end of the peer, or one who waits for it", func() bool {
 			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
-			c.ask("PING\r\n", "+PONG\r\n")
+			c.Ask("PING\r\n", "+PONG\r\n")
 			waits := slices.ContainsFunc(srv.clients.All(), func(c *client.Client) bool { return c.Unsent.Load() > 0 })
 			return srv.stats.OutputLimitCloses.Load() > 0 || n == 0 && waits
 		})

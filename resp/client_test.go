@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 func TestClientReply(t *testing.T) {
@@ -41,8 +42,8 @@ func TestClientReplyAndTheEnd(t *testing.T) {
 		w := newWorld(t)
 		w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})
 		c := w.connect()
-		if got := c.send(raw); got != want || !c.tr.closed {
-			t.Errorf("%q: %q, closed %v; want %q", raw, got, c.tr.closed, want)
+		if got := c.send(raw); got != want || !c.tr.Closed {
+			t.Errorf("%q: %q, closed %v; want %q", raw, got, c.tr.Closed, want)
 		}
 	}
 }
@@ -80,14 +81,14 @@ func TestClientKill(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.connect(), w.connect()
 	a.want("CLIENT KILL ID 2", ":1\r\n")
-	if !b.tr.closed {
+	if !b.tr.Closed {
 		t.Error("the killed client stays")
 	}
 	a.want("CLIENT KILL ID 99", ":0\r\n")
 	a.want("CLIENT KILL 1.2.3.4:5", "-"+command.ErrNoSuchClient+"\r\n")
 	a.want("CLIENT KILL ADDR 127.0.0.1:4711 SKIPME yes USER nobody", "-ERR No such user 'nobody'\r\n")
 	a.want("CLIENT KILL 127.0.0.1:4711", "+OK\r\n")
-	if !a.tr.closed {
+	if !a.tr.Closed {
 		t.Error("a client that kills itself stays")
 	}
 }
@@ -143,7 +144,7 @@ func TestClientsAreShown(t *testing.T) {
 	w := newWorld(t)
 	local := &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
 	s, _ := w.NewSession(&net.UnixAddr{Net: "unix"}, local)
-	s.Open(&fakeTransport{}, 7)
+	s.Open(&sessiontest.Conn{}, 7)
 	s.Serve([]byte("MONITOR\r\nCLIENT TRACKING ON\r\nMULTI\r\nPING\r\nECHO abc\r\nEC"))
 	s.Unsent(300)
 	p := w.connect()

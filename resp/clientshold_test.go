@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/resp/client"
+	"celld/resp/sessiontest"
 )
 
 // The collector is told what clients' buffers hold, in steps of 4 MB, with maxmemory, or what keys may still hold above it.
@@ -35,9 +36,9 @@ func TestClientsHoldIsTold(t *testing.T) {
 func TestUnreadRepliesAreShown(t *testing.T) {
 	o := carrierTest{settings: []string{"client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		deaf := dialTest(t, addr)
+		deaf := sessiontest.Dial(t, addr)
 		go func() {
-			_, _ = deaf.Conn.Write([]byte(strings.Repeat(frame("ECHO", strings.Repeat("x", 60000)), 400)))
+			_, _ = deaf.Conn.Write([]byte(strings.Repeat(sessiontest.Frame("ECHO", strings.Repeat("x", 60000)), 400)))
 		}()
 		least := int64(8 << 20)
 		if strings.Contains(t.Name(), "goroutines") { // reads no more than it has answered

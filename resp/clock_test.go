@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"context"
 	"fmt"
 	"io"
@@ -199,12 +200,12 @@ func TestAStepIsTold(t *testing.T) {
 	if info := p.do("INFO", "stats"); !strings.Contains(info, "\nclock_steps:1\r\n") {
 		t.Error(info)
 	}
-	if p.look(w); p.tr.closed {
+	if p.look(w); p.tr.Closed {
 		t.Error("a client that is not idle was closed")
 	}
 	w.setWall(-2 * time.Hour)
 	w.sleepMS(60_001)
-	if p.look(w); !p.tr.closed {
+	if p.look(w); !p.tr.Closed {
 		t.Error("an idle client was not closed")
 	}
 }
@@ -223,12 +224,12 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 			}
 		})
 		for i := range 4 {
-			c := dialTest(t, addr)
+			c := sessiontest.Dial(t, addr)
 			clients.Go(func() {
 				for round := range 100 {
 					key := fmt.Sprintf("%d:%d", i, round)
-					call := frame("CL.TAKE", key, "3/1h") + frame("CL.THROTTLE", "t"+key, "2", "3", "3600")
-					_, _ = io.WriteString(c, strings.Repeat(call, 5)+frame("MULTI")+frame("SET", "at", "1999999999999999999", "PX", "5000")+frame("PTTL", "at")+frame("EXEC"))
+					call := sessiontest.Frame("CL.TAKE", key, "3/1h") + sessiontest.Frame("CL.THROTTLE", "t"+key, "2", "3", "3600")
+					_, _ = io.WriteString(c, strings.Repeat(call, 5)+sessiontest.Frame("MULTI")+sessiontest.Frame("SET", "at", "1999999999999999999", "PX", "5000")+sessiontest.Frame("PTTL", "at")+sessiontest.Frame("EXEC"))
 					for n := range 5 {
 						for _, length := range []int{7, 5} {
 							reply, err := readWords(c.Reader)

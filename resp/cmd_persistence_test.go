@@ -6,12 +6,13 @@ import (
 	"testing/synctest"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 // TestSaveAndRewrite tests a disk that takes its time: what is asked for meanwhile is refused or follows, and INFO says what goes on.
 func TestSaveAndRewrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := &fullDisk{}
+		disk := &sessiontest.Disk{}
 		w := newWorldOn(t, disk, t.TempDir())
 		if err := w.loadAll(func(step func() bool) {
 			for step() {
@@ -36,12 +37,12 @@ func TestSaveAndRewrite(t *testing.T) {
 		held := func(command, reply string, meanwhile func()) {
 			t.Helper()
 			gate := make(chan error)
-			disk.gate.Store(&gate)
+			disk.Gate.Store(&gate)
 			p.want(command, reply)
 			synctest.Wait()
 			w.sleepMS(3_500)
 			meanwhile()
-			disk.gate.Store(nil)
+			disk.Gate.Store(nil)
 			close(gate)
 			synctest.Wait()
 		}
@@ -102,7 +103,7 @@ func TestSaveAndRewrite(t *testing.T) {
 		}
 		info("rdb_saves:4", "aof_rewrites:3")
 
-		disk.full.Store(true)
+		disk.Full.Store(true)
 		p.want("SAVE", "-ERR\r\n")
 		p.want("BGREWRITEAOF", "+Background append only file rewriting started\r\n")
 		synctest.Wait()

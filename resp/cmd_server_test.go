@@ -9,6 +9,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/glob"
+	"celld/resp/sessiontest"
 	"celld/resp/slowlog"
 )
 
@@ -21,7 +22,7 @@ func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
 	c.do("HELLO", "3", "AUTH", "default", "hunter2")
 	c.do("CONFIG", "SET", "requirepass", "hunter2")
 	m.Serve(nil)
-	got := m.tr.take()
+	got := m.tr.Take()
 	if want := `+1790000000.000000 [0 127.0.0.1:4711] "CL.THROTTLE" "a\n\"k\"\xff" "1" "2" "3"` + "\r\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -41,7 +42,7 @@ func TestSlowMonitorIsClosed(t *testing.T) {
 	for range 20 {
 		c.do("ECHO", strings.Repeat("x", 10_000))
 	}
-	if !m.tr.closed {
+	if !m.tr.Closed {
 		t.Error("a monitor that reads nothing stays")
 	}
 	m.Closed()
@@ -136,22 +137,22 @@ func TestKeysIsBounded(t *testing.T) {
 	for i := range 3000 {
 		c.do("SET", fmt.Sprintf("%060d", i), "1800000000000000000")
 	}
-	if got := c.do("KEYS", "*"); got != "" || !c.tr.closed {
-		t.Errorf("%d bytes, closed %v", len(got), c.tr.closed)
+	if got := c.do("KEYS", "*"); got != "" || !c.tr.Closed {
+		t.Errorf("%d bytes, closed %v", len(got), c.tr.Closed)
 	}
 }
 
 // Nor is any other that a small request can make large.
 func TestRepliesAreBounded(t *testing.T) {
 	for name, raw := range map[string]string{
-		"COMMAND INFO": frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, command.ShortList)...)...),
+		"COMMAND INFO": sessiontest.Frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, command.ShortList)...)...),
 		"EXEC":         "MULTI\r\n" + strings.Repeat("COMMAND DOCS\r\n", 1000) + "EXEC\r\n",
 	} {
 		w := newWorld(t, "client-output-buffer-limit", "128kb")
 		c := w.connect()
 		got := c.send(raw)
-		if len(got) > 256<<10 || !c.tr.closed || w.stats.OutputLimitCloses.Load() != 1 {
-			t.Errorf("%s: %d bytes, closed %v", name, len(got), c.tr.closed)
+		if len(got) > 256<<10 || !c.tr.Closed || w.stats.OutputLimitCloses.Load() != 1 {
+			t.Errorf("%s: %d bytes, closed %v", name, len(got), c.tr.Closed)
 		}
 	}
 	c := newWorld(t).connect()
@@ -173,9 +174,9 @@ func TestMonitorAfterReset(t *testing.T) {
 		t.Errorf("%q after RESET", got)
 	}
 	m.want("MONITOR", "+OK\r\n")
-	wakes := m.tr.wakes
+	wakes := m.tr.Wakes
 	c.do("PING")
-	if m.tr.wakes != wakes+1 {
+	if m.tr.Wakes != wakes+1 {
 		t.Fatal("not woken")
 	}
 	if got := m.send(""); got != shown {
@@ -191,10 +192,10 @@ func TestPushAfterReset(t *testing.T) {
 	m.want("RESET", "+RESET\r\n")
 	m.client.Push([]byte("late\r\n"), 100)
 	m.want("MONITOR", "+OK\r\n")
-	wakes := m.tr.wakes
+	wakes := m.tr.Wakes
 	m.client.Push([]byte("+line\r\n"), 100)
-	if got := m.send(""); m.tr.wakes != wakes+1 || got != "+line\r\n" {
-		t.Errorf("%d wakes, %q", m.tr.wakes-wakes, got)
+	if got := m.send(""); m.tr.Wakes != wakes+1 || got != "+line\r\n" {
+		t.Errorf("%d wakes, %q", m.tr.Wakes-wakes, got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/resp/script"
+	"celld/resp/sessiontest"
 )
 
 // fuzzForms are what commands look like. A letter alone is drawn from fuzzWords; PASS has time pass.
@@ -201,7 +202,7 @@ func FuzzCommands(f *testing.F) {
 			if rest, ok := skipReply(reply); !ok || rest != "" {
 				t.Fatalf("%q\n%q is answered by %q", commands, words, reply)
 			}
-			pipeline += frame(words...)
+			pipeline += sessiontest.Frame(words...)
 			replies += reply
 		}
 		flush()

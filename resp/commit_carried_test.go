@@ -1,20 +1,21 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"strings"
 	"testing"
 )
 
 // Where replies wait for the disk, many of them wait as well as few.
 func TestLongRepliesWaitForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
-		disk.full.Store(true)
-		defer disk.full.Store(false)
+		c := sessiontest.Dial(t, addr)
+		c.Ask("PING\r\n", "+PONG\r\n")
+		disk.Full.Store(true)
+		defer disk.Full.Store(false)
 		long := strings.Repeat("x", 3*flushAt/4)
-		c.send("CL.THROTTLE " + t.Name() + " 4 1 86400\r\n" + frame("ECHO", long) + frame("ECHO", long))
-		c.ask("", "-MISCONF Errors writing to the AOF file: no space left on device\r\n$49152\r\n"+long+"\r\n$49152\r\n"+long+"\r\n")
+		c.Send("CL.THROTTLE " + t.Name() + " 4 1 86400\r\n" + sessiontest.Frame("ECHO", long) + sessiontest.Frame("ECHO", long))
+		c.Ask("", "-MISCONF Errors writing to the AOF file: no space left on device\r\n$49152\r\n"+long+"\r\n$49152\r\n"+long+"\r\n")
 	})
 }

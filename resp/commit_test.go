@@ -2,110 +2,38 @@ package resp
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
-	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
-
-// fullDisk is a file system that can be full: then nothing can be written.
-type fullDisk struct {
-	full  atomic.Bool
-	syncs atomic.Int64               // begun
-	gate  atomic.Pointer[chan error] // each sync takes its outcome from there; nil: they succeed
-}
-
-type fullDiskFile struct {
-	*os.File
-	disk *fullDisk
-}
-
-func (f fullDiskFile) Write(p []byte) (int, error) {
-	if f.disk.full.Load() {
-		n, _ := f.File.Write(p[:len(p)/2])
-		return n, syscall.ENOSPC
-	}
-	return f.File.Write(p)
-}
-
-func (f fullDiskFile) Sync() error {
-	f.disk.syncs.Add(1)
-	if gate := f.disk.gate.Load(); gate != nil {
-		return <-*gate
-	}
-	return nil
-}
-
-// holds keeps what do writes from the disk, and fails the test where the peer is answered before it is there.
-func (d *fullDisk) holds(c testConn, do func()) {
-	c.t.Helper()
-	gate := make(chan error)
-	d.gate.Store(&gate)
-	syncs := d.syncs.Load()
-	do()
-	eventually(c.t, "write", func() bool { return d.syncs.Load() > syncs })
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
-	if got, err := c.Peek(1); err == nil {
-		c.t.Errorf("%q was answered before it was written", got)
-	}
-	_ = c.SetReadDeadline(time.Now().Add(patience))
-	d.gate.Store(nil)
-	close(gate)
-}
-
-func (fullDiskFile) Forget(int64, int64) {}
-
-func (d *fullDisk) open(name string, flags int) (dir.File, error) {
-	f, err := os.OpenFile(name, flags, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return fullDiskFile{f, d}, nil
-}
-
-func (d *fullDisk) Open(name string) (dir.File, error) { return d.open(name, os.O_RDONLY) }
-func (d *fullDisk) Create(name string) (dir.File, error) {
-	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-}
-func (d *fullDisk) Append(name string) (dir.File, error) {
-	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
-}
-func (d *fullDisk) Rename(from, to string) error         { return os.Rename(from, to) }
-func (d *fullDisk) Remove(name string) error             { return os.Remove(name) }
-func (d *fullDisk) Lock(name string) (dir.File, error)   { return d.Append(name) }
-func (d *fullDisk) Names(string, dir.File) (bool, error) { return true, nil }
-func (d *fullDisk) List(string) ([]string, error)        { return nil, nil }
 
 // What cannot be written is answered so, wherever it stands among other commands. What found it out counts; what follows does not run.
 func TestADiskThatIsFull(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
 		const call, misconf = "CL.THROTTLE k 4 1 86400\r\n", "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 		key := func(text string) string { return strings.ReplaceAll(text, " k ", " "+t.Name()+" ") }
-		c := dialTest(t, addr)
-		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400\r\n")
-		disk.full.Store(true)
+		c := sessiontest.Dial(t, addr)
+		c.Ask(key(call), "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:86400\r\n")
+		disk.Full.Store(true)
 		for _, round := range []string{"the first that fails", "a known failure"} {
-			c.ask("PING\r\n"+key(call+call+"PING\r\nSET k x\r\n"), "+PONG\r\n"+misconf+misconf+"+PONG\r\n"+misconf)
-			c.ask("MULTI\r\n"+key(call)+"PING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconf+"+PONG\r\n")
-			c.ask("CLIENT REPLY SKIP\r\n"+key(call)+"PING\r\n", "+PONG\r\n")
-			c.ask("DEL "+t.Name()+"\r\nSTRLEN "+t.Name()+"\r\n", misconf+":19\r\n")
-			last := dialTest(t, addr)
-			last.ask(key(call)+"QUIT\r\n", misconf+"+OK\r\n")
-			last.wantClosed()
+			c.Ask("PING\r\n"+key(call+call+"PING\r\nSET k x\r\n"), "+PONG\r\n"+misconf+misconf+"+PONG\r\n"+misconf)
+			c.Ask("MULTI\r\n"+key(call)+"PING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconf+"+PONG\r\n")
+			c.Ask("CLIENT REPLY SKIP\r\n"+key(call)+"PING\r\n", "+PONG\r\n")
+			c.Ask("DEL "+t.Name()+"\r\nSTRLEN "+t.Name()+"\r\n", misconf+":19\r\n")
+			last := sessiontest.Dial(t, addr)
+			last.Ask(key(call)+"QUIT\r\n", misconf+"+OK\r\n")
+			last.WantClosed()
 			if srv.persist.Refusal() == nil {
 				t.Fatal(round, "is not known")
 			}
 		}
-		disk.full.Store(false)
+		disk.Full.Store(false)
 		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(key(call), "*5\r\n:0\r\n:5\r\n:1\r\n:-1\r\n") // after one that was answered and two that found it out
+		c.Ask(key(call), "*5\r\n:0\r\n:5\r\n:1\r\n:-1\r\n") // after one that was answered and two that found it out
 	})
 }
 
@@ -113,7 +41,7 @@ func TestADiskThatIsFull(t *testing.T) {
 func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
 	const call, misconf = "CL.THROTTLE k 4 1 86400\r\n", "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 	long := strings.Repeat("x", 100)
-	echo, echoed := frame("ECHO", long), "$100\r\n"+long+"\r\n"
+	echo, echoed := sessiontest.Frame("ECHO", long), "$100\r\n"+long+"\r\n"
 	for name, test := range map[string]struct{ send, want string }{
 		"CLIENT REPLY SKIP": {"CLIENT REPLY SKIP\r\n" + call + echo, echoed},
 		"CLIENT REPLY OFF":  {"CLIENT REPLY OFF\r\n" + call + call + "CLIENT REPLY ON\r\n" + echo, "+OK\r\n" + echoed},
@@ -121,11 +49,11 @@ func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
 		"before a panic":    {"MULTI\r\nCL.TAKE k 1/1s\r\nBOOM\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := &fullDisk{}
+			disk := &sessiontest.Disk{}
 			carrierTest{files: disk, rows: []*command.Row{boomRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
-				disk.full.Store(true)
-				defer disk.full.Store(false)
-				dialTest(t, addr).ask(test.send, test.want)
+				disk.Full.Store(true)
+				defer disk.Full.Store(false)
+				sessiontest.Dial(t, addr).Ask(test.send, test.want)
 				if srv.persist.Refusal() == nil {
 					t.Error("nothing was written")
 				}
@@ -136,37 +64,37 @@ func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
 
 // A policy or a rule that found out that it cannot be written is in force, and one that follows is not.
 func TestSettingsOnADiskThatIsFull(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
 		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 		named := func(text string) string { return strings.ReplaceAll(text, "NAME", t.Name()) }
-		c := dialTest(t, addr)
-		c.ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"), ":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
-		disk.full.Store(true)
-		c.ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
-		c.ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"), misconf+misconf+misconf)
+		c := sessiontest.Dial(t, addr)
+		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"), ":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
+		disk.Full.Store(true)
+		c.Ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
+		c.Ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"), misconf+misconf+misconf)
 		want := func() {
-			c.ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"), "$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
+			c.Ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"), "$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
 		}
 		want()
-		disk.full.Store(false)
+		disk.Full.Store(false)
 		eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
 		want()
-		c.ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:0\r\n:0\r\n")
+		c.Ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:0\r\n:0\r\n")
 	})
 }
 
 // Clients that ask at the same time share the waiting for the disk, and each call counts once.
 func TestRepliesThatWaitForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
 		const clients, rounds, pipeline = 20, 20, 10
 		var wg sync.WaitGroup
 		for i := range clients {
-			c := dialTest(t, addr)
+			c := sessiontest.Dial(t, addr)
 			wg.Go(func() {
 				for range rounds {
-					c.ask(strings.Repeat(fmt.Sprintf("CL.THROTTLE client:%d 0 1 86400 0\r\nCL.THROTTLE shared 1000000 1 9000\r\nPING\r\n", i), pipeline), "*5\r\n")
+					c.Ask(strings.Repeat(fmt.Sprintf("CL.THROTTLE client:%d 0 1 86400 0\r\nCL.THROTTLE shared 1000000 1 9000\r\nPING\r\n", i), pipeline), "*5\r\n")
 					for range pipeline*(6+6+1) - 1 {
 						if _, err := c.ReadString('\n'); err != nil {
 							t.Error(err)
@@ -177,36 +105,36 @@ func TestRepliesThatWaitForTheDisk(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		c := dialTest(t, addr)
-		c.ask("CL.THROTTLE shared 1000000 1 9000 0\r\n", fmt.Sprintf("*5\r\n:0\r\n:1000001\r\n:%d\r\n", 1000001-clients*rounds*pipeline))
+		c := sessiontest.Dial(t, addr)
+		c.Ask("CL.THROTTLE shared 1000000 1 9000 0\r\n", fmt.Sprintf("*5\r\n:0\r\n:1000001\r\n:%d\r\n", 1000001-clients*rounds*pipeline))
 	})
 }
 
 // While a write waits for a slow disk, probes are answered: new connections, those that are there, systemd's and those over HTTP.
 func TestProbesOnASlowDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		writer, old := dialTest(t, addr), dialTest(t, addr)
-		old.ask("PING\r\n", "+PONG\r\n")
-		disk.holds(writer, func() {
-			syncs := disk.syncs.Load()
-			writer.send("SET k 1800000000000000000\r\nPING\r\n")
-			eventually(t, "write", func() bool { return disk.syncs.Load() > syncs })
+		writer, old := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		old.Ask("PING\r\n", "+PONG\r\n")
+		disk.Holds(writer, func() {
+			syncs := disk.Syncs.Load()
+			writer.Send("SET k 1800000000000000000\r\nPING\r\n")
+			eventually(t, "write", func() bool { return disk.Syncs.Load() > syncs })
 			for range 3 {
-				old.ask("PING\r\n", "+PONG\r\n")
-				dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+				old.Ask("PING\r\n", "+PONG\r\n")
+				sessiontest.Dial(t, addr).Ask("PING\r\n", "+PONG\r\n")
 				if err := srv.Decides(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
 		})
-		writer.ask("", "+OK\r\n+PONG\r\n")
+		writer.Ask("", "+OK\r\n+PONG\r\n")
 	})
 }
 
 // A session has written if it has run a write, whether or not that is answered.
 func TestWrote(t *testing.T) {
-	w := newWorldOn(t, &fullDisk{}, t.TempDir())
+	w := newWorldOn(t, &sessiontest.Disk{}, t.TempDir())
 	for send, want := range map[string]bool{
 		"PING\r\n":                                     false,
 		"GET k\r\n":                                    false,
@@ -233,13 +161,13 @@ func TestWrote(t *testing.T) {
 
 // A write that is refused as the disk is full counts as rejected.
 func TestRefusedWritesAreCounted(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	w := newWorldOn(t, disk, t.TempDir())
 	if err := w.persist.Start(func(func() bool) {}); err != nil {
 		t.Fatal(err)
 	}
 	p := w.connect()
-	disk.full.Store(true)
+	disk.Full.Store(true)
 	w.persist.Begin()
 	p.do("SET", "k", "1800000000000000000")
 	if err := w.persist.Commit(); err == nil {

@@ -7,6 +7,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 // The files in testdata hold what is said to celld, and what it answers. integration_test/redis compares those in redis and scripts
@@ -65,7 +66,7 @@ func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 	words, raw := x.Words(t)
 	text := words[0]
 	if !raw {
-		text = frame(words...)
+		text = sessiontest.Frame(words...)
 	}
 	got = p.send(text)
 	for p.unserved || p.waits != nil {
@@ -75,7 +76,7 @@ func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 		}
 		got += p.send("")
 	}
-	return got, p.tr.closed && (raw || got == "")
+	return got, p.tr.Closed && (raw || got == "")
 }
 
 // play says a paragraph on a connection of its own, with no keys.

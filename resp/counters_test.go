@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/resp/decisions"
 	"celld/resp/metrics"
+	"celld/resp/sessiontest"
 	"celld/resp/stats"
 	"celld/store"
 )
@@ -69,7 +70,7 @@ func TestCounters(t *testing.T) {
 		w.sleepMS(1000)
 		add()
 		input, output := st.InputBytes.Load()-resetInput, st.OutputBytes.Load()-resetOutput
-		ask := frame("INFO", "stats")
+		ask := sessiontest.Frame("INFO", "stats")
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
 			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+

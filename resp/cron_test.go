@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"slices"
 	"strings"
 	"testing"
@@ -49,12 +50,12 @@ func TestTick(t *testing.T) {
 	info(strings.Replace(rates, "%", "3", 1))
 	w.sleepMS(59_000)
 	p.do("PING")
-	if ticks(10); idle.tr.wakes != 0 || p.tr.wakes != 0 { // 60 s are not longer than 60 s
-		t.Errorf("%d and %d wakes", idle.tr.wakes, p.tr.wakes)
+	if ticks(10); idle.tr.Wakes != 0 || p.tr.Wakes != 0 { // 60 s are not longer than 60 s
+		t.Errorf("%d and %d wakes", idle.tr.Wakes, p.tr.Wakes)
 	}
 	w.sleepMS(1)
-	if ticks(10); idle.tr.wakes != 1 || p.tr.wakes != 0 {
-		t.Errorf("%d and %d wakes", idle.tr.wakes, p.tr.wakes)
+	if ticks(10); idle.tr.Wakes != 1 || p.tr.Wakes != 0 {
+		t.Errorf("%d and %d wakes", idle.tr.Wakes, p.tr.Wakes)
 	}
 	info("clock_steps:0")
 	w.ahead += 99e6
@@ -80,9 +81,9 @@ func TestTick(t *testing.T) {
 // Keys that have expired are removed though nobody asks for them.
 func TestCarriersSweep(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
+		c := sessiontest.Dial(t, addr)
 		for range 3 {
-			c.ask("CL.THROTTLE k 0 1 60\r\nCL.TAKE l 1/1m\r\n", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+			c.Ask("CL.THROTTLE k 0 1 60\r\nCL.TAKE l 1/1m\r\n", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
 			before := srv.store.Stats(srv.clock()).Expired
 			skew(srv, 2*time.Minute)
 			eventually(t, "end of both keys", func() bool { return srv.store.Stats(srv.clock()).Expired == before+2 })

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"celld/resp/decisions"
+	"celld/resp/sessiontest"
 	"celld/resp/wire"
 )
 
@@ -97,7 +98,7 @@ func readWords(r *bufio.Reader) (words []string, err error) {
 
 // askAll sends, 60 times and until there are enough, random pipelines, of like calls or of different ones, some of them as transactions,
 // and counts the replies.
-func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions.Counts, err error) {
+func askAll(c sessiontest.Client, rng *rand.Rand, enough func() bool) (n decisions.Counts, err error) {
 	for rounds := 0; rounds < 60 || !enough(); rounds++ {
 		var asks []ask
 		for len(asks) < 1+rng.IntN(40) {
@@ -112,7 +113,7 @@ func askAll(c testConn, rng *rand.Rand, enough func() bool) (n decisions.Counts,
 			raw.WriteString("MULTI\r\n")
 		}
 		for _, a := range asks {
-			raw.WriteString(frame(a.words...))
+			raw.WriteString(sessiontest.Frame(a.words...))
 		}
 		if inTx {
 			raw.WriteString("EXEC\r\n")
@@ -148,9 +149,9 @@ var decisionNames = [...]string{
 }
 
 // infoDecisions are the counts that INFO has.
-func infoDecisions(t *testing.T, c testConn) (n decisions.Counts) {
+func infoDecisions(t *testing.T, c sessiontest.Client) (n decisions.Counts) {
 	t.Helper()
-	c.send(frame("INFO", "stats"))
+	c.Send(sessiontest.Frame("INFO", "stats"))
 	info, err := readWords(c.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -168,9 +169,9 @@ func infoDecisions(t *testing.T, c testConn) (n decisions.Counts) {
 
 // INFO counts what clients have been told, no more and no less, also where the disk refuses some of it.
 func TestDecisionsAreCounted(t *testing.T) {
-	check := func(t *testing.T, srv *Server, addr string, disk *fullDisk) {
-		c := dialTest(t, addr)
-		c.ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
+	check := func(t *testing.T, srv *Server, addr string, disk *sessiontest.Disk) {
+		c := sessiontest.Dial(t, addr)
+		c.Ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
 		if n := infoDecisions(t, c); n != (decisions.Counts{}) {
 			t.Fatalf("after RESETSTAT %v", n)
 		}
@@ -179,7 +180,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		var wg sync.WaitGroup
 		var stop atomic.Bool
 		for seed := range uint64(4) {
-			conn := dialTest(t, addr)
+			conn := sessiontest.Dial(t, addr)
 			wg.Go(func() {
 				n, err := askAll(conn, rand.New(rand.NewPCG(1, seed)), stop.Load)
 				if err != nil {
@@ -197,9 +198,9 @@ func TestDecisionsAreCounted(t *testing.T) {
 		}
 		for range 2 {
 			if disk != nil {
-				disk.full.Store(true)
+				disk.Full.Store(true)
 				eventually(t, "find the disk full", func() bool { return srv.persist.Refusal() != nil })
-				disk.full.Store(false)
+				disk.Full.Store(false)
 				eventually(t, "write though the disk has space again", func() bool { return srv.persist.Refusal() == nil })
 			}
 		}
@@ -209,13 +210,13 @@ func TestDecisionsAreCounted(t *testing.T) {
 		if got != all {
 			t.Errorf("INFO %v: %v, the clients saw %v", decisionNames, got, all)
 		}
-		c.ask("CL.RULE DEL DENY bad:*\r\nCL.RULE DEL ALLOW good:*\r\nCL.POLICY DEL p\r\nFLUSHALL\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
+		c.Ask("CL.RULE DEL DENY bad:*\r\nCL.RULE DEL ALLOW good:*\r\nCL.POLICY DEL p\r\nFLUSHALL\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
 	}
 	t.Run("in memory", func(t *testing.T) {
 		eachCarrier(t, func(t *testing.T, srv *Server, addr string) { check(t, srv, addr, nil) })
 	})
 	t.Run("on a disk that is full now and then", func(t *testing.T) {
-		disk := &fullDisk{}
+		disk := &sessiontest.Disk{}
 		eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) { check(t, srv, addr, disk) })
 	})
 }
@@ -228,7 +229,7 @@ func TestWhatIsADecision(t *testing.T) {
 	want := func(command string, change ...decisions.Kind) {
 		t.Helper()
 		before := w.decisions.Sum()
-		got := p.send(frame(strings.Fields(command)...))
+		got := p.send(sessiontest.Frame(strings.Fields(command)...))
 		for _, kind := range change {
 			before[kind]++
 		}
@@ -266,7 +267,7 @@ func TestWhatIsADecision(t *testing.T) {
 	want("CL.THROTTLE q @p")
 	want("CL.TAKE x 1/1h")
 	want("EXEC", decisions.ThrottleAllowed, decisions.TakeAllowed)
-	if got := p.send(frame("CL.THROTTLE", "i", "0", "1", "1") + frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.decisions.Sum()[decisions.ThrottleAllowed])) {
+	if got := p.send(sessiontest.Frame("CL.THROTTLE", "i", "0", "1", "1") + sessiontest.Frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.decisions.Sum()[decisions.ThrottleAllowed])) {
 		t.Error("INFO leaves out what stands before it in a pipeline")
 	}
 }

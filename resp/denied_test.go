@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/resp/decisions"
+	"celld/resp/sessiontest"
 	"celld/store"
 )
 
@@ -28,7 +29,7 @@ func deny(p func(string), rng *rand.Rand, rounds int) (keys map[string]int64, na
 		var b strings.Builder
 		inTx := rng.IntN(4) == 0
 		if inTx {
-			b.WriteString(frame("MULTI"))
+			b.WriteString(sessiontest.Frame("MULTI"))
 		}
 		for range 1 + rng.IntN(30) {
 			key, byPolicy := fmt.Sprintf("l%d", rng.IntN(10)), rng.IntN(2) == 0
@@ -54,11 +55,11 @@ func deny(p func(string), rng *rand.Rand, rounds int) (keys map[string]int64, na
 				call = []string{"EVAL", "return redis.call('CL.TAKE', KEYS[1], ARGV[1])", "1", key, limit}
 			}
 			keys[key]++
-			b.WriteString(frame(call...))
-			b.WriteString(frame("CL.TAKE", key, limit, "PEEK"))
+			b.WriteString(sessiontest.Frame(call...))
+			b.WriteString(sessiontest.Frame("CL.TAKE", key, limit, "PEEK"))
 		}
 		if inTx {
-			b.WriteString(frame("EXEC"))
+			b.WriteString(sessiontest.Frame("EXEC"))
 		}
 		p(b.String())
 	}
@@ -67,10 +68,10 @@ func deny(p func(string), rng *rand.Rand, rounds int) (keys map[string]int64, na
 
 // useUp returns calls that use up all keys of deny.
 func useUp() string {
-	b := frame("CL.POLICY", "SET", "p", "1/1d")
+	b := sessiontest.Frame("CL.POLICY", "SET", "p", "1/1d")
 	for i := range 10 {
 		key := fmt.Sprint("l", i)
-		b += frame("CL.TAKE", key, "1/1d") + frame("CL.TAKE", key, "@p") + frame("CL.THROTTLE", "t"+key, "0", "1", "86400")
+		b += sessiontest.Frame("CL.TAKE", key, "1/1d") + sessiontest.Frame("CL.TAKE", key, "@p") + sessiontest.Frame("CL.THROTTLE", "t"+key, "0", "1", "86400")
 	}
 	return b
 }
@@ -107,10 +108,10 @@ func checkDenied(t *testing.T, srv *Server, keys map[string]int64, named, litera
 // Each denial counts once, for the key and the limit that bind, however it was asked for and by however many connections.
 func TestDenialsAreCounted(t *testing.T) {
 	check := func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		ask := func(c testConn) func(string) {
+		c := sessiontest.Dial(t, addr)
+		ask := func(c sessiontest.Client) func(string) {
 			return func(text string) {
-				c.send(text + frame("ECHO", "done"))
+				c.Send(text + sessiontest.Frame("ECHO", "done"))
 				for {
 					if line, err := c.ReadString('\n'); err != nil || strings.HasPrefix(line, "done") {
 						return
@@ -123,7 +124,7 @@ func TestDenialsAreCounted(t *testing.T) {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for seed := range uint64(4) {
-			conn := dialTest(t, addr)
+			conn := sessiontest.Dial(t, addr)
 			wg.Go(func() {
 				keys, n, l := deny(ask(conn), rand.New(rand.NewPCG(1, seed)), 30)
 				mu.Lock()
@@ -138,13 +139,13 @@ func TestDenialsAreCounted(t *testing.T) {
 		checkDenied(t, srv, all, named, literal)
 	}
 	t.Run("in memory", func(t *testing.T) { eachCarrier(t, check) })
-	t.Run("on a disk", func(t *testing.T) { eachCarrierOn(t, &fullDisk{}, check) })
+	t.Run("on a disk", func(t *testing.T) { eachCarrierOn(t, &sessiontest.Disk{}, check) })
 }
 
 // An engine that answers later changes nothing of that, though the bytes of the calls have been overwritten by then.
 func TestDenialsOnAnEngine(t *testing.T) {
 	w, e := engineWorld(t, false)
-	later := &laterLimiter{fakeEngine: e}
+	later := &laterLimiter{Engine: e}
 	w.limiter = later
 	p := w.connect()
 	buffer := make([]byte, 0, 64<<10)
@@ -161,7 +162,7 @@ func TestDenialsOnAnEngine(t *testing.T) {
 			}
 			p.Serve(nil)
 		}
-		p.tr.take()
+		p.tr.Take()
 	}
 	send(useUp())
 	keys, named, literal := deny(send, rand.New(rand.NewPCG(1, 1)), 60)
@@ -173,7 +174,7 @@ func TestDenialsOnAnEngine(t *testing.T) {
 
 // laterLimiter decides at once, and says so when a test has it.
 type laterLimiter struct {
-	*fakeEngine
+	*sessiontest.Engine
 	calls int
 	waker store.Waker
 }
@@ -200,12 +201,12 @@ func TestConflictsCountOnce(t *testing.T) {
 	p := w.connect()
 	p.do("CL.THROTTLE", "k", "0", "1", "3600")
 	p.do("CL.TAKE", "l", "1/1h")
-	e.later = true
-	p.send(frame("MULTI") + frame("CL.THROTTLE", "k", "0", "1", "3600") + frame("CL.TAKE", "l", "1/1h") + frame("INFO", "stats") + frame("SETNX", "m", soon) + frame("EXEC"))
-	e.answer()
+	e.Later = true
+	p.send(sessiontest.Frame("MULTI") + sessiontest.Frame("CL.THROTTLE", "k", "0", "1", "3600") + sessiontest.Frame("CL.TAKE", "l", "1/1h") + sessiontest.Frame("INFO", "stats") + sessiontest.Frame("SETNX", "m", soon) + sessiontest.Frame("EXEC"))
+	e.Answer()
 	p.Serve(nil)
-	e.setBehind("m", "1790000800000000000")
-	e.answerAll(p)
+	setBehind(e, "m", "1790000800000000000")
+	answerAll(e, p)
 	if got := topOf(w.Server); len(got) != 2 || got["k"] != 1 || got["l"] != 1 {
 		t.Errorf("CL.TOP %v", got)
 	}

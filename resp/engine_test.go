@@ -1,269 +1,31 @@
 package resp
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
-	"testing"
-
-	"celld/cell"
-	"celld/resp/glob"
-	"celld/store"
+	"celld/resp/sessiontest"
 	"celld/store/memory"
-	"celld/store/policy"
-	"celld/store/remote"
+	"testing"
 )
 
-// fakeEngine is an engine that has its keys in a store. Where it does not answer at once, it does when a test has it.
-type fakeEngine struct {
-	*memory.Store
-	now func() int64
-
-	mu      sync.Mutex
-	later   bool
-	waiting []func()
-	refuse  func(commit bool) error // of each view
-	opened  [][]string              // the keys of each view
-	closed  int                     // views
-	facts   store.Facts
-	unknown error // of PoliciesUnknown
-	drained func(context.Context) bool
-}
-
-// engineWorld is a world whose keys are in a fakeEngine.
-func engineWorld(t testing.TB, later bool, settings ...string) (*world, *fakeEngine) {
+// engineWorld is a world whose keys are in a FakeEngine.
+func engineWorld(t testing.TB, later bool, settings ...string) (*world, *sessiontest.Engine) {
 	w := newWorld(t, settings...)
 	return w, withEngine(w, later)
 }
 
-func withEngine(w *world, later bool) *fakeEngine {
+func withEngine(w *world, later bool) *sessiontest.Engine {
 	home := memory.New(memory.Options{Shards: 1, Policies: w.store.Set, Now: func() int64 { return w.clock() }})
-	e := &fakeEngine{Store: home, now: func() int64 { return w.clock() }, later: later}
+	e := &sessiontest.Engine{Store: home, Now: func() int64 { return w.clock() }, Later: later}
 	w.useEngine(e)
 	return e
 }
 
-// do does something now or when a test says so.
-func (e *fakeEngine) do(what func()) {
-	e.mu.Lock()
-	if e.later {
-		e.waiting = append(e.waiting, what)
-		what = func() {}
-	}
-	e.mu.Unlock()
-	what()
-}
-
-// answer does what is due for longest.
-func (e *fakeEngine) answer() {
-	e.mu.Lock()
-	next := e.waiting[0]
-	e.waiting = e.waiting[1:]
-	e.mu.Unlock()
-	next()
-}
-
-func (e *fakeEngine) due() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.waiting)
-}
-
 // answerAll answers until nothing is due, and returns what a peer is sent.
-func (e *fakeEngine) answerAll(p *peer) string {
-	for e.due() > 0 || p.unserved {
-		if e.due() > 0 {
-			e.answer()
+func answerAll(e *sessiontest.Engine, p *peer) string {
+	for e.Due() > 0 || p.unserved {
+		if e.Due() > 0 {
+			e.Answer()
 		}
 		p.Serve(nil)
 	}
-	return p.tr.take()
-}
-
-func (e *fakeEngine) Drain(ctx context.Context) (drained func() bool) {
-	return func() bool { return e.drained == nil || e.drained(ctx) }
-}
-
-func (e *fakeEngine) Facts() store.Facts     { return e.facts }
-func (e *fakeEngine) PoliciesUnknown() error { return e.unknown }
-
-func (e *fakeEngine) Here() bool  { return false }
-func (e *fakeEngine) Away() error { return e.facts.Away }
-
-func (e *fakeEngine) Open(keys [][]byte, _ store.OpenOptions, w store.Waker) store.Tx {
-	v := &fakeView{Store: memory.New(memory.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}
-	var names []string
-	for _, key := range keys {
-		names = append(names, string(key))
-	}
-	e.opened = append(e.opened, names)
-	e.do(func() {
-		if e.refuse != nil {
-			v.err = e.refuse(false)
-		}
-		v.read()
-		w.Wake()
-	})
-	return v
-}
-
-// fakeView is a view of a fakeEngine.
-type fakeView struct {
-	*memory.Store
-	e        *fakeEngine
-	keys     [][]byte
-	texts    []string // what was read
-	nowNS    int64
-	err      error
-	conflict bool
-}
-
-func (v *fakeView) read() {
-	v.nowNS = v.e.now()
-	v.Store.Flush()
-	v.texts = nil
-	for _, key := range v.keys {
-		text, value := contentOf(v.e.Store, key, v.nowNS)
-		v.texts = append(v.texts, text)
-		if text != "" {
-			putContent(v.Store, key, value, v.nowNS)
-		}
-	}
-}
-
-// contentOf is what a store has under a key, as a text and as a Value of its own.
-func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied store.Value) {
-	_ = of.Update(key, store.Access{NowNS: nowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, store.Action) {
-		if !ok {
-			return is, store.Leave
-		}
-		copied, text = is, fmt.Sprint(is.TAT, " ", is.ExpiryNS)
-		if is.Kind == store.HoldsLimits {
-			var limits store.Limits
-			for i := range *is.Limits {
-				l := &(*is.Limits)[i]
-				state := string(l.Limit.AppendState(nil, &l.State))
-				text += "\n" + string(l.AppendName(nil)) + " " + state
-				one := *l
-				_, one.State, _ = cell.ParseState(state)
-				limits = append(limits, one)
-			}
-			copied.Limits = &limits
-		}
-		return is, store.Leave
-	})
-	return text, copied
-}
-
-func putContent(to *memory.Store, key []byte, value store.Value, nowNS int64) {
-	_ = to.Update(key, store.Access{NowNS: nowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
-}
-
-func (v *fakeView) Keys() store.Keys { return v.Store }
-func (v *fakeView) TimeNS() int64    { return v.nowNS }
-func (v *fakeView) Err() error       { return v.err }
-func (v *fakeView) Conflict() bool   { return v.conflict }
-func (v *fakeView) Close()           { v.e.closed++ }
-
-// Foreign: what a test has named so is nothing of celld's.
-func (v *fakeView) Foreign(key []byte) (kind string, foreign bool) {
-	return "list", strings.HasPrefix(string(key), "foreign")
-}
-
-func (v *fakeView) Commit(w store.Waker) bool {
-	var texts []string
-	var values []store.Value
-	for _, key := range v.keys {
-		text, value := contentOf(v.Store, key, v.nowNS)
-		texts, values = append(texts, text), append(values, value)
-	}
-	if slices.Equal(texts, v.texts) {
-		return true
-	}
-	v.e.do(func() {
-		defer w.Wake()
-		if v.e.refuse != nil {
-			if v.err = v.e.refuse(true); v.err != nil {
-				return
-			}
-		}
-		v.conflict = false
-		for i, key := range v.keys {
-			text, _ := contentOf(v.e.Store, key, v.e.now())
-			v.conflict = v.conflict || text != v.texts[i]
-		}
-		if v.conflict {
-			v.read()
-			return
-		}
-		for i, key := range v.keys {
-			switch {
-			case texts[i] == v.texts[i]:
-			case texts[i] == "":
-				v.e.Delete(key, v.nowNS)
-			default:
-				putContent(v.e.Store, key, values[i], v.nowNS)
-			}
-		}
-	})
-	return false
-}
-
-func (e *fakeEngine) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
-	e.do(func() { done(e.Store.SetPolicy(name, l, o)) })
-}
-
-func (e *fakeEngine) DeletePolicy(name string, done func(bool, error)) {
-	e.do(func() { done(e.Store.DeletePolicy(name), nil) })
-}
-
-func (e *fakeEngine) PutRule(r policy.Rule, _ int64, done func(bool, error)) {
-	e.do(func() { done(e.Store.PutRule(r, e.now())) })
-}
-
-func (e *fakeEngine) DeleteRule(r policy.Rule, _ int64, done func(bool, error)) {
-	e.do(func() { done(e.Store.DeleteRule(r, e.now()), nil) })
-}
-
-func (e *fakeEngine) AwaitPolicies() {}
-
-func (e *fakeEngine) KeepPolicies(list []policy.Policy) (refused int, err error) {
-	return memory.Port{Store: e.Store}.KeepPolicies(list)
-}
-
-func (e *fakeEngine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {
-	e.do(func() {
-		var keys []string
-		pattern, _ := glob.Compile([]byte(o.Pattern), false)
-		next := e.Store.Scan(o.Cursor, int(o.Count), e.now(), func(key string, st store.Value) {
-			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == st.Kind.String()) {
-				keys = append(keys, key)
-			}
-		})
-		done(next, keys, nil)
-	})
-}
-
-func (e *fakeEngine) Keys(ctx context.Context, pattern string, _ int, done func([]string, error)) {
-	e.Scan(ctx, remote.ScanOptions{Pattern: pattern, Count: 1 << 30}, func(_ uint64, keys []string, err error) { done(keys, err) })
-}
-
-func (e *fakeEngine) Size(_ context.Context, done func(int64, error)) {
-	e.do(func() { done(int64(e.Len(e.now())), nil) })
-}
-
-func (e *fakeEngine) RandomKey(_ context.Context, done func(string, bool, error)) {
-	e.do(func() {
-		key, ok := e.Random(e.now())
-		done(key, ok, nil)
-	})
-}
-
-func (e *fakeEngine) Flush(done func(error)) {
-	e.do(func() {
-		e.Store.Flush()
-		done(nil)
-	})
+	return p.tr.Take()
 }

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,8 +12,8 @@ func TestErrorStats(t *testing.T) {
 	w := newWorld(t, "maxmemory-policy", "noeviction", "max-keys", "1")
 	c := w.connect()
 	c.do("CL.TAKE", "k", "5/1h")
-	wrongType := frame("CL.THROTTLE", "k", "15", "30", "60")
-	c.send(strings.Repeat(wrongType, 10) + strings.Repeat(frame("CL.TAKE", "full", "5/1h"), 10) + frame("CL.THROTTLE", "k", "x", "y", "z") + "NOSUCH\r\n")
+	wrongType := sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60")
+	c.send(strings.Repeat(wrongType, 10) + strings.Repeat(sessiontest.Frame("CL.TAKE", "full", "5/1h"), 10) + sessiontest.Frame("CL.THROTTLE", "k", "x", "y", "z") + "NOSUCH\r\n")
 	info := c.do("INFO", "errorstats")
 	if want := "# Errorstats\r\nerrorstat_Cell:count=1\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=10\r\nerrorstat_WRONGTYPE:count=10\r\n"; !strings.Contains(info, want) {
 		t.Errorf("INFO errorstats: %q, want %q", info, want)
@@ -46,7 +47,7 @@ func TestErrorStatsOfScripts(t *testing.T) {
 	} {
 		w := newWorld(t)
 		c := w.connect()
-		c.send(frame("EVAL", script, "0") + frame("EXPIRE", "k", "y"))
+		c.send(sessiontest.Frame("EVAL", script, "0") + sessiontest.Frame("EXPIRE", "k", "y"))
 		if info := c.do("INFO", "stats"); !strings.Contains(info, fmt.Sprintf("total_error_replies:%d\r\n", counted+1)) {
 			t.Errorf("%s: %q, want %d", script, info, counted)
 		}

@@ -84,7 +84,7 @@ func TestPoliciesUnknown(t *testing.T) {
 	w, e := engineWorld(t, false)
 	c := w.connect()
 	c.want("CL.POLICY SET known 1/1h", ":1\r\n")
-	e.unknown = errors.New("it is away")
+	e.Unknown = errors.New("it is away")
 	for _, line := range []string{"CL.TAKE k @none", "CL.THROTTLE k @none", "CL.MTAKE 1 k @none", "CL.GIVE k @none 1", "CL.POLICY GET none", "CL.POLICY GET @none", "CL.STATS none", "CL.TOP 5 none"} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
@@ -92,7 +92,7 @@ func TestPoliciesUnknown(t *testing.T) {
 		t.Errorf("a check: %v", err)
 	}
 	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")
-	e.unknown = nil
+	e.Unknown = nil
 	c.want("CL.TAKE k @none", "-NOPOLICY no such policy 'none'\r\n")
 	c.want("CL.POLICY GET none", "$-1\r\n")
 }

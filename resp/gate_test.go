@@ -7,6 +7,7 @@ import (
 
 	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/resp/transport"
 )
 
@@ -22,8 +23,8 @@ func TestAPipelineBeforeAUTH(t *testing.T) {
 
 // shortCalls are calls that a pipeline decides in batches. They only look, so each has the same reply.
 var shortCalls = []struct{ row, frame, reply string }{
-	{"cl.throttle", frame("CL.THROTTLE", "k", "4", "1", "60", "0"), "*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n"},
-	{"cl.take", frame("CL.TAKE", "k", "5/1m", "PEEK"), "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n"},
+	{"cl.throttle", sessiontest.Frame("CL.THROTTLE", "k", "4", "1", "60", "0"), "*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n"},
+	{"cl.take", sessiontest.Frame("CL.TAKE", "k", "5/1m", "PEEK"), "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n"},
 }
 
 // countSingles returns how many calls of a row have been run by themselves.
@@ -77,7 +78,7 @@ func TestGates(t *testing.T) {
 	for name, test := range tests {
 		for _, call := range shortCalls {
 			t.Run(name+"/"+call.row, func(t *testing.T) {
-				disk := &fullDisk{}
+				disk := &sessiontest.Disk{}
 				w := newWorldOn(t, disk, t.TempDir(), test.settings...)
 				if err := w.persist.Start(func(step func() bool) {}); err != nil {
 					t.Fatal(err)
@@ -96,7 +97,7 @@ func TestGates(t *testing.T) {
 					})},
 					{Name: "closed", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { other.Closed(); s.call.OK() })},
 					{Name: "full", Arity: 2, Run: onSession(func(s *Session, args [][]byte) {
-						if disk.full.Store(string(args[1]) == "yes"); disk.full.Load() {
+						if disk.Full.Store(string(args[1]) == "yes"); disk.Full.Load() {
 							w.persist.Begin()
 							other.do("SET", "other", "5")
 							if err := w.persist.Commit(); err == nil {
@@ -139,20 +140,20 @@ func TestAProtocolErrorWithoutReply(t *testing.T) {
 
 // hookedDisk calls a function when a file is opened to be read.
 type hookedDisk struct {
-	*fullDisk
+	*sessiontest.Disk
 	opened func()
 }
 
 func (d hookedDisk) Open(name string) (dir.File, error) {
 	d.opened()
-	return d.fullDisk.Open(name)
+	return d.Disk.Open(name)
 }
 
 // While the files are read, and not after that, each call of a pipeline is refused.
 func TestThePipelineOfALoadingServer(t *testing.T) {
 	for _, call := range shortCalls {
 		ask, opened := func() {}, 0
-		w := newWorldOn(t, hookedDisk{&fullDisk{}, func() { opened++; ask() }}, t.TempDir(), "shutdown-timeout", "0")
+		w := newWorldOn(t, hookedDisk{&sessiontest.Disk{}, func() { opened++; ask() }}, t.TempDir(), "shutdown-timeout", "0")
 		singles, c := w.countSingles(call.row), w.connect()
 		ask = func() {
 			if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat("-"+errLoading+"\r\n", 3); got != want {
@@ -179,7 +180,7 @@ func TestThePipelineOfALoadingServer(t *testing.T) {
 
 // meanwhileTransport calls a function where others are to be served.
 type meanwhileTransport struct {
-	fakeTransport
+	sessiontest.Conn
 	meanwhile func()
 }
 
@@ -193,7 +194,7 @@ func TestThePipelineBesideABusyScript(t *testing.T) {
 		asked := 0
 		w.commands.Add(&command.Row{Name: "asked", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(asked > 0) })})
 		singles, c := w.countSingles(call.row), w.connect()
-		script, _ := w.NewSession(remoteAddr, localAddr)
+		script, _ := w.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 		script.Open(&meanwhileTransport{meanwhile: func() {
 			asked++
 			if got, want := c.send(strings.Repeat(call.frame, 3)), strings.Repeat("-"+errBusy+"\r\n", 3); got != want {

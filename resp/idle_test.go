@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 // look looks as the cron does, and serves the connection if that wakes it.
 func (p *peer) look(w *world) {
-	wakes := p.tr.wakes
+	wakes := p.tr.Wakes
 	w.wakeIdle()
-	if p.tr.wakes > wakes {
+	if p.tr.Wakes > wakes {
 		p.Serve(nil)
 	}
 }
@@ -23,12 +24,12 @@ func TestIdleTimeout(t *testing.T) {
 	c := w.connect()
 	c.want("PING", "+PONG\r\n")
 	w.sleepMS(1000)
-	if c.look(w); c.tr.closed {
+	if c.look(w); c.tr.Closed {
 		t.Fatal("closed at the timeout, not after it")
 	}
 	w.sleepMS(1)
-	if c.look(w); !c.tr.closed || w.stats.IdleCloses.Load() != 1 {
-		t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.IdleCloses.Load())
+	if c.look(w); !c.tr.Closed || w.stats.IdleCloses.Load() != 1 {
+		t.Errorf("closed %v, counted %d", c.tr.Closed, w.stats.IdleCloses.Load())
 	}
 }
 
@@ -44,16 +45,16 @@ func TestServedIsNotIdle(t *testing.T) {
 			w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(slow(4))})
 			w.commands.Add(&command.Row{Name: "slower", Arity: 1, Run: onSession(slow(3000))})
 			for c.Serve([]byte(raw)); c.unserved; c.Serve(nil) {
-				if c.look(w); c.tr.closed {
+				if c.look(w); c.tr.Closed {
 					t.Fatal("closed while it is served")
 				}
 			}
 			w.sleepMS(1000)
-			if c.look(w); c.tr.closed {
+			if c.look(w); c.tr.Closed {
 				t.Error("closed too soon")
 			}
 			w.sleepMS(10)
-			if c.look(w); !c.tr.closed {
+			if c.look(w); !c.tr.Closed {
 				t.Error("not closed")
 			}
 		})
@@ -67,7 +68,7 @@ func TestWaitingForATurnIsNotIdle(t *testing.T) {
 	c := w.connect()
 	c.Serve([]byte("SLOW\r\nPING\r\n"))
 	w.sleepMS(3000)
-	if c.look(w); c.tr.closed || c.tr.take() != "+OK\r\n+PONG\r\n" {
+	if c.look(w); c.tr.Closed || c.tr.Take() != "+OK\r\n+PONG\r\n" {
 		t.Error("not answered")
 	}
 }
@@ -76,15 +77,15 @@ func TestWaitingForATurnIsNotIdle(t *testing.T) {
 func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
 	o := carrierTest{rows: []*command.Row{bigRow}, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
+		c := sessiontest.Dial(t, addr)
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10) // so that the kernel holds little
-		c.send("BIG\r\n")
+		c.Send("BIG\r\n")
 		eventually(t, "wait for the peer", func() bool { return unsent(srv) > 0 })
 		own := srv.clients.All()[0]
 		for range 10 {
 			skew(srv, 40*time.Minute)
 			nowNS := srv.clock()
-			c.ask("", strings.Repeat(bigPart, 20))
+			c.Ask("", strings.Repeat(bigPart, 20))
 			eventually(t, "progress", func() bool {
 				own.Conn.Wake() // as the cron does
 				return own.LastNS.Load() >= nowNS

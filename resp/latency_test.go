@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 // sleeps adds commands that take as many milliseconds as their first argument says.
@@ -55,20 +56,20 @@ func TestLatencySamples(t *testing.T) {
 
 // An fsync that takes 5 s is an event of its own, and makes no command slow.
 func TestLatencyOfTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.ask("CONFIG SET latency-monitor-threshold 5000\r\nSET k 1\r\nLATENCY LATEST\r\n", "+OK\r\n+OK\r\n*0\r\n")
-		gate, before := make(chan error), disk.syncs.Load()
-		disk.gate.Store(&gate)
-		c.send("SET k 2\r\n")
-		eventually(t, "celld waits for the disk", func() bool { return disk.syncs.Load() > before })
+		c := sessiontest.Dial(t, addr)
+		c.Ask("CONFIG SET latency-monitor-threshold 5000\r\nSET k 1\r\nLATENCY LATEST\r\n", "+OK\r\n+OK\r\n*0\r\n")
+		gate, before := make(chan error), disk.Syncs.Load()
+		disk.Gate.Store(&gate)
+		c.Send("SET k 2\r\n")
+		eventually(t, "celld waits for the disk", func() bool { return disk.Syncs.Load() > before })
 		skew(srv, 5*time.Second)
-		disk.gate.Store(nil)
+		disk.Gate.Store(nil)
 		gate <- nil
-		c.ask("LATENCY LATEST\r\n", "+OK\r\n*1\r\n*4\r\n$16\r\naof-fsync-always\r\n:")
+		c.Ask("LATENCY LATEST\r\n", "+OK\r\n*1\r\n*4\r\n$16\r\naof-fsync-always\r\n:")
 		var unixS, lastMS, mostMS int64
-		if n, err := fmt.Fscanf(c, "%d\r\n:%d\r\n:%d\r\n", &unixS, &lastMS, &mostMS); n != 3 || lastMS < 5000 || lastMS > 5000+patience.Milliseconds() || mostMS != lastMS {
+		if n, err := fmt.Fscanf(c, "%d\r\n:%d\r\n:%d\r\n", &unixS, &lastMS, &mostMS); n != 3 || lastMS < 5000 || lastMS > 5000+sessiontest.Patience.Milliseconds() || mostMS != lastMS {
 			t.Errorf("at %d s: %d ms, at most %d ms: %v", unixS, lastMS, mostMS, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 )
 
 // slowRow is a command that takes a while.
@@ -23,12 +24,12 @@ const bigParts = 270
 
 var bigPart = "$60000\r\n" + strings.Repeat("x", 60_000) + "\r\n"
 
-func closeWrite(c testConn) { _ = c.Conn.(*net.TCPConn).CloseWrite() }
+func closeWrite(c sessiontest.Client) { _ = c.Conn.(*net.TCPConn).CloseWrite() }
 
 // Connections may be killed at any moment of their coming.
 func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		killer := dialTest(t, addr)
+		killer := sessiontest.Dial(t, addr)
 		var arriving sync.WaitGroup
 		var left atomic.Int64
 		for range 4 {
@@ -48,14 +49,14 @@ func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
 			})
 		}
 		for left.Load() > 0 {
-			killer.send("CLIENT KILL TYPE normal SKIPME yes\r\n")
+			killer.Send("CLIENT KILL TYPE normal SKIPME yes\r\n")
 			if line, err := killer.ReadString('\n'); err != nil || line[0] != ':' {
 				t.Fatalf("%q, %v", line, err)
 			}
 		}
 		arriving.Wait()
 		eventually(t, "end of all but the killer", func() bool { return srv.clients.Count() == 1 })
-		killer.ask("PING\r\n", "+PONG\r\n")
+		killer.Ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
@@ -73,17 +74,17 @@ func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
 		"a transaction":         {"MULTI\r\n" + strings.Repeat("SLOW\r\n", 5) + "EXEC\r\nSLOW\r\nPING\r\n", "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 5) + "*5\r\n" + strings.Repeat("+OK\r\n", 6) + "+PONG\r\n"},
 		"a transaction's start": {"SLOW\r\nMULTI\r\nSLOW\r\n", "+OK\r\n+OK\r\n+QUEUED\r\n"},
 		"half a command":        {"SLOW\r\nSLOW\r\nPING\r\n*1\r\n$4\r\nPI", "+OK\r\n+OK\r\n+PONG\r\n"},
-		"more than one read": {strings.Repeat("SLOW\r\n"+frame("ECHO", strings.Repeat("y", 20_000)), 20),
+		"more than one read": {strings.Repeat("SLOW\r\n"+sessiontest.Frame("ECHO", strings.Repeat("y", 20_000)), 20),
 			strings.Repeat("+OK\r\n$20000\r\n"+strings.Repeat("y", 20_000)+"\r\n", 20)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			carrierTest{rows: []*command.Row{slowRow}}.run(t, func(t *testing.T, srv *Server, addr string) {
-				c := dialTest(t, addr)
-				c.ask("PING\r\n", "+PONG\r\n")
-				c.send(test.send)
+				c := sessiontest.Dial(t, addr)
+				c.Ask("PING\r\n", "+PONG\r\n")
+				c.Send(test.send)
 				closeWrite(c)
-				c.ask("", test.want)
-				c.wantClosed()
+				c.Ask("", test.want)
+				c.WantClosed()
 			})
 		})
 	}
@@ -97,26 +98,26 @@ func TestCarriersStopAnswers(t *testing.T) {
 	}{
 		"slow commands":      {1, strings.Repeat("SLOW\r\n", 250), strings.Repeat("+OK\r\n", 250)}, // for longer than busyNS
 		"one slow command":   {1, "SLEEPY\r\nPING\r\n", "+OK\r\n+PONG\r\n"},
-		"more than one read": {1, strings.Repeat("SLOW\r\n"+frame("ECHO", strings.Repeat("y", 10_000)), 250), strings.Repeat("+OK\r\n$10000\r\n"+strings.Repeat("y", 10_000)+"\r\n", 250)},
+		"more than one read": {1, strings.Repeat("SLOW\r\n"+sessiontest.Frame("ECHO", strings.Repeat("y", 10_000)), 250), strings.Repeat("+OK\r\n$10000\r\n"+strings.Repeat("y", 10_000)+"\r\n", 250)},
 		"many connections":   {500, "SLOW\r\n", "+OK\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(200 * time.Millisecond); s.call.OK() })}
 			o := carrierTest{rows: []*command.Row{slowRow, sleepy}, settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				var conns []testConn
+				var conns []sessiontest.Client
 				for range test.conns {
-					c := dialTest(t, addr)
+					c := sessiontest.Dial(t, addr)
 					_ = c.SetDeadline(time.Now().Add(time.Minute))
-					c.ask("PING\r\n", "+PONG\r\n")
+					c.Ask("PING\r\n", "+PONG\r\n")
 					conns = append(conns, c)
 				}
 				for _, c := range conns {
-					c.send(test.send)
+					c.Send(test.send)
 				}
 				srv.Shutdown()
 				for _, c := range conns {
-					c.ask("", test.want)
+					c.Ask("", test.want)
 				}
 			})
 		})
@@ -128,14 +129,14 @@ func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 	o := carrierTest{rows: []*command.Row{slowRow}, settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
 		const n = 100
-		c := dialTest(t, addr)
+		c := sessiontest.Dial(t, addr)
 		var sending sync.WaitGroup
 		sending.Go(func() {
-			c.send(strings.Repeat("SLOW\r\n"+frame("ECHO", strings.Repeat("y", 5_000)), n))
+			c.Send(strings.Repeat("SLOW\r\n"+sessiontest.Frame("ECHO", strings.Repeat("y", 5_000)), n))
 		})
 		defer sending.Wait()
 		for range n {
-			c.ask("", "+OK\r\n$5000\r\n"+strings.Repeat("y", 5_000)+"\r\n")
+			c.Ask("", "+OK\r\n$5000\r\n"+strings.Repeat("y", 5_000)+"\r\n")
 			for _, other := range srv.clients.All() {
 				if held := other.QueryBytes.Load(); held > 2*64<<10 {
 					t.Fatalf("%d bytes are held", held)

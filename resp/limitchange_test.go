@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func (p *peer) ask(t rapid.TB, words ...string) (replies [2][]int64) {
 	t.Helper()
 	var raw string
 	for _, key := range []string{"key", "twin"} {
-		raw += frame(append([]string{words[0], key}, words[1:]...)...)
+		raw += sessiontest.Frame(append([]string{words[0], key}, words[1:]...)...)
 	}
 	each := strings.Split(strings.TrimPrefix(p.send(raw), "*"), "*")
 	for i, reply := range each {
@@ -52,7 +53,7 @@ func TestRetryAfterIsTrueWhenAPolicyChanges(tt *testing.T) {
 		}
 		ask := func(words ...string) [2][]int64 {
 			got := p.ask(t, words...)
-			script = append(script, fmt.Sprint((w.nowNS-startNS)/1000, " µs ", words, got))
+			script = append(script, fmt.Sprint((w.nowNS-sessiontest.StartNS)/1000, " µs ", words, got))
 			if fmt.Sprint(got[0]) != fmt.Sprint(got[1]) {
 				t.Fatalf("two answers: %v", script)
 			}
@@ -103,8 +104,8 @@ func TestThrottleGoesByAPolicyThatHasChanged(t *testing.T) {
 		p.do("CL.POLICY", "SET", "p", test.to)
 		for range 10 {
 			if got := p.ask(t, "CL.THROTTLE", "@p")[0]; got[0] != 1 {
-				t.Errorf("%s to %s: passes %d ms after the change: %v", test.from, test.to, (w.nowNS-startNS)/1e6, got)
-			} else if w.nowNS == startNS && got[3] != test.told {
+				t.Errorf("%s to %s: passes %d ms after the change: %v", test.from, test.to, (w.nowNS-sessiontest.StartNS)/1e6, got)
+			} else if w.nowNS == sessiontest.StartNS && got[3] != test.told {
 				t.Errorf("%s to %s: %v, want to be told %d s", test.from, test.to, got, test.told)
 			}
 			w.nowNS += test.told * 1e8 * 99 / 100
@@ -112,7 +113,7 @@ func TestThrottleGoesByAPolicyThatHasChanged(t *testing.T) {
 				break
 			}
 		}
-		w.nowNS = startNS + test.told*1e9
+		w.nowNS = sessiontest.StartNS + test.told*1e9
 		if got := p.ask(t, "CL.THROTTLE", "@p")[0]; got[0] != 0 {
 			t.Errorf("%s to %s: is limited after the %d s that it was told: %v", test.from, test.to, test.told, got)
 		}

@@ -12,28 +12,29 @@ import (
 	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/gate"
+	"celld/resp/sessiontest"
 	"celld/store/policy"
 )
 
 // lateDisk opens a file to read only when it is told to.
 type lateDisk struct {
-	*fullDisk
+	*sessiontest.Disk
 	opens chan struct{}
 }
 
 func (d lateDisk) Open(name string) (dir.File, error) {
 	<-d.opens
-	return d.fullDisk.Open(name)
+	return d.Disk.Open(name)
 }
 
 // TestLoading reads the append-only file of another server: what is said meanwhile, what is taken from it, and what the log says.
 func TestLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, disk := t.TempDir(), lateDisk{&fullDisk{}, make(chan struct{})}
-		file := frame("SELECT", "0") + frame("SET", "k", "1800000000000000000") + frame("SETEX", "e", "100", "1800000000000000000") + frame("CL.THROTTLE", "t", "15", "30", "60") +
-			frame("CL.TAKE", "l", "5/1h") + frame("DEL", "t", "nosuch") + frame("CL.TAKE", "p", "@named") + frame("SET", "past", "5") +
+		dir, disk := t.TempDir(), lateDisk{&sessiontest.Disk{}, make(chan struct{})}
+		file := sessiontest.Frame("SELECT", "0") + sessiontest.Frame("SET", "k", "1800000000000000000") + sessiontest.Frame("SETEX", "e", "100", "1800000000000000000") + sessiontest.Frame("CL.THROTTLE", "t", "15", "30", "60") +
+			sessiontest.Frame("CL.TAKE", "l", "5/1h") + sessiontest.Frame("DEL", "t", "nosuch") + sessiontest.Frame("CL.TAKE", "p", "@named") + sessiontest.Frame("SET", "past", "5") +
 			// none of these
-			frame("CL.TAKE", "a") + frame("GETDEL") + frame("GETDEL", "k", "k") + frame("GET", "k") + frame("NOSUCH") + frame("CL.TAKE", "a", "x") + frame("SETEX", "a", "100", "x") + frame("HGETALL", "l")
+			sessiontest.Frame("CL.TAKE", "a") + sessiontest.Frame("GETDEL") + sessiontest.Frame("GETDEL", "k", "k") + sessiontest.Frame("GET", "k") + sessiontest.Frame("NOSUCH") + sessiontest.Frame("CL.TAKE", "a", "x") + sessiontest.Frame("SETEX", "a", "100", "x") + sessiontest.Frame("HGETALL", "l")
 		if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -91,21 +92,21 @@ func TestLoadingFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte("*1\r\n:5\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldOn(t, &fullDisk{}, dir)
+	w := newWorldOn(t, &sessiontest.Disk{}, dir)
 	w.gate.Set(gate.Loading, true)
 	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.gate.Has(gate.Loading) {
 		t.Errorf("a damaged file: %v", err)
 	}
-	if err := newWorldOn(t, &fullDisk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
+	if err := newWorldOn(t, &sessiontest.Disk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("no directory: %v", err)
 	}
 }
 
 // Serve ends with the error where the files cannot be read, and without one where it is told to stop meanwhile.
 func TestServeWhileLoading(t *testing.T) {
-	for name, test := range map[string]struct{ file, fails string }{"damaged": {"*1\r\n:5\r\n", "appendonly.aof"}, "stopped": {frame("DEL", "k"), ""}} {
+	for name, test := range map[string]struct{ file, fails string }{"damaged": {"*1\r\n:5\r\n", "appendonly.aof"}, "stopped": {sessiontest.Frame("DEL", "k"), ""}} {
 		t.Run(name, func(t *testing.T) {
-			dir, disk := t.TempDir(), lateDisk{&fullDisk{}, make(chan struct{})}
+			dir, disk := t.TempDir(), lateDisk{&sessiontest.Disk{}, make(chan struct{})}
 			if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(test.file), 0o600); err != nil {
 				t.Fatal(err)
 			}

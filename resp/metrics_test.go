@@ -15,6 +15,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/resp/certs"
 	"celld/resp/metrics"
+	"celld/resp/sessiontest"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -78,7 +79,7 @@ func TestManyPoliciesAreCounted(t *testing.T) {
 
 // Decisions that the disk refuses do not count.
 func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	w := newWorldOn(t, disk, t.TempDir())
 	if err := w.loadAll(nil); err != nil {
 		t.Fatal(err)
@@ -93,15 +94,15 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if _, err := w.take("k", "@p"); err != nil {
 		t.Fatal(err)
 	}
-	disk.full.Store(true)
+	disk.Full.Store(true)
 	if _, err := w.take("k", "@p"); err == nil {
 		t.Error("it was not refused")
 	}
 	if got := w.counted(); got != "cl.take p gcra allowed 1" {
 		t.Error(got)
 	}
-	if st := w.persist.Status(); st.AOFSyncs == 0 || st.AOFSyncs != disk.syncs.Load() {
-		t.Errorf("%d fsyncs, and %d are counted", disk.syncs.Load(), st.AOFSyncs)
+	if st := w.persist.Status(); st.AOFSyncs == 0 || st.AOFSyncs != disk.Syncs.Load() {
+		t.Errorf("%d fsyncs, and %d are counted", disk.Syncs.Load(), st.AOFSyncs)
 	}
 }
 
@@ -127,9 +128,9 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := newWorldOn(t, &fullDisk{}, t.TempDir(), "save", "60 1")
+	memory := newWorldOn(t, &sessiontest.Disk{}, t.TempDir(), "save", "60 1")
 	cluster, fake := engineWorld(t, false)
-	fake.facts = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
+	fake.Known = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
 		w.cfg.TLS.Keeper = keeper

@@ -10,6 +10,7 @@ import (
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -19,17 +20,17 @@ var boomRow = &command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session,
 // The commands before the one that panics have run, and are answered.
 func TestPanicAnswersWhatCameBefore(t *testing.T) {
 	for raw, want := range map[string]string{
-		"PING\r\nBOOM\r\nPING\r\n":                             "+PONG\r\n-" + errInternal + "\r\n",
-		"PING\r\nMULTI\r\nPING\r\nBOOM\r\nEXEC\r\nPING\r\n":    "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n",
-		"PING\r\nCLIENT REPLY SKIP\r\nBOOM\r\n":                "+PONG\r\n",
-		"CLIENT REPLY OFF\r\nBOOM\r\n":                         "",
-		frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + errInternal + "\r\n",
+		"PING\r\nBOOM\r\nPING\r\n":                                         "+PONG\r\n-" + errInternal + "\r\n",
+		"PING\r\nMULTI\r\nPING\r\nBOOM\r\nEXEC\r\nPING\r\n":                "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n",
+		"PING\r\nCLIENT REPLY SKIP\r\nBOOM\r\n":                            "+PONG\r\n",
+		"CLIENT REPLY OFF\r\nBOOM\r\n":                                     "",
+		sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + errInternal + "\r\n",
 	} {
 		w := newWorld(t)
 		w.commands.Add(boomRow)
 		c := w.connect()
-		if got := c.send(raw); got != want || !c.tr.closed {
-			t.Errorf("%q: got %q, want %q, closed %v", raw, got, want, c.tr.closed)
+		if got := c.send(raw); got != want || !c.tr.Closed {
+			t.Errorf("%q: got %q, want %q, closed %v", raw, got, want, c.tr.Closed)
 		}
 	}
 }
@@ -52,14 +53,14 @@ func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 func TestPanicInLoading(t *testing.T) {
 	w := newWorld(t)
 	o := w.cfg.Persistence()
-	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.clock, slog.New(slog.DiscardHandler), brokenFiles{&fullDisk{}}
+	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.clock, slog.New(slog.DiscardHandler), brokenFiles{&sessiontest.Disk{}}
 	w.persist = persistence.New(memory.New(memory.Options{Journal: true}), o)
 	if err := w.loadAll(func(func() bool) {}); err == nil || !strings.Contains(err.Error(), "no such disk") {
 		t.Errorf("%v", err)
 	}
 }
 
-type brokenFiles struct{ *fullDisk }
+type brokenFiles struct{ *sessiontest.Disk }
 
 func (brokenFiles) Open(string) (dir.File, error) { panic("no such disk") }
 
@@ -82,13 +83,13 @@ func (boomLog) Handle(_ context.Context, r slog.Record) error {
 func TestCarriersSurviveAPanicInAConnection(t *testing.T) {
 	o := carrierTest{rows: []*command.Row{boomRow}, log: slog.New(boomLog{slog.DiscardHandler})}
 	o.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
+		c := sessiontest.Dial(t, addr)
+		c.Ask("PING\r\n", "+PONG\r\n")
 		for round := range int64(3) {
-			broken := dialTest(t, addr)
-			broken.send("BOOM\r\n")
-			broken.wantClosed()
-			c.ask("PING\r\n", "+PONG\r\n")
+			broken := sessiontest.Dial(t, addr)
+			broken.Send("BOOM\r\n")
+			broken.WantClosed()
+			c.Ask("PING\r\n", "+PONG\r\n")
 			eventually(t, "end of the broken one", func() bool { return srv.clients.Count() == 1 })
 			if n := srv.stats.Panics.Load(); n != 2*(round+1) {
 				t.Errorf("%d panics", n)
@@ -105,11 +106,11 @@ func (*wakePanics) Close(bool) { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
 	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		s, _ := srv.NewSession(remoteAddr, localAddr)
+		s, _ := srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 		s.Open(&wakePanics{}, -1)
 		defer s.Closed()
 		skew(srv, 2*time.Hour)
 		eventually(t, "second panic", func() bool { return srv.stats.Panics.Load() >= 2 })
-		dialTest(t, addr).ask("PING\r\n", "+PONG\r\n")
+		sessiontest.Dial(t, addr).Ask("PING\r\n", "+PONG\r\n")
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/resp/timeslice"
 )
 
@@ -29,7 +30,7 @@ func newRestricted(t *testing.T) (w *world, p *peer) {
 }
 
 func manyKeys(command string, keys ...string) string {
-	return frame(slices.Concat([]string{command}, slices.Repeat([]string{"key:1"}, 1000), keys)...)
+	return sessiontest.Frame(slices.Concat([]string{command}, slices.Repeat([]string{"key:1"}, 1000), keys)...)
 }
 
 // The rights to many keys are looked up in several turns, and others are served in between. What follows is answered after that.
@@ -40,15 +41,15 @@ func TestRightsToManyKeysTakeTurns(t *testing.T) {
 		{"CLIENT REPLY SKIP\r\n" + manyKeys("EXISTS"), ""},
 		{"MULTI\r\n" + manyKeys("DEL") + "EXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n"},
 		{"MULTI\r\n" + manyKeys("DEL", "nobody's") + "EXEC\r\n", "+OK\r\n-" + errNoPermKey + "\r\n-" + errExecAbort + "\r\n"},
-		{frame("GET", "key:"+strings.Repeat("x", 60_000)), "$-1\r\n"},
-		{frame("CL.THROTTLE", "nobody's"+strings.Repeat("x", 60_000), "1", "1", "60"), "-" + errNoPermKey + "\r\n"},
+		{sessiontest.Frame("GET", "key:"+strings.Repeat("x", 60_000)), "$-1\r\n"},
+		{sessiontest.Frame("CL.THROTTLE", "nobody's"+strings.Repeat("x", 60_000), "1", "1", "60"), "-" + errNoPermKey + "\r\n"},
 	} {
 		_, p := newRestricted(t)
 		turns := 1
 		for more := p.Serve([]byte(c.call + "ECHO behind\r\n")); more; more = p.Serve(nil) {
 			turns++
 		}
-		if got := p.tr.take(); got != c.want+"$6\r\nbehind\r\n" || turns < 3 {
+		if got := p.tr.Take(); got != c.want+"$6\r\nbehind\r\n" || turns < 3 {
 			t.Errorf("%.30q: %q after %d turns, want %q", c.call, got, turns, c.want)
 		}
 	}
@@ -64,7 +65,7 @@ func TestRightsThatChangeMeanwhile(t *testing.T) {
 		w.connect().do("ACL", "SETUSER", "app", rule)
 		for p.Serve(nil) { //nolint:revive // until it has answered
 		}
-		if got := p.tr.take(); got != want {
+		if got := p.tr.Take(); got != want {
 			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
 	}

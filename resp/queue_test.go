@@ -14,6 +14,7 @@ import (
 
 	"celld/resp/bound"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -140,8 +141,8 @@ func TestACallWaits(t *testing.T) {
 	w, q := queuedWorld(t)
 	p, other := w.connect(), w.connect()
 	p.want(waitCall, takenReply)
-	if got := p.send(waitCall + "\r\nPING\r\n"); got != "" || !p.tr.paused {
-		t.Fatalf("%q, paused %v", got, p.tr.paused)
+	if got := p.send(waitCall + "\r\nPING\r\n"); got != "" || !p.tr.Paused {
+		t.Fatalf("%q, paused %v", got, p.tr.Paused)
 	}
 	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID)); !strings.Contains(got, " flags=b ") || !strings.Contains(got, "cmd=cl.take") {
 		t.Error(got)
@@ -197,7 +198,7 @@ func TestWaitInTransactionsAndScripts(t *testing.T) {
 	if got := p.do("EVAL", "return redis.call('CL.TAKE', 'k', '1/1h,algo=window', 'WAIT', 60000)", "0"); got != deniedReply {
 		t.Errorf("%q", got)
 	}
-	if n, _ := q.Waiting(); n != 0 || p.tr.paused {
+	if n, _ := q.Waiting(); n != 0 || p.tr.Paused {
 		t.Errorf("%d wait", n)
 	}
 }
@@ -347,7 +348,7 @@ func TestWaitingIsNotIdle(t *testing.T) {
 	p := w.connect()
 	p.send(waitCall + "\r\n" + waitCall + "\r\n")
 	w.sleepMS(5000)
-	if p.look(w); p.tr.closed {
+	if p.look(w); p.tr.Closed {
 		t.Fatal("closed as idle")
 	}
 	q.answer()
@@ -373,15 +374,15 @@ func (q *queued) waitsFor(t *testing.T, n int64) {
 // sent before: redis-server frees such a client in BLPOP. One that stays is answered, with what it has sent meanwhile.
 func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 	onQueues(t, func(t *testing.T, srv *Server, q *queued, addr string) {
-		other := dialTest(t, addr)
-		other.ask("CL.TAKE k 1/24h,algo=window\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
-		conns := map[string]testConn{}
+		other := sessiontest.Dial(t, addr)
+		other.Ask("CL.TAKE k 1/24h,algo=window\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
+		conns := map[string]sessiontest.Client{}
 		const call = "CL.TAKE k 1/24h,algo=window WAIT 60000\r\n"
 		for i, how := range []string{"half", "halfWithMore", "closes", "resets", "killed", "stays", "quits"} {
-			c := dialTest(t, addr)
+			c := sessiontest.Dial(t, addr)
 			conns[how] = c
 			more := map[string]string{"halfWithMore": strings.Repeat("PING\r\n", 3_000), "stays": "PING\r\n", "quits": "QUIT\r\nPING\r\n"}[how]
-			c.send(call + more)
+			c.Send(call + more)
 			q.waitsFor(t, int64(i+1))
 		}
 		for _, how := range []string{"half", "halfWithMore"} {
@@ -390,14 +391,14 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 		conns["closes"].Close()
 		_ = conns["resets"].Conn.(*net.TCPConn).SetLinger(0)
 		conns["resets"].Close()
-		other.ask("CLIENT KILL ADDR "+conns["killed"].LocalAddr().String()+"\r\n", ":1\r\n")
+		other.Ask("CLIENT KILL ADDR "+conns["killed"].LocalAddr().String()+"\r\n", ":1\r\n")
 		q.waitsFor(t, 2)
-		conns["half"].wantClosed()
+		conns["half"].WantClosed()
 		eventually(t, "end of them", func() bool { return srv.clients.Count() == 3 })
 		if q.left != 5 {
 			t.Errorf("%d have left", q.left)
 		}
-		conns["stays"].send("ECHO hi\r\n")
+		conns["stays"].Send("ECHO hi\r\n")
 		q.answer()
 		q.answer()
 		for _, how := range []string{"stays", "quits"} {
@@ -409,21 +410,21 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 				_, _ = conns[how].ReadString('\n')
 			}
 		}
-		conns["stays"].ask("", "+PONG\r\n$2\r\nhi\r\n")
-		conns["quits"].ask("", "+OK\r\n")
-		conns["quits"].wantClosed()
+		conns["stays"].Ask("", "+PONG\r\n$2\r\nhi\r\n")
+		conns["quits"].Ask("", "+OK\r\n")
+		conns["quits"].WantClosed()
 	})
 }
 
 // A server that stops refuses all that wait at once, and those that come then.
 func TestStoppingWhileSomeQueue(t *testing.T) {
 	onQueues(t, func(t *testing.T, srv *Server, q *queued, addr string) {
-		first := dialTest(t, addr)
-		first.ask("CL.TAKE k 1/24h,algo=window\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
-		var conns []testConn
+		first := sessiontest.Dial(t, addr)
+		first.Ask("CL.TAKE k 1/24h,algo=window\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
+		var conns []sessiontest.Client
 		for i := range 20 {
-			c := dialTest(t, addr)
-			c.send("CL.TAKE k 1/24h,algo=window WAIT 60000\r\n" + strings.Repeat("CL.TAKE k 1/24h,algo=window WAIT 60000\r\n", i%3))
+			c := sessiontest.Dial(t, addr)
+			c.Send("CL.TAKE k 1/24h,algo=window WAIT 60000\r\n" + strings.Repeat("CL.TAKE k 1/24h,algo=window WAIT 60000\r\n", i%3))
 			conns = append(conns, c)
 			q.waitsFor(t, int64(i+1))
 		}
@@ -432,7 +433,7 @@ func TestStoppingWhileSomeQueue(t *testing.T) {
 		var all sync.WaitGroup
 		for i, c := range conns {
 			all.Go(func() {
-				_ = c.SetDeadline(time.Now().Add(patience))
+				_ = c.SetDeadline(time.Now().Add(sessiontest.Patience))
 				text, _ := io.ReadAll(c)
 				if n := strings.Count(string(text), "*7\r\n:1\r\n"); n != 1+i%3 {
 					t.Errorf("%d: %d answers: %q", i, n, text)

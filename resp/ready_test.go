@@ -11,6 +11,7 @@ import (
 
 	"celld/resp/gate"
 	"celld/resp/metrics"
+	"celld/resp/sessiontest"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -70,15 +71,15 @@ func TestReady(t *testing.T) {
 // on this call decides on none.
 func TestReadyWithAPartOfACluster(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.facts = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
+	e.Known = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
 	w.limiter = refuses{w.limiter}
 	w.ready(t, "")
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
 		t.Errorf("the live page says %q", troubles)
 	}
-	e.facts.Away = errors.New("the Cluster is down")
+	e.Known.Away = errors.New("the Cluster is down")
 	w.ready(t, "the Cluster is down")
-	e.facts = store.Facts{Kind: "standalone"}
+	e.Known = store.Facts{Kind: "standalone"}
 	w.ready(t, "STOREDOWN")
 	if troubles := w.Overview().Troubles; len(troubles) != 0 {
 		t.Errorf("the live page says %q", troubles)
@@ -148,13 +149,13 @@ func TestCheckDuringAScript(t *testing.T) {
 
 // Where replies wait for the disk, and it refuses, nobody is ready.
 func TestReadyNeedsTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	w := newWorldOn(t, disk, t.TempDir())
 	if err := w.loadAll(nil); err != nil {
 		t.Fatal(err)
 	}
 	w.ready(t, "")
-	disk.full.Store(true)
+	disk.Full.Store(true)
 	if _, err := w.take("k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}

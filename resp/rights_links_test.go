@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"celld/resp/command/decide"
+	"celld/resp/sessiontest"
 )
 
 // leaseText is a field of algo=conc with one lease, which may lead to b1.
 func leaseText(id int64, leads bool) (words []string) {
-	end := startNS + int64(50e9)
+	end := sessiontest.StartNS + int64(50e9)
 	text := fmt.Sprintf("limit=%s leases=%d:%d:1:n%s", leaseHash, id, end, "2d711642b726b04401627ca9fbac32f5") // x
 	if leads {
 		text += fmt.Sprintf(",%d:%d:0:k03%x%026x", id, end, "b1", 0)
@@ -25,7 +26,7 @@ func TestBoundLeasesEndByTheRightsOfTheirUser(t *testing.T) {
 	admin.want("ACL SETUSER app on nopass ~a* +@all", "+OK\r\n")
 	c := w.connect()
 	c.want("AUTH app x", "+OK\r\n")
-	const id = startNS/1000 - 5
+	const id = sessiontest.StartNS/1000 - 5
 	if got := c.do(append([]string{"HSET", "a1"}, leaseText(id, false)...)...); got != ":1\r\n" {
 		t.Fatal(got)
 	}
@@ -61,7 +62,7 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 			t.Fatal(text)
 		}
 		b.Add(f, []byte("a1"))
-		b.Take().Terms.Lease = startNS / 1000
+		b.Take().Terms.Lease = sessiontest.StartNS / 1000
 		b.giveBack()
 		admin.want("EXISTS a1 b1", left)
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
+	"celld/resp/sessiontest"
 )
 
 // rightsWorld is an operator and users with random rights, who do random things with few keys.
@@ -43,7 +44,7 @@ var rightsKeys = []string{"a1", "a2", "b1", "b2", "c-with-a-long-name"}
 func (p *peer) sayTo(words ...string) string {
 	raw := words[0]
 	if !strings.HasPrefix(raw, "*") {
-		raw = frame(words...)
+		raw = sessiontest.Frame(words...)
 	}
 	got := p.send(raw)
 	for p.unserved || p.waits != nil {
@@ -110,11 +111,11 @@ var fieldOf = regexp.MustCompile(`\$\d+\r\n([^\r]*)\r\n\$\d+\r\n(limit=[^\r]*)\r
 
 // look asks for all at one instant.
 func (w *rightsWorld) look() map[string]keyState {
-	raw := frame("MULTI")
+	raw := sessiontest.Frame("MULTI")
 	for _, key := range rightsKeys {
-		raw += frame("ECHO", "="+key) + frame("PTTL", key) + frame("GET", key) + frame("HGETALL", key)
+		raw += sessiontest.Frame("ECHO", "="+key) + sessiontest.Frame("PTTL", key) + sessiontest.Frame("GET", key) + sessiontest.Frame("HGETALL", key)
 	}
-	_, all, _ := strings.Cut(w.admin.sayTo(raw+frame("EXEC")), "\r\n*")
+	_, all, _ := strings.Cut(w.admin.sayTo(raw+sessiontest.Frame("EXEC")), "\r\n*")
 	states := map[string]keyState{}
 	for _, part := range strings.Split(all, "\r\n=")[1:] {
 		key, text, _ := strings.Cut(part, "\r\n")

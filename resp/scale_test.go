@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/resp/config"
+	"celld/resp/sessiontest"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -40,7 +41,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 	for k := 0; k < keys/servers; {
 		var p strings.Builder
 		for range depth { // the last one begins anew, so that all are of one length
-			p.WriteString(frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "3600"))
+			p.WriteString(sessiontest.Frame("CL.THROTTLE", fmt.Sprintf("key:%012d", k*7919%(keys/servers)), burst, "1", "3600"))
 			k++
 		}
 		pipelines = append(pipelines, []byte(p.String()))
@@ -50,7 +51,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 		srv := NewServer(Options{Config: config.New(), Store: stores[len(stores)-1]})
 		for range sessions / servers {
 			d := &sink{}
-			s, _ := srv.NewSession(remoteAddr, localAddr)
+			s, _ := srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 			s.Open(d, -1)
 			all, to = append(all, s), append(to, d)
 		}

@@ -9,14 +9,15 @@ import (
 
 	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/resp/wire"
 )
 
 func isBusy(t *testing.T, srv *Server) {
 	t.Helper()
-	c := dialTest(t, srvAddr(srv))
+	c := sessiontest.Dial(t, srvAddr(srv))
 	eventually(t, "busy script", func() bool {
-		c.send("PING\r\n")
+		c.Send("PING\r\n")
 		line, err := c.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
@@ -29,48 +30,48 @@ func isBusy(t *testing.T, srv *Server) {
 func TestBusyScript(t *testing.T) {
 	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
 		const others = 8 // so that both loops have some
-		var conns []testConn
+		var conns []sessiontest.Client
 		for range others {
-			c := dialTest(t, addr)
-			c.ask("PING\r\n", "+PONG\r\n")
+			c := sessiontest.Dial(t, addr)
+			c.Ask("PING\r\n", "+PONG\r\n")
 			conns = append(conns, c)
 		}
-		queued, watches := dialTest(t, addr), dialTest(t, addr)
-		queued.ask("MULTI\r\nPING\r\n", "+OK\r\n+QUEUED\r\n")
-		watches.ask("WATCH k\r\n", "+OK\r\n")
-		runs := dialTest(t, addr)
-		runs.send(evalCall(endless))
+		queued, watches := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		queued.Ask("MULTI\r\nPING\r\n", "+OK\r\n+QUEUED\r\n")
+		watches.Ask("WATCH k\r\n", "+OK\r\n")
+		runs := sessiontest.Dial(t, addr)
+		runs.Send(evalCall(endless))
 		isBusy(t, srv)
 		busy := "-" + errBusy + "\r\n"
-		for _, c := range append(conns, dialTest(t, addr)) {
-			c.ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
+		for _, c := range append(conns, sessiontest.Dial(t, addr)) {
+			c.Ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
 				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
-			c.ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
-			c.ask("AUTH x\r\n", "-"+command.ErrNoPassword+"\r\n")
-			c.ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(command.ErrHelloOption, "SETNAME")+"\r\n")
-			c.ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
-			c.ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
+			c.Ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
+			c.Ask("AUTH x\r\n", "-"+command.ErrNoPassword+"\r\n")
+			c.Ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(command.ErrHelloOption, "SETNAME")+"\r\n")
+			c.Ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
+			c.Ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
 		}
-		queued.ask("EXEC\r\nPING\r\n", "-"+fmt.Sprintf(errExecRejected, errBusy)+"\r\n"+busy)
-		quits := dialTest(t, addr)
-		quits.ask("QUIT\r\n", "+OK\r\n")
-		quits.wantClosed()
-		half := dialTest(t, addr)
-		half.send("PING\r\n")
+		queued.Ask("EXEC\r\nPING\r\n", "-"+fmt.Sprintf(errExecRejected, errBusy)+"\r\n"+busy)
+		quits := sessiontest.Dial(t, addr)
+		quits.Ask("QUIT\r\n", "+OK\r\n")
+		quits.WantClosed()
+		half := sessiontest.Dial(t, addr)
+		half.Send("PING\r\n")
 		closeWrite(half)
-		half.ask("", busy)
-		half.wantClosed()
-		deaf := dialTest(t, addr)
-		deaf.send(strings.Repeat("PING\r\n", 10_000))
+		half.Ask("", busy)
+		half.WantClosed()
+		deaf := sessiontest.Dial(t, addr)
+		deaf.Send(strings.Repeat("PING\r\n", 10_000))
 		deaf.Close()
-		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
-		runs.wantError(errScriptKilled)
-		runs.ask("PING\r\n", "+PONG\r\n")
+		conns[0].Ask("SCRIPT KILL\r\n", "+OK\r\n")
+		wantError(runs, errScriptKilled)
+		runs.Ask("PING\r\n", "+PONG\r\n")
 		for _, c := range conns {
-			c.ask("PING\r\nSCRIPT KILL\r\n", "+PONG\r\n-"+errNotBusy+"\r\n")
+			c.Ask("PING\r\nSCRIPT KILL\r\n", "+PONG\r\n-"+errNotBusy+"\r\n")
 		}
-		queued.ask("EXEC\r\n", "-"+errExecNoMulti+"\r\n")
-		watches.ask("MULTI\r\nPING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n")
+		queued.Ask("EXEC\r\n", "-"+errExecNoMulti+"\r\n")
+		watches.Ask("MULTI\r\nPING\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n")
 	})
 }
 
@@ -79,7 +80,7 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 		"between":      {"PING\r\nGET k\r\n" + evalCall(endless) + "PING\r\nECHO x\r\n", "+PONG\r\n$-1\r\n", "+PONG\r\n$1\r\nx\r\n"},
 		"many before":  {strings.Repeat("PING\r\n", 20_000) + evalCall(endless) + "PING\r\n", strings.Repeat("+PONG\r\n", 20_000), "+PONG\r\n"},
 		"many behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat("PING\r\n", 50_000), "+PONG\r\n", strings.Repeat("+PONG\r\n", 50_000)},
-		"more behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat(frame("ECHO", strings.Repeat("y", 1000)), 500), "+PONG\r\n", strings.Repeat("$1000\r\n"+strings.Repeat("y", 1000)+"\r\n", 500)},
+		"more behind":  {"PING\r\n" + evalCall(endless) + strings.Repeat(sessiontest.Frame("ECHO", strings.Repeat("y", 1000)), 500), "+PONG\r\n", strings.Repeat("$1000\r\n"+strings.Repeat("y", 1000)+"\r\n", 500)},
 		"SKIP":         {"PING\r\nECHO abc\r\nCLIENT REPLY SKIP\r\n" + evalCall(endless) + "PING\r\n", "", "+PONG\r\n"},
 		"OFF and ON":   {"PING\r\nCLIENT REPLY OFF\r\n" + evalCall(endless) + "PING\r\nCLIENT REPLY ON\r\nPING\r\n", "", "+OK\r\n+PONG\r\n"},
 		"in EXEC":      {"PING\r\nMULTI\r\nPING\r\n" + evalCall(endless) + "PING\r\nEXEC\r\nPING\r\n", "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+PONG\r\n", "+PONG\r\n+PONG\r\n"},
@@ -90,32 +91,32 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := carrierTest{settings: append([]string{"client-output-buffer-limit", "64mb"}, busySettings...)}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				c, killer := dialTest(t, addr), dialTest(t, addr)
-				killer.ask("PING\r\n", "+PONG\r\n")
+				c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+				killer.Ask("PING\r\n", "+PONG\r\n")
 				var sending sync.WaitGroup
-				sending.Go(func() { c.send(test.raw) })
-				c.ask("", test.before)
+				sending.Go(func() { c.Send(test.raw) })
+				c.Ask("", test.before)
 				isBusy(t, srv)
-				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+				killer.Ask("SCRIPT KILL\r\n", "+OK\r\n")
 				switch name {
 				case "SKIP":
-					c.ask("", "+PONG\r\n$3\r\nabc\r\n")
+					c.Ask("", "+PONG\r\n$3\r\nabc\r\n")
 				case "OFF and ON":
-					c.ask("", "+PONG\r\n")
+					c.Ask("", "+PONG\r\n")
 				default:
-					c.wantError(errScriptKilled)
+					wantError(c, errScriptKilled)
 				}
-				c.ask("", test.after)
+				c.Ask("", test.after)
 				sending.Wait()
 				closeWrite(c)
-				c.wantClosed()
+				c.WantClosed()
 			})
 		})
 	}
 }
 
 func TestComingWhileAScriptIsBusy(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	for name, test := range map[string]struct {
 		files dir.FileSystem
 		wrote string
@@ -128,26 +129,26 @@ func TestComingWhileAScriptIsBusy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := carrierTest{files: test.files, settings: append([]string{"maxclients", "3", "io-threads", "1", "shutdown-timeout", "1"}, busySettings...)}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
-				runs, leaves, stays := dialTest(t, addr), dialTest(t, addr), dialTest(t, addr)
-				for _, c := range []testConn{runs, leaves, stays} {
-					c.ask("PING\r\n", "+PONG\r\n")
+				runs, leaves, stays := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+				for _, c := range []sessiontest.Client{runs, leaves, stays} {
+					c.Ask("PING\r\n", "+PONG\r\n")
 				}
-				runs.send(evalCall(test.wrote + endless))
+				runs.Send(evalCall(test.wrote + endless))
 				eventually(t, "busy script", func() bool { r := srv.running.Load(); return r != nil && r.startNS+1e8 < srv.clock() })
 				for range 3 {
-					c := dialTest(t, addr)
-					c.ask("", fullLine)
-					c.wantClosed()
+					c := sessiontest.Dial(t, addr)
+					c.Ask("", fullLine)
+					c.WantClosed()
 				}
 				if test.wrote == "" {
 					leaves.Close()
 					eventually(t, "place", func() bool {
-						c := dialTest(t, addr)
-						c.send("PING\r\n")
+						c := sessiontest.Dial(t, addr)
+						c.Send("PING\r\n")
 						line, _ := c.ReadString('\n')
 						return line == "-"+errBusy+"\r\n"
 					})
-					stays.ask("SCRIPT KILL\r\n", "+OK\r\n")
+					stays.Ask("SCRIPT KILL\r\n", "+OK\r\n")
 				}
 			})
 		})
@@ -155,36 +156,36 @@ func TestComingWhileAScriptIsBusy(t *testing.T) {
 }
 
 func TestThePeerOfABusyScript(t *testing.T) {
-	for name, leave := range map[string]func(c testConn){
-		"closes":          func(c testConn) { c.Close() },
-		"resets":          func(c testConn) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
+	for name, leave := range map[string]func(c sessiontest.Client){
+		"closes":          func(c sessiontest.Client) { c.Close() },
+		"resets":          func(c sessiontest.Client) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
 		"closes its half": closeWrite,
-		"sends more":      func(c testConn) { c.send(strings.Repeat("PING\r\n", 1000)) },
+		"sends more":      func(c sessiontest.Client) { c.Send(strings.Repeat("PING\r\n", 1000)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-				c, killer := dialTest(t, addr), dialTest(t, addr)
-				killer.ask("PING\r\n", "+PONG\r\n")
-				c.send("PING\r\n" + evalCall(endless))
+				c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+				killer.Ask("PING\r\n", "+PONG\r\n")
+				c.Send("PING\r\n" + evalCall(endless))
 				isBusy(t, srv)
 				leave(c)
 				for range 20 {
-					killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
+					killer.Ask("GET k\r\n", "-"+errBusy+"\r\n")
 				}
-				killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+				killer.Ask("SCRIPT KILL\r\n", "+OK\r\n")
 				switch name {
 				case "closes its half":
-					c.ask("", "+PONG\r\n")
-					c.wantError(errScriptKilled)
-					c.wantClosed()
+					c.Ask("", "+PONG\r\n")
+					wantError(c, errScriptKilled)
+					c.WantClosed()
 				case "sends more":
-					c.ask("", "+PONG\r\n")
-					c.wantError(errScriptKilled)
-					c.ask("", strings.Repeat("+PONG\r\n", 1000))
+					c.Ask("", "+PONG\r\n")
+					wantError(c, errScriptKilled)
+					c.Ask("", strings.Repeat("+PONG\r\n", 1000))
 					c.Close()
 				}
 				eventually(t, "end of the other", func() bool { return srv.clients.Count() == 1 })
-				killer.ask("PING\r\n", "+PONG\r\n")
+				killer.Ask("PING\r\n", "+PONG\r\n")
 			})
 		})
 	}
@@ -192,14 +193,14 @@ func TestThePeerOfABusyScript(t *testing.T) {
 
 func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c, killer := dialTest(t, addr), dialTest(t, addr)
-		killer.ask("PING\r\n", "+PONG\r\n")
-		c.ask("CLIENT ID\r\n", ":")
+		c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		killer.Ask("PING\r\n", "+PONG\r\n")
+		c.Ask("CLIENT ID\r\n", ":")
 		id, err := c.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.send(evalCall(endless))
+		c.Send(evalCall(endless))
 		isBusy(t, srv)
 		for _, c := range srv.clients.All() {
 			if fmt.Sprintf("%d\r\n", c.ID) == id {
@@ -207,27 +208,27 @@ func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 			}
 		}
 		for range 20 {
-			killer.ask("GET k\r\n", "-"+errBusy+"\r\n")
+			killer.Ask("GET k\r\n", "-"+errBusy+"\r\n")
 		}
-		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
+		killer.Ask("SCRIPT KILL\r\n", "+OK\r\n")
 		eventually(t, "end of the killed one", func() bool { return srv.clients.Count() == 1 })
-		killer.ask("PING\r\n", "+PONG\r\n")
+		killer.Ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
 func TestABusyScriptKeepsNobodyFromTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		var conns []testConn
+		var conns []sessiontest.Client
 		for range 4 {
-			conns = append(conns, dialTest(t, addr))
+			conns = append(conns, sessiontest.Dial(t, addr))
 		}
-		c := dialTest(t, addr)
-		c.ask("PING\r\n", "+PONG\r\n")
+		c := sessiontest.Dial(t, addr)
+		c.Ask("PING\r\n", "+PONG\r\n")
 		for i, other := range conns {
-			other.send(fmt.Sprintf(waitingCall, fmt.Sprint(t.Name(), i)))
+			other.Send(fmt.Sprintf(waitingCall, fmt.Sprint(t.Name(), i)))
 		}
-		c.send(fmt.Sprintf(waitingCall, t.Name()) + evalCall(endless) + fmt.Sprintf(waitingCall, t.Name()+"behind"))
+		c.Send(fmt.Sprintf(waitingCall, t.Name()) + evalCall(endless) + fmt.Sprintf(waitingCall, t.Name()+"behind"))
 		isBusy(t, srv)
 		for _, other := range conns {
 			line, err := other.ReadString('\n')
@@ -235,16 +236,16 @@ func TestABusyScriptKeepsNobodyFromTheDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			if line == "*5\r\n" { // it came before the script
-				other.ask("", strings.TrimPrefix(waitingPass, line))
+				other.Ask("", strings.TrimPrefix(waitingPass, line))
 			} else if line != "-"+errBusy+"\r\n" {
 				t.Fatalf("%q", line)
 			}
-			other.ask("PING\r\n", "-"+errBusy+"\r\n")
+			other.Ask("PING\r\n", "-"+errBusy+"\r\n")
 		}
-		conns[0].ask("SCRIPT KILL\r\n", "+OK\r\n")
-		c.ask("", waitingPass)
-		c.wantError(errScriptKilled)
-		c.ask("", waitingPass)
-		conns[0].ask(fmt.Sprintf(waitingCall, t.Name()+"after"), waitingPass)
+		conns[0].Ask("SCRIPT KILL\r\n", "+OK\r\n")
+		c.Ask("", waitingPass)
+		wantError(c, errScriptKilled)
+		c.Ask("", waitingPass)
+		conns[0].Ask(fmt.Sprintf(waitingCall, t.Name()+"after"), waitingPass)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/gate"
+	"celld/resp/sessiontest"
 )
 
 const (
@@ -21,22 +22,22 @@ func evalCall(script string, keysAndArgs ...string) string {
 	if len(keysAndArgs) == 0 {
 		keysAndArgs = []string{"0"}
 	}
-	return frame(append([]string{"EVAL", script}, keysAndArgs...)...)
+	return sessiontest.Frame(append([]string{"EVAL", script}, keysAndArgs...)...)
 }
 
 // killedReply is the start of what a script's caller is told when it was killed; the rest is which it was, and where.
-func (c testConn) wantError(text string) {
-	c.t.Helper()
+func wantError(c sessiontest.Client, text string) {
+	c.T.Helper()
 	if line, err := c.ReadString('\n'); err != nil || !strings.HasPrefix(line, "-"+text) {
-		c.t.Fatalf("%q, %v; want %q", line, err, text)
+		c.T.Fatalf("%q, %v; want %q", line, err, text)
 	}
 }
 
 // wantStopped waits for the end of a script's connection, which is told why if there is the time.
-func (c testConn) wantStopped() {
-	c.t.Helper()
+func wantStopped(c sessiontest.Client) {
+	c.T.Helper()
 	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-"+errScriptStopping) {
-		c.t.Errorf("%q, %v", rest, err)
+		c.T.Errorf("%q, %v", rest, err)
 	}
 }
 
@@ -56,31 +57,31 @@ var busySettings = []string{"lua-time-limit", "1"}
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
 	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(s.srv.stats.Panics.Load() > 0) })}
 	carrierTest{settings: busySettings, rows: []*command.Row{stopped}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c, killer := dialTest(t, addr), dialTest(t, addr)
-		c.send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
+		c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		c.Send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
 		isBusy(t, srv)
-		killer.ask("SCRIPT KILL\r\nGET k\r\n", "-"+errUnkillable+"\r\n-"+errBusy+"\r\n")
+		killer.Ask("SCRIPT KILL\r\nGET k\r\n", "-"+errUnkillable+"\r\n-"+errBusy+"\r\n")
 		srv.stats.Panics.Add(1)
-		c.ask("", "$1\r\n7\r\n")
-		killer.ask("GET k\r\n", "$1\r\n7\r\n")
+		c.Ask("", "$1\r\n7\r\n")
+		killer.Ask("GET k\r\n", "$1\r\n7\r\n")
 	})
 }
 
 // A monitor is shown a script and what it calls, in order, and its own lines leave while a script is busy.
 func TestMonitorOfAScript(t *testing.T) {
 	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		m, c := dialTest(t, addr), dialTest(t, addr)
-		m.ask("MONITOR\r\n", "+OK\r\n")
-		c.send(evalCall("redis.call('GET', 'a') redis.call('PING') " + endless))
+		m, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		m.Ask("MONITOR\r\n", "+OK\r\n")
+		c.Send(evalCall("redis.call('GET', 'a') redis.call('PING') " + endless))
 		for _, want := range []string{"\"EVAL\" ", "\"GET\" \"a\"\r\n", "\"PING\"\r\n"} {
 			if line, err := m.ReadString('\n'); err != nil || !strings.Contains(line, want) {
 				t.Fatalf("%q, %v; want %q", line, err, want)
 			}
 		}
 		isBusy(t, srv)
-		killer := dialTest(t, addr)
-		killer.ask("SCRIPT KILL\r\n", "+OK\r\n")
-		c.wantError(errScriptKilled)
+		killer := sessiontest.Dial(t, addr)
+		killer.Ask("SCRIPT KILL\r\n", "+OK\r\n")
+		wantError(c, errScriptKilled)
 	})
 }
 
@@ -91,11 +92,11 @@ func TestStoppingWhileAScriptRuns(t *testing.T) {
 			t.Run(name+", limit "+limit, func(t *testing.T) {
 				o := carrierTest{settings: []string{"lua-time-limit", limit, "shutdown-timeout", "1"}}
 				o.run(t, func(t *testing.T, srv *Server, addr string) {
-					c := dialTest(t, addr)
-					c.send(evalCall(wrote + "while true do pcall(function() while true do end end) end"))
+					c := sessiontest.Dial(t, addr)
+					c.Send(evalCall(wrote + "while true do pcall(function() while true do end end) end"))
 					eventually(t, "script", func() bool { return srv.running.Load() != nil })
 					srv.Shutdown()
-					c.wantStopped()
+					wantStopped(c)
 				})
 			})
 		}
@@ -104,12 +105,12 @@ func TestStoppingWhileAScriptRuns(t *testing.T) {
 
 func TestShutdownNosaveWhileAScriptRuns(t *testing.T) {
 	carrierTest{settings: append([]string{"shutdown-timeout", "1"}, busySettings...)}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
-		c.send(evalCall("redis.call('SET', 'k', '7') " + endless))
+		c := sessiontest.Dial(t, addr)
+		c.Send(evalCall("redis.call('SET', 'k', '7') " + endless))
 		isBusy(t, srv)
-		killer := dialTest(t, addr)
-		killer.send("SHUTDOWN NOSAVE\r\n")
-		c.wantStopped()
+		killer := sessiontest.Dial(t, addr)
+		killer.Send("SHUTDOWN NOSAVE\r\n")
+		wantStopped(c)
 	})
 }
 
@@ -117,13 +118,13 @@ func TestShutdownNosaveWhileAScriptRuns(t *testing.T) {
 func TestPanicInAScriptsCommand(t *testing.T) {
 	for _, script := range []string{"redis.call('BOOM')", "redis.pcall('BOOM')", "while true do pcall(redis.call, 'BOOM') end", "for i = 1, 2e5 do end redis.call('BOOM')", "redis.call('SET', 'k', '7') for i = 1, 2e5 do end redis.call('BOOM')"} {
 		carrierTest{rows: []*command.Row{boomRow}, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-			other := dialTest(t, addr)
+			other := sessiontest.Dial(t, addr)
 			for range 2 {
-				c := dialTest(t, addr)
-				c.send("PING\r\n" + evalCall(script) + "PING\r\n")
-				c.ask("", "+PONG\r\n-"+errInternal+"\r\n")
-				c.wantClosed()
-				other.ask(evalCall("return redis.call('ECHO', 'hi')"), "$2\r\nhi\r\n")
+				c := sessiontest.Dial(t, addr)
+				c.Send("PING\r\n" + evalCall(script) + "PING\r\n")
+				c.Ask("", "+PONG\r\n-"+errInternal+"\r\n")
+				c.WantClosed()
+				other.Ask(evalCall("return redis.call('ECHO', 'hi')"), "$2\r\nhi\r\n")
 			}
 		})
 	}
@@ -132,19 +133,19 @@ func TestPanicInAScriptsCommand(t *testing.T) {
 // A reply that is over the output limit ends the connection also where a script asks for it, and nothing else.
 func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		c, other := dialTest(t, addr), dialTest(t, addr)
+		c, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 		for i := range 20 {
-			other.ask(frame("SET", strings.Repeat("k", 10_000)+fmt.Sprint(i), "5"), "+OK\r\n")
+			other.Ask(sessiontest.Frame("SET", strings.Repeat("k", 10_000)+fmt.Sprint(i), "5"), "+OK\r\n")
 		}
-		c.send(evalCall("pcall(redis.call, 'KEYS', '*') while true do end"))
-		c.wantClosed()
+		c.Send(evalCall("pcall(redis.call, 'KEYS', '*') while true do end"))
+		c.WantClosed()
 		if n := srv.stats.Panics.Load(); n != 0 {
 			t.Errorf("%d panics", n)
 		}
 		if n := srv.stats.OutputLimitCloses.Load(); n != 1 {
 			t.Errorf("%d were closed", n)
 		}
-		other.ask("PING\r\n", "+PONG\r\n")
+		other.Ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
@@ -152,7 +153,7 @@ func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
 // it leaves, and what they ask later, too.
 // A script that writes, busy or not, before or after it came to be, is answered when that is on the disk.
 func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	for name, script := range map[string]string{
 		"short":           "return redis.call('SET', KEYS[1], '7')",
 		"busy, then":      "for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '7')",
@@ -162,18 +163,18 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-				c := dialTest(t, addr)
-				c.ask("PING\r\n", "+PONG\r\n")
-				disk.holds(c, func() { c.send(evalCall(script, "1", t.Name())) })
-				c.ask("", "+OK\r\n")
+				c := sessiontest.Dial(t, addr)
+				c.Ask("PING\r\n", "+PONG\r\n")
+				disk.Holds(c, func() { c.Send(evalCall(script, "1", t.Name())) })
+				c.Ask("", "+OK\r\n")
 
-				disk.full.Store(true)
-				c.ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n", "+PONG\r\n"+misconfFull+"+PONG\r\n")
-				c.ask("GET "+t.Name()+"\r\n", "$1\r\n8\r\n")
-				disk.full.Store(false)
+				disk.Full.Store(true)
+				c.Ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n", "+PONG\r\n"+misconfFull+"+PONG\r\n")
+				c.Ask("GET "+t.Name()+"\r\n", "$1\r\n8\r\n")
+				disk.Full.Store(false)
 				eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
-				c.ask(evalCall(strings.ReplaceAll(script, "'7'", "'9'"), "1", t.Name()), "+OK\r\n")
-				c.ask("GET "+t.Name()+"\r\n", "$1\r\n9\r\n")
+				c.Ask(evalCall(strings.ReplaceAll(script, "'7'", "'9'"), "1", t.Name()), "+OK\r\n")
+				c.Ask("GET "+t.Name()+"\r\n", "$1\r\n9\r\n")
 			})
 		})
 	}
@@ -181,34 +182,34 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 
 // A script whose writes the disk refuses has run as a whole, and so has EXEC with one in it.
 func TestAScriptThatIsRefusedHasRun(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c := dialTest(t, addr)
+		c := sessiontest.Dial(t, addr)
 		key := func(i int) string { return fmt.Sprint(t.Name(), i) }
-		c.ask(frame("SET", key(1), "1")+frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
-		disk.full.Store(true)
-		c.ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)), misconfFull)
-		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n8\r\n$-1\r\n")
-		disk.full.Store(false)
+		c.Ask(sessiontest.Frame("SET", key(1), "1")+sessiontest.Frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
+		disk.Full.Store(true)
+		c.Ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)), misconfFull)
+		c.Ask(sessiontest.Frame("GET", key(1))+sessiontest.Frame("GET", key(2)), "$1\r\n8\r\n$-1\r\n")
+		disk.Full.Store(false)
 		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(frame("SET", key(1), "1")+frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
+		c.Ask(sessiontest.Frame("SET", key(1), "1")+sessiontest.Frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
 
 		gate := make(chan error)
-		disk.gate.Store(&gate)
-		syncs := disk.syncs.Load()
-		c.send("MULTI\r\n" + frame("SET", key(1), "8") + evalCall("for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '9')", "1", key(2)) + "EXEC\r\n")
-		eventually(t, "a write", func() bool { return disk.syncs.Load() > syncs })
+		disk.Gate.Store(&gate)
+		syncs := disk.Syncs.Load()
+		c.Send("MULTI\r\n" + sessiontest.Frame("SET", key(1), "8") + evalCall("for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '9')", "1", key(2)) + "EXEC\r\n")
+		eventually(t, "a write", func() bool { return disk.Syncs.Load() > syncs })
 		if srv.running.Load() != nil {
 			t.Error("half of a transaction goes to the disk")
 		}
-		disk.full.Store(true)
-		disk.gate.Store(nil)
+		disk.Full.Store(true)
+		disk.Gate.Store(nil)
 		gate <- syscall.ENOSPC
 		close(gate)
-		c.ask("", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconfFull+misconfFull)
-		disk.full.Store(false)
+		c.Ask("", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n"+misconfFull+misconfFull)
+		disk.Full.Store(false)
 		eventually(t, "recovery", func() bool { return srv.persist.Refusal() == nil })
-		c.ask(frame("GET", key(1))+frame("GET", key(2)), "$1\r\n8\r\n$1\r\n9\r\n")
+		c.Ask(sessiontest.Frame("GET", key(1))+sessiontest.Frame("GET", key(2)), "$1\r\n8\r\n$1\r\n9\r\n")
 	})
 }
 
@@ -216,27 +217,27 @@ func TestAScriptThatIsRefusedHasRun(t *testing.T) {
 func TestScriptsAreAtomic(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
 		const rounds = 300
-		dialTest(t, addr).ask("SET a 1\r\nSET b 1\r\n", "+OK\r\n+OK\r\n")
+		sessiontest.Dial(t, addr).Ask("SET a 1\r\nSET b 1\r\n", "+OK\r\n+OK\r\n")
 		scripts := []string{
 			"local n = redis.call('GET', 'a') + 1 redis.call('SET', 'a', n) local m = redis.call('GET', 'b') + 1 redis.call('SET', 'b', m) return n == m",
 			"local n = redis.call('GET', 'a') + 1 redis.call('SET', 'a', n) for i = 1, 500 do end redis.call('SET', 'b', n) return true",
 		}
 		var wg sync.WaitGroup
 		for i := range 4 {
-			c := dialTest(t, addr)
+			c := sessiontest.Dial(t, addr)
 			wg.Go(func() {
 				for range rounds {
-					c.ask(strings.Repeat(evalCall(scripts[i%2]), 3), ":1\r\n:1\r\n:1\r\n")
+					c.Ask(strings.Repeat(evalCall(scripts[i%2]), 3), ":1\r\n:1\r\n:1\r\n")
 				}
 			})
-			reader := dialTest(t, addr)
+			reader := sessiontest.Dial(t, addr)
 			read := "MULTI\r\nGET a\r\nGET b\r\nEXEC\r\n"
 			if i%2 == 0 {
 				read = evalCall("return {redis.call('GET', 'a'), redis.call('GET', 'b')}")
 			}
 			wg.Go(func() {
 				for range rounds {
-					reader.send(read)
+					reader.Send(read)
 					var a, b string
 					for a == "" {
 						line, err := reader.ReadString('\n')
@@ -260,7 +261,7 @@ func TestScriptsAreAtomic(t *testing.T) {
 		}
 		wg.Wait()
 		want := fmt.Sprint(1 + 4*3*rounds)
-		dialTest(t, addr).ask("GET a\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(want), want))
+		sessiontest.Dial(t, addr).Ask("GET a\r\n", fmt.Sprintf("$%d\r\n%s\r\n", len(want), want))
 	})
 }
 

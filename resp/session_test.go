@@ -6,7 +6,6 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,57 +13,9 @@ import (
 	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/config"
-	"celld/resp/wire"
+	"celld/resp/sessiontest"
 	"celld/store/memory"
 )
-
-// fakeTransport gathers what a session sends.
-type fakeTransport struct {
-	mu      sync.Mutex
-	sent    bytes.Buffer
-	pending int // what Send says the peer has not taken
-	closed  bool
-	wakes   int
-	paused  bool
-}
-
-func (t *fakeTransport) Send(p []byte) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sent.Write(p)
-	return t.pending
-}
-
-func (t *fakeTransport) Close(bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-}
-
-func (t *fakeTransport) Wake() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wakes++
-	t.paused = false
-}
-
-func (t *fakeTransport) Pause(bool) { // only Serve calls it, whose Wakes a session minds itself
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.paused = true
-}
-
-func (t *fakeTransport) Meanwhile(bool) {}
-func (t *fakeTransport) Resume()        {}
-func (t *fakeTransport) RoundNS() int64 { return 0 }
-
-// take returns what was sent since the last take.
-func (t *fakeTransport) take() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer t.sent.Reset()
-	return t.sent.String()
-}
 
 // world is a server with a clock that tests turn.
 type world struct {
@@ -74,9 +25,6 @@ type world struct {
 	ahead int64 // of it the wall clock is
 	log   *bytes.Buffer
 }
-
-// startNS is some instant in 2026.
-const startNS = 1_790_000_000_000_000_000
 
 func newWorld(t testing.TB, settings ...string) *world {
 	t.Helper()
@@ -92,7 +40,7 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 // newWorldOn is newWorldIn on a file system, with an append-only file that replies wait for; nil is no file.
 func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...string) *world {
 	t.Helper()
-	w := &world{t: t, nowNS: startNS, log: &bytes.Buffer{}}
+	w := &world{t: t, nowNS: sessiontest.StartNS, log: &bytes.Buffer{}}
 	cfg := config.New()
 	if err := cfg.Dir.Set(dir); err != nil {
 		t.Fatal(err)
@@ -125,18 +73,13 @@ func (w *world) setWall(by time.Duration) {
 type peer struct {
 	*Session
 	t  testing.TB
-	tr *fakeTransport
+	tr *sessiontest.Conn
 }
-
-var (
-	localAddr  = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
-	remoteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
-)
 
 func (w *world) connect() *peer {
 	w.t.Helper()
-	tr := &fakeTransport{}
-	s, refusal := w.NewSession(remoteAddr, localAddr)
+	tr := &sessiontest.Conn{}
+	s, refusal := w.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 	if s == nil {
 		w.t.Fatalf("refused: %s", refusal)
 	}
@@ -151,11 +94,11 @@ func (p *peer) send(raw string) string {
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}
-	return p.tr.take()
+	return p.tr.Take()
 }
 
 // do sends one command and returns its reply.
-func (p *peer) do(words ...string) string { return p.send(frame(words...)) }
+func (p *peer) do(words ...string) string { return p.send(sessiontest.Frame(words...)) }
 
 // want fails the test when a command, written as blank-separated words, is not answered so.
 func (p *peer) want(command, reply string) {
@@ -165,11 +108,9 @@ func (p *peer) want(command, reply string) {
 	}
 }
 
-func frame(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
-
 func TestPipelineIsAnsweredInOrder(t *testing.T) {
 	c := newWorld(t).connect()
-	got := c.send("PING\r\n" + frame("ECHO", "a") + "\r\n*0\r\n*-1\r\n" + frame("CL.THROTTLE", "k", "15", "30", "60"))
+	got := c.send("PING\r\n" + sessiontest.Frame("ECHO", "a") + "\r\n*0\r\n*-1\r\n" + sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60"))
 	if want := "+PONG\r\n$1\r\na\r\n*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -179,7 +120,7 @@ func TestLongPipelineIsSentInParts(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	payload := strings.Repeat("x", 10_000)
-	got := c.send(strings.Repeat(frame("ECHO", payload), 50))
+	got := c.send(strings.Repeat(sessiontest.Frame("ECHO", payload), 50))
 	if want := strings.Repeat("$10000\r\n"+payload+"\r\n", 50); got != want {
 		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
 	}
@@ -203,8 +144,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	w := newWorld(t)
 	w.commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})
 	a, b := w.connect(), w.connect()
-	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+errInternal+"\r\n" || !a.tr.closed {
-		t.Errorf("answer %q, closed %v", got, a.tr.closed)
+	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+errInternal+"\r\n" || !a.tr.Closed {
+		t.Errorf("answer %q, closed %v", got, a.tr.Closed)
 	}
 	b.want("PING", "+PONG\r\n")
 	b.want("SET k 5", "+OK\r\n") // nothing is left locked
@@ -242,9 +183,9 @@ func TestClosedSessionRunsNothingMore(t *testing.T) {
 func TestOutputLimit(t *testing.T) {
 	w := newWorld(t, "client-output-buffer-limit", "128kb")
 	c := w.connect()
-	c.tr.pending = 128<<10 + 1
+	c.tr.Pending = 128<<10 + 1
 	c.send("PING\r\n")
-	if !c.tr.closed || w.stats.OutputLimitCloses.Load() != 1 {
+	if !c.tr.Closed || w.stats.OutputLimitCloses.Load() != 1 {
 		t.Error("a peer that does not read stays")
 	}
 }
@@ -259,13 +200,13 @@ func TestQueryBufferLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "client-query-buffer-limit", "128kb", "proto-max-bulk-len", "1mb")
 			c := w.connect()
-			for len(raw) > 0 && !c.tr.closed {
+			for len(raw) > 0 && !c.tr.Closed {
 				n := min(len(raw), 16<<10)
 				c.Serve([]byte(raw[:n]))
 				raw = raw[n:]
 			}
-			if !c.tr.closed || w.stats.QueryLimitCloses.Load() != 1 {
-				t.Errorf("closed %v, counted %d", c.tr.closed, w.stats.QueryLimitCloses.Load())
+			if !c.tr.Closed || w.stats.QueryLimitCloses.Load() != 1 {
+				t.Errorf("closed %v, counted %d", c.tr.Closed, w.stats.QueryLimitCloses.Load())
 			}
 		})
 	}
@@ -277,13 +218,13 @@ func TestSlowPipelineYields(t *testing.T) {
 	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(4); s.call.OK() })})
 	c := w.connect()
 	c.Serve([]byte(strings.Repeat("SLOW\r\n", 6)))
-	answered := strings.Count(c.tr.take(), "+OK")
+	answered := strings.Count(c.tr.Take(), "+OK")
 	if answered != 2 || !c.unserved {
 		t.Errorf("%d answered, unserved %v", answered, c.unserved)
 	}
 	for c.unserved {
 		c.Serve(nil)
-		answered += strings.Count(c.tr.take(), "+OK")
+		answered += strings.Count(c.tr.Take(), "+OK")
 	}
 	if answered != 6 {
 		t.Errorf("%d of 6 answered", answered)
@@ -295,21 +236,21 @@ func TestWholeCommandsDoNotCount(t *testing.T) {
 	w := newWorld(t, "client-query-buffer-limit", "128kb")
 	w.commands.Add(&command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(6); s.call.OK() })})
 	c := w.connect()
-	c.Serve([]byte("SLOW\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 50_000)), 3)))
+	c.Serve([]byte("SLOW\r\n" + strings.Repeat(sessiontest.Frame("ECHO", strings.Repeat("x", 50_000)), 3)))
 	if !c.unserved {
 		t.Fatal("nothing waits")
 	}
-	for c.unserved && !c.tr.closed {
+	for c.unserved && !c.tr.Closed {
 		c.Serve(nil)
 	}
-	if got := strings.Count(c.tr.take(), "$50000\r\n"); got != 3 || c.tr.closed {
-		t.Errorf("%d of 3 answered, closed %v", got, c.tr.closed)
+	if got := strings.Count(c.tr.Take(), "$50000\r\n"); got != 3 || c.tr.Closed {
+		t.Errorf("%d of 3 answered, closed %v", got, c.tr.Closed)
 	}
 }
 
 func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 	c := newWorld(t).connect()
-	c.send(frame("ECHO", strings.Repeat("x", 50_000)))
+	c.send(sessiontest.Frame("ECHO", strings.Repeat("x", 50_000)))
 	if c.in != nil || c.call != nil {
 		t.Errorf("holds %d bytes of input, a call %v", cap(c.in), c.call != nil)
 	}
@@ -322,7 +263,7 @@ func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 func TestMaxClients(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	c := w.connect()
-	s, refusal := w.NewSession(remoteAddr, localAddr)
+	s, refusal := w.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 	if s != nil || refusal != "-ERR max number of clients reached\r\n" {
 		t.Errorf("session %v, refusal %q", s, refusal)
 	}
@@ -342,13 +283,13 @@ func TestProtectedMode(t *testing.T) {
 	}
 	for _, c := range cases {
 		w := newWorld(t, c.settings...)
-		s, refusal := w.NewSession(stranger, localAddr)
+		s, refusal := w.NewSession(stranger, sessiontest.LocalAddr)
 		if served := s != nil; served != c.served || !served && !strings.HasPrefix(refusal, "-DENIED ") {
 			t.Errorf("%v: served %v, refusal %q", c.settings, served, refusal)
 		}
 	}
 	for _, remote := range []net.Addr{&net.TCPAddr{IP: net.IPv6loopback}, &net.TCPAddr{IP: net.ParseIP("127.9.9.9")}, &net.UnixAddr{}} {
-		local := net.Addr(localAddr)
+		local := net.Addr(sessiontest.LocalAddr)
 		if _, ok := remote.(*net.UnixAddr); ok {
 			local = &net.UnixAddr{Name: "/run/celld.sock", Net: "unix"}
 		}

@@ -81,14 +81,14 @@ func TestTheEngineHasWhatSessionsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := engineWorld(t, false)
 		looks := 0
-		e.drained = func(context.Context) bool { looks++; return looks != 1 }
+		e.Drained = func(context.Context) bool { looks++; return looks != 1 }
 		w.later.GiveBack(func() { time.Sleep(time.Second) })
 		began := time.Now()
 		w.drainLimiter(w.clock() + 10e9)()
 		if took := time.Since(began).Round(10 * time.Millisecond); took != time.Second || w.log.String() != "" {
 			t.Errorf("it took %v, and the log says %q", took, w.log)
 		}
-		e.drained = func(ctx context.Context) bool { <-ctx.Done(); return false }
+		e.Drained = func(ctx context.Context) bool { <-ctx.Done(); return false }
 		began = time.Now()
 		w.drainLimiter(w.clock() + 3e9)()
 		if took := time.Since(began); took != 3*time.Second || !strings.Contains(w.log.String(), "not given back in time") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/resp/stats"
 )
 
@@ -64,7 +65,7 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 				w.slowly(name)
 				c := w.connect()
 				calls := 3 // of the same form, which pipelines remember
-				packet := strings.Repeat("PING\r\n"+frame(words...), calls)
+				packet := strings.Repeat("PING\r\n"+sessiontest.Frame(words...), calls)
 				if inExec {
 					packet = "MULTI\r\n" + packet + "EXEC\r\n"
 				}

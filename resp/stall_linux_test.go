@@ -23,6 +23,7 @@ import (
 	"celld/resp/config"
 	"celld/resp/glob"
 	"celld/resp/script"
+	"celld/resp/sessiontest"
 	"celld/resp/transport"
 	"celld/store/memory"
 )
@@ -97,9 +98,9 @@ func (w *stallWorld) user(name string, n int, pattern string, more ...string) {
 func (w *stallWorld) fill(n int, call string) (lease string) {
 	w.t.Helper()
 	for i := range n {
-		raw := frame(strings.Fields(strings.ReplaceAll(call, "#", fmt.Sprint(i)))...)
+		raw := sessiontest.Frame(strings.Fields(strings.ReplaceAll(call, "#", fmt.Sprint(i)))...)
 		serveAll(w.p.Session, []byte(raw))
-		reply := w.p.tr.take()
+		reply := w.p.tr.Take()
 		if reply[0] == '-' {
 			w.t.Fatalf("%s: %s", call, reply)
 		}
@@ -138,7 +139,7 @@ func (p *peer) longest(data string) (most time.Duration, last string) {
 			before := threadNS()
 			more = p.Serve(part)
 			most = max(most, time.Duration(threadNS()-before))
-			last = cmp.Or(p.tr.take(), last)
+			last = cmp.Or(p.tr.Take(), last)
 			for !more && p.waits != nil && p.end == open {
 				runtime.Gosched() // a goroutine wakes it
 				more = p.waits.ready()
@@ -235,14 +236,14 @@ func (w *stallWorld) frames(call string) (before, frames string) {
 				words = append(words, w.held)
 			case "CONCTEXT":
 				p := w.connect()
-				_, text := p.longest(frame("HGET", "conc", "conc/1h"))
+				_, text := p.longest(sessiontest.Frame("HGET", "conc", "conc/1h"))
 				words = append(words, strings.TrimSuffix(text[strings.Index(text, "\n")+1:], "\r\n"))
 				p.Closed()
 			default:
 				words = append(words, word)
 			}
 		}
-		frames += frame(words...)
+		frames += sessiontest.Frame(words...)
 	}
 	return before, frames
 }

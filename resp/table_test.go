@@ -46,7 +46,7 @@ func TestEveryCommandAnswersOnce(t *testing.T) {
 				words = append(words, []string{"a", "1", "b", "2", "c", "3"}[i])
 			}
 			c.do(words...)
-			c.tr.take()
+			c.tr.Take()
 			c.do("MULTI")
 			c.do(words...)
 			c.do("DISCARD")

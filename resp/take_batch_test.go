@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/store/policy"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
-	call := strings.Repeat(frame("CL.TAKE", "k", "@p", "PEEK"), 2)
+	call := strings.Repeat(sessiontest.Frame("CL.TAKE", "k", "@p", "PEEK"), 2)
 	set := func(count int) {
 		limit, problem := command.ParseLiteral(fmt.Append(nil, count, "/1h"), 1)
 		if problem != "" {
@@ -39,7 +40,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 
 // A pipeline goes by the log-max of now.
 func TestAPipelineUnderAnotherLogMax(t *testing.T) {
-	call := frame("CL.TAKE", "k", "9/1m,algo=log", "PEEK")
+	call := sessiontest.Frame("CL.TAKE", "k", "9/1m,algo=log", "PEEK")
 	c := newWorld(t).connect()
 	reply := c.send(call)
 	refused := newWorld(t, "log-max", "8").connect().send(call)
@@ -62,21 +63,21 @@ func TestPipelinesOfManyLimits(t *testing.T) {
 			limit, shape := 1+rand.IntN(300), rand.IntN(3)
 			switch shape {
 			case 0:
-				pipeline.WriteString(frame("CL.THROTTLE", "k", fmt.Sprint(limit-1), "1", "60", "0"))
+				pipeline.WriteString(sessiontest.Frame("CL.THROTTLE", "k", fmt.Sprint(limit-1), "1", "60", "0"))
 				fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n", limit, limit)
 			case 1:
-				pipeline.WriteString(frame("CL.TAKE", "t", fmt.Sprint(limit, "/1h"), "PEEK"))
+				pipeline.WriteString(sessiontest.Frame("CL.TAKE", "t", fmt.Sprint(limit, "/1h"), "PEEK"))
 				fmt.Fprintf(&want, "*7\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n:0\r\n:0\r\n", limit, limit)
 			case 2:
 				pipeline.WriteString("1\r\n")
 				fmt.Fprintf(&want, "-ERR unknown command '1', with args beginning with: \r\n")
-				pipeline.WriteString(frame("ECHO", fmt.Sprint(limit)))
+				pipeline.WriteString(sessiontest.Frame("ECHO", fmt.Sprint(limit)))
 				fmt.Fprintf(&want, "$%d\r\n%d\r\n", len(fmt.Sprint(limit)), limit)
 			}
 			if rand.IntN(3) > 0 { // some in a row
 				n := rand.IntN(100)
 				for i := range n {
-					pipeline.WriteString(frame("CL.THROTTLE", "k", fmt.Sprint(limit+i), "1", "60", "0"))
+					pipeline.WriteString(sessiontest.Frame("CL.THROTTLE", "k", fmt.Sprint(limit+i), "1", "60", "0"))
 					fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n", limit+i+1, limit+i+1)
 				}
 			}

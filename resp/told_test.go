@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/loglimit"
+	"celld/resp/sessiontest"
 )
 
 // Of lines that tell of clients one by one, the first ten in each second are logged.
@@ -36,18 +37,18 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 			p.Serve([]byte("*20\r\n" + strings.Repeat("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n", 3)))
 		},
 		"transactions": func(_ *world, p *peer) {
-			p.Serve([]byte("MULTI\r\n" + strings.Repeat(frame("ECHO", strings.Repeat("x", 60000)), 3)))
+			p.Serve([]byte("MULTI\r\n" + strings.Repeat(sessiontest.Frame("ECHO", strings.Repeat("x", 60000)), 3)))
 		},
 		"replies in one": func(_ *world, p *peer) {
-			p.Serve([]byte("MULTI\r\n" + strings.Repeat(frame("COMMAND", "DOCS"), 9) + frame("EXEC")))
+			p.Serve([]byte("MULTI\r\n" + strings.Repeat(sessiontest.Frame("COMMAND", "DOCS"), 9) + sessiontest.Frame("EXEC")))
 		},
 		"replies not read": func(_ *world, p *peer) {
-			p.tr.pending = 1 << 20
-			p.Serve([]byte(frame("PING")))
+			p.tr.Pending = 1 << 20
+			p.Serve([]byte(sessiontest.Frame("PING")))
 		},
-		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(frame("CONFIG", "SET", "timeout", "0"))) },
+		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", "0"))) },
 		"settings that change": func(_ *world, p *peer) {
-			p.Serve([]byte(frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive", fmt.Sprint(p.client.ID%2))))
+			p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive", fmt.Sprint(p.client.ID%2))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

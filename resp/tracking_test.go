@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/sessiontest"
 	"celld/resp/wire"
 )
 
@@ -85,7 +86,7 @@ func TestTrackingAndTheShortWay(t *testing.T) {
 	for _, command := range []string{"CL.THROTTLE k 15 30 60 0", "CL.TAKE t 5/1h COST 0"} {
 		reply := c.do(strings.Fields(command)...)
 		c.want(command, reply) // its form is known from here on
-		if got := c.send(frame("CLIENT", "CACHING", "YES") + frame(strings.Fields(command)...) + frame("GET", "a")); got != "+OK\r\n"+reply+"_\r\n" {
+		if got := c.send(sessiontest.Frame("CLIENT", "CACHING", "YES") + sessiontest.Frame(strings.Fields(command)...) + sessiontest.Frame("GET", "a")); got != "+OK\r\n"+reply+"_\r\n" {
 			t.Errorf("%s: %q", command, got)
 		}
 	}

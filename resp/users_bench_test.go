@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"fmt"
 	"testing"
 )
@@ -9,8 +10,8 @@ import (
 func BenchmarkServeUser(b *testing.B) {
 	for _, depth := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("P=%d", depth), func(b *testing.B) {
-			benchServe(b, depth, func(key string, _ int) string { return frame("CL.THROTTLE", key, "15", "30", "60", "1") },
-				frame("ACL", "SETUSER", "app", "on", "nopass", "~key:*", "+cl.throttle"), frame("AUTH", "app", "x"))
+			benchServe(b, depth, func(key string, _ int) string { return sessiontest.Frame("CL.THROTTLE", key, "15", "30", "60", "1") },
+				sessiontest.Frame("ACL", "SETUSER", "app", "on", "nopass", "~key:*", "+cl.throttle"), sessiontest.Frame("AUTH", "app", "x"))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/config"
 	"celld/resp/gate"
+	"celld/resp/sessiontest"
 )
 
 // In a pipeline of calls that are alike, those on other keys are refused, each in its place; and all calls of commands that the user
@@ -59,7 +60,7 @@ func TestALongPipelineIsCut(t *testing.T) {
 	for i := range 100 {
 		words = append(words, fmt.Sprintf("1000000/%ds", i+1))
 	}
-	allowed, refused := frame(append(words, "PEEK")...), frame("CL.TAKE", "o", "5/1m")
+	allowed, refused := sessiontest.Frame(append(words, "PEEK")...), sessiontest.Frame("CL.TAKE", "o", "5/1m")
 	one := c.send(allowed)
 	for at := range 7 {
 		if got, want := c.send(strings.Repeat(allowed, at)+refused+strings.Repeat(allowed, 3)), strings.Repeat(one, at)+"-"+errNoPermKey+"\r\n"+strings.Repeat(one, 3); got != want {
@@ -207,12 +208,12 @@ func TestReloadUsers(t *testing.T) {
 	c.want("ACL SAVE", "+OK\r\n")
 	app := w.connect()
 	app.want("AUTH app x", "+OK\r\n")
-	if w.Reload(); app.tr.closed {
+	if w.Reload(); app.tr.Closed {
 		t.Errorf("a user who is as before is closed: %s", w.log)
 	}
 	c.want("ACL SETUSER app +get", "+OK\r\n")
-	if w.Reload(); !app.tr.closed || app.do("PING") != "" {
-		t.Errorf("closed %v: %s", app.tr.closed, w.log)
+	if w.Reload(); !app.tr.Closed || app.do("PING") != "" {
+		t.Errorf("closed %v: %s", app.tr.Closed, w.log)
 	}
 	if got := w.users.Get("app").Rights().Commands(); got != "-@all" {
 		t.Error(got)

@@ -14,7 +14,7 @@ func TestConflictsRepeatNoOperation(t *testing.T) {
 	p := w.connect()
 	p.want("ACL SETUSER app on >old +@all ~*", "+OK\r\n")
 	p.want("ACL SETUSER gone", "+OK\r\n")
-	e.later = true
+	e.Later = true
 	p.do("MULTI")
 	p.do("SET", "k", soon, "GET")
 	p.do("ACL", "SETUSER", "app", "<old", ">new")
@@ -23,11 +23,11 @@ func TestConflictsRepeatNoOperation(t *testing.T) {
 	p.do("ACL", "DELUSER", "app")
 	p.do("EXEC")
 	for i := range 3 { // each time there is another value under k
-		e.answer()
+		e.Answer()
 		p.Serve(nil)
-		e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+i))
+		setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+i))
 	}
-	got := e.answerAll(p)
+	got := answerAll(e, p)
 	if want := "*5\r\n$19\r\n1790000700000000002\r\n+OK\r\n:1\r\n+OK\r\n-" + fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand]) + "\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -39,18 +39,18 @@ func TestConflictsRepeatNoOperation(t *testing.T) {
 // A transaction that ends its own connection is stored before it is answered, and then the connection ends.
 func TestATransactionThatEndsItsSessionIsStored(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.later = true
+	e.Later = true
 	p := w.connect()
 	p.do("MULTI")
 	p.do("SET", "k", soon)
 	p.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
 	p.do("EXEC")
-	if got := e.answerAll(p); got != "*2\r\n+OK\r\n:1\r\n" || !p.tr.closed {
-		t.Errorf("%q, closed: %v", got, p.tr.closed)
+	if got := answerAll(e, p); got != "*2\r\n+OK\r\n:1\r\n" || !p.tr.Closed {
+		t.Errorf("%q, closed: %v", got, p.tr.Closed)
 	}
 	other := w.connect()
 	other.do("GET", "k")
-	if got := e.answerAll(other); got != "$19\r\n"+soon+"\r\n" {
+	if got := answerAll(e, other); got != "$19\r\n"+soon+"\r\n" {
 		t.Errorf("then GET answers %q", got)
 	}
 }

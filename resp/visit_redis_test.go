@@ -14,6 +14,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/decisions"
+	"celld/resp/sessiontest"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -23,19 +24,19 @@ import (
 type redisWorld struct {
 	*world
 	now    atomic.Int64
-	movedS int64             // how much later than startNS it began
+	movedS int64             // how much later than StartNS it began
 	ids    map[string]string // of leases, by those that are recorded: after a conflict, one is skipped
 }
 
 // recordedAt is when conversations begin.
-var recordedAt = time.Unix(0, startNS)
+var recordedAt = time.Unix(0, sessiontest.StartNS)
 
 func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld {
 	socket := strings.TrimPrefix(harness.StartRedis(t), "unix:")
 	w := &redisWorld{world: newWorld(t, settings...), ids: map[string]string{}}
 	const week = 7 * 86400                                               // which all windows divide
 	w.movedS = (int64(time.Since(recordedAt).Seconds())/week + 2) * week // so that no key expires by the engine's own time
-	w.now.Store(startNS + w.movedS*1e9)
+	w.now.Store(sessiontest.StartNS + w.movedS*1e9)
 	policies := &policy.Set{}
 	e, err := remote.Open(remote.Options{
 		URL: "unix://" + (&url.URL{Path: socket}).EscapedPath(), Prefix: prefix, Policies: policies, Time: w.now.Load, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
@@ -76,7 +77,7 @@ func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
 	words, raw := moved.Words(w.t)
 	text := words[0]
 	if !raw {
-		text = frame(words...)
+		text = sessiontest.Frame(words...)
 	}
 	got = p.send(text)
 	for p.unserved || p.waits != nil {
@@ -86,9 +87,9 @@ func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
 		got += p.send("")
 	}
 	if strings.HasSuffix(x.Command, " US") { // µs that look like instants
-		return got, p.tr.closed
+		return got, p.tr.Closed
 	}
-	return shifted(got, recordedAt.Add(time.Duration(w.movedS)*time.Second), -w.movedS), p.tr.closed && (raw || got == "")
+	return shifted(got, recordedAt.Add(time.Duration(w.movedS)*time.Second), -w.movedS), p.tr.Closed && (raw || got == "")
 }
 
 // What is said to celld is answered on a real engine as it is in memory.

@@ -10,6 +10,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/decisions"
+	"celld/resp/sessiontest"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/remote"
@@ -18,30 +19,30 @@ import (
 const soon = "1790000900000000000" // a TAT that has not passed
 
 // setBehind changes a key on the engine as another celld would.
-func (e *fakeEngine) setBehind(key, tat string) {
+func setBehind(e *sessiontest.Engine, key, tat string) {
 	n, _ := strconv.ParseUint(tat, 10, 64)
-	putContent(e.Store, []byte(key), store.Value{TAT: n, ExpiryNS: store.NoExpiry}, e.now())
+	sessiontest.Put(e.Store, []byte(key), store.Value{TAT: n, ExpiryNS: store.NoExpiry}, e.Now())
 }
 
 // A session waits for what its keys hold, and others go on.
 func TestAVisitWaits(t *testing.T) {
 	w, e := engineWorld(t, true)
 	p, other := w.connect(), w.connect()
-	if got := p.send("PING\r\nSET k " + soon + "\r\nGET k\r\nPING\r\n"); got != "+PONG\r\n" || !p.tr.paused || e.due() != 1 {
-		t.Fatalf("%q, paused %v, %d due", got, p.tr.paused, e.due())
+	if got := p.send("PING\r\nSET k " + soon + "\r\nGET k\r\nPING\r\n"); got != "+PONG\r\n" || !p.tr.Paused || e.Due() != 1 {
+		t.Fatalf("%q, paused %v, %d due", got, p.tr.Paused, e.Due())
 	}
 	other.want("PING", "+PONG\r\n")
 	other.send("MULTI\r\nPING\r\n")
 	other.want("EXEC", "*1\r\n+PONG\r\n") // which waits for nobody
-	e.answer()
-	if got := p.send(""); got != "" || e.due() != 1 {
-		t.Fatalf("%q before it is stored, %d due", got, e.due())
+	e.Answer()
+	if got := p.send(""); got != "" || e.Due() != 1 {
+		t.Fatalf("%q before it is stored, %d due", got, e.Due())
 	}
-	if got := e.answerAll(p); got != "+OK\r\n$19\r\n"+soon+"\r\n+PONG\r\n" || p.tr.paused {
-		t.Fatalf("%q, paused %v", got, p.tr.paused)
+	if got := answerAll(e, p); got != "+OK\r\n$19\r\n"+soon+"\r\n+PONG\r\n" || p.tr.Paused {
+		t.Fatalf("%q, paused %v", got, p.tr.Paused)
 	}
-	if len(e.opened) != 2 || e.closed != 2 {
-		t.Errorf("views of %q, %d closed", e.opened, e.closed)
+	if len(e.Opened) != 2 || e.Closed != 2 {
+		t.Errorf("views of %q, %d closed", e.Opened, e.Closed)
 	}
 }
 
@@ -50,13 +51,13 @@ func TestConflicts(t *testing.T) {
 	w, e := engineWorld(t, false, "slowlog-log-slower-than", "0")
 	p, monitor := w.connect(), w.connect()
 	monitor.send("MONITOR\r\n")
-	e.later = true
+	e.Later = true
 
 	p.do("SETNX", "k", soon)
-	e.answer()
+	e.Answer()
 	p.Serve(nil)
-	e.setBehind("k", "1790000800000000000")
-	if got := e.answerAll(p); got != ":0\r\n" {
+	setBehind(e, "k", "1790000800000000000")
+	if got := answerAll(e, p); got != ":0\r\n" {
 		t.Errorf("SETNX: %q", got)
 	}
 
@@ -67,16 +68,16 @@ func TestConflicts(t *testing.T) {
 	p.do("CLIENT", "REPLY", "SKIP")
 	p.do("DEL", "gone")
 	monitor.Serve(nil)
-	monitor.tr.take()
+	monitor.tr.Take()
 	w.slowlog.Reset()
 	before := w.decisions.Sum()
 	p.do("EXEC")
 	for i := range 3 {
-		e.answer()
+		e.Answer()
 		p.Serve(nil)
-		e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+i))
+		setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+i))
 	}
-	got := e.answerAll(p)
+	got := answerAll(e, p)
 	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
 		t.Errorf("EXEC: %q", got)
 	}
@@ -93,7 +94,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("%d failures of HGET are counted", n)
 	}
 	monitor.Serve(nil)
-	if lines := monitor.tr.take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 || strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
+	if lines := monitor.tr.Take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 || strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
 		t.Errorf("MONITOR shows %q", lines)
 	}
 	if n := len(w.slowlog.Last(-1)); n != 5 { // its commands
@@ -105,16 +106,16 @@ func TestConflicts(t *testing.T) {
 func TestTooManyConflicts(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p, n := w.connect(), 0
-	e.refuse = func(commit bool) error {
+	e.Refuse = func(commit bool) error {
 		if n++; commit {
-			e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+n))
+			setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+n))
 		}
 		return nil
 	}
 	if got := p.do("SET", "k", soon); got != "-STOREDOWN others change the keys all the time\r\n" || n != 1+mostTries {
 		t.Errorf("%q after %d steps", got, n)
 	}
-	e.refuse = nil
+	e.Refuse = nil
 	p.want("EXISTS k", ":1\r\n")
 }
 
@@ -122,9 +123,9 @@ func TestTooManyConflicts(t *testing.T) {
 func TestALongHandlerConflicts(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p, steps := w.connect(), 0
-	e.refuse = func(commit bool) error {
+	e.Refuse = func(commit bool) error {
 		if steps++; commit {
-			e.setBehind("k", fmt.Sprint(1_790_000_700_000_000_000+steps))
+			setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+steps))
 		}
 		return nil
 	}
@@ -133,7 +134,7 @@ func TestALongHandlerConflicts(t *testing.T) {
 	if got := p.do("SET", "k", soon); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" || steps != 2 {
 		t.Errorf("%q after %d steps", got, steps)
 	}
-	w.Server.clock, e.refuse = still, nil
+	w.Server.clock, e.Refuse = still, nil
 	p.want("SET k "+soon, "+OK\r\n")
 }
 
@@ -156,7 +157,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		w, e := engineWorld(t, false)
 		p := w.connect()
 		onCommit := false
-		e.refuse = func(commit bool) error {
+		e.Refuse = func(commit bool) error {
 			if commit == onCommit {
 				return c.err
 			}
@@ -176,7 +177,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 			p.want("EXEC", "-"+errExecNoMulti+"\r\n")
 			onCommit = true
 		}
-		e.refuse = nil
+		e.Refuse = nil
 		p.want("EXISTS k", ":0\r\n")
 		if got := storeError(c.err); got != c.text {
 			t.Errorf("%v: %q", c.err, got)
@@ -184,8 +185,8 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if n := stats.Of(w.commands.Find([]byte("set"))).Failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
-		if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
-			t.Errorf("%d views, %d closed, %d bytes left", len(e.opened), e.closed, left)
+		if left := w.visiting.Load(); len(e.Opened) != e.Closed || left != 0 {
+			t.Errorf("%d views, %d closed, %d bytes left", len(e.Opened), e.Closed, left)
 		}
 	}
 }
@@ -198,8 +199,8 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 				w, e := engineWorld(t, true)
 				p, other := w.connect(), w.connect()
 				p.send(command + "\r\nPING\r\n")
-				for range min(step, e.due()) {
-					e.answer()
+				for range min(step, e.Due()) {
+					e.Answer()
 					if step == 2 {
 						p.Serve(nil)
 					}
@@ -209,11 +210,11 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 					p.Serve(nil)
 				}
 				p.Closed()
-				for e.due() > 0 {
-					e.answer()
+				for e.Due() > 0 {
+					e.Answer()
 				}
-				if left := w.visiting.Load(); len(e.opened) != e.closed || left != 0 {
-					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.opened), e.closed, left)
+				if left := w.visiting.Load(); len(e.Opened) != e.Closed || left != 0 {
+					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.Opened), e.Closed, left)
 				}
 				other.want("PING", "+PONG\r\n")
 			}
@@ -231,7 +232,7 @@ func TestNoWatchOnAnEngine(t *testing.T) {
 	p.want("WATCH k", "-"+errWatchInMulti+"\r\n")
 	p.want("PING", "+QUEUED\r\n")
 	p.want("EXEC", "*1\r\n+PONG\r\n")
-	if len(e.opened) > 0 {
+	if len(e.Opened) > 0 {
 		t.Error("the engine was asked for keys")
 	}
 }
@@ -267,7 +268,7 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
-	e.setBehind("k", soon)
+	setBehind(e, "k", soon)
 	if got := p.do("EVAL", "return redis.pcall('GET', 'k').err", "1", "other"); !strings.Contains(got, formatError(errUndeclared, "k")) {
 		t.Errorf("%q", got)
 	}
@@ -294,29 +295,29 @@ func TestSettingsOfAnEngine(t *testing.T) {
 		{"CL.POLICY DEL api", ":1\r\n"},
 		{"CL.POLICY DEL api", ":0\r\n"},
 	} {
-		if got := p.send(frame(strings.Fields(c.command)...) + "PING\r\n"); got != "" || e.due() != 1 {
+		if got := p.send(sessiontest.Frame(strings.Fields(c.command)...) + "PING\r\n"); got != "" || e.Due() != 1 {
 			t.Errorf("%s: %q before the engine has answered", c.command, got)
 		}
-		if got := e.answerAll(p); got != c.reply+"+PONG\r\n" {
+		if got := answerAll(e, p); got != c.reply+"+PONG\r\n" {
 			t.Errorf("%s: %q, want %q", c.command, got, c.reply)
 		}
 	}
 	for _, command := range []string{"CL.POLICY SET api 5/x", "CL.POLICY SET api 5/1h NX XX", "CL.RULE ADD MAYBE a", "CL.RULE DEL DENY a EX 1"} {
-		if got := p.send(frame(strings.Fields(command)...)); !strings.HasPrefix(got, "-ERR ") || e.due() != 0 {
+		if got := p.send(sessiontest.Frame(strings.Fields(command)...)); !strings.HasPrefix(got, "-ERR ") || e.Due() != 0 {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
 	gone := w.connect()
-	gone.send(frame("CL.POLICY", "SET", "left", "7/1h"))
+	gone.send(sessiontest.Frame("CL.POLICY", "SET", "left", "7/1h"))
 	gone.Closed()
-	e.answer()
+	e.Answer()
 	p.want("CL.POLICY GET left", "$4\r\n7/1h\r\n")
 }
 
 // Of a key that celld has not written it is known that it is there, and what type it has.
 func TestForeignKeys(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.setBehind("foreign", soon)
+	setBehind(e, "foreign", soon)
 	p := w.connect()
 	for _, command := range []string{"GET foreign", "SET foreign " + soon, "HGETALL foreign", "OBJECT ENCODING foreign", "GETSET foreign 1"} {
 		p.want(command, "-"+errWrongType+"\r\n")
@@ -351,13 +352,13 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 			}
 			multi = form == "MULTI" || multi && form != "EXEC" && form != "DISCARD"
 			form = strings.NewReplacer("$K", fmt.Sprint("k", r.IntN(3)), "$N", strconv.Itoa(r.IntN(5))).Replace(form)
-			b.WriteString(frame(strings.Fields(form)...))
+			b.WriteString(sessiontest.Frame(strings.Fields(form)...))
 		}
 		pipeline := b.String()
 		cut := r.IntN(len(pipeline) + 1)
 		want, got := p.send(pipeline), q.send(pipeline[:cut])
 		got += q.send(pipeline[cut:])
-		if got += e.answerAll(q); got != want {
+		if got += answerAll(e, q); got != want {
 			t.Fatalf("seed %d: %q\n got %q\nwant %q", seed, pipeline, got, want)
 		}
 		for _, row := range at.commands.Rows {
@@ -375,8 +376,8 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 		if a, b := at.decisions.Sum(), w.decisions.Sum(); a != b {
 			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
 		}
-		if len(e.opened) != e.closed {
-			t.Errorf("seed %d: %d views, %d closed", seed, len(e.opened), e.closed)
+		if len(e.Opened) != e.Closed {
+			t.Errorf("seed %d: %d views, %d closed", seed, len(e.Opened), e.Closed)
 		}
 	}
 }
@@ -392,9 +393,9 @@ func TestBoundsOfVisits(t *testing.T) {
 	r.want("GET c", "+QUEUED\r\n")
 	r.want("EXEC", "-STOREDOWN too many calls wait for the engine\r\n")
 	p.Closed()
-	e.answerAll(q)
+	answerAll(e, q)
 	r.send("GET c\r\n")
-	if got := e.answerAll(r); got != "$-1\r\n" {
+	if got := answerAll(e, r); got != "$-1\r\n" {
 		t.Errorf("%q", got)
 	}
 	if left := w.visiting.Load(); left != 0 {
@@ -431,7 +432,7 @@ func TestBoundLeasesOnAnEngine(t *testing.T) {
 // Commands on keys go by the engine's time, and others by celld's.
 func TestTheEnginesTime(t *testing.T) {
 	w, e := engineWorld(t, false)
-	e.now = func() int64 { return w.nowNS + 5_000_000_000 }
+	e.Now = func() int64 { return w.nowNS + 5_000_000_000 }
 	p := w.connect()
 	p.want("SET k "+soon+" EX 100", "+OK\r\n")
 	p.want("EXPIRETIME k", ":1790000105\r\n")
@@ -448,7 +449,7 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	p := w.connect()
 	p.send("GET k\r\n")
 	w.sleepMS(250)
-	if got := e.answerAll(p); got != "$-1\r\n" {
+	if got := answerAll(e, p); got != "$-1\r\n" {
 		t.Fatalf("%q", got)
 	}
 	if _, ns, _ := stats.Of(w.commands.Find([]byte("get"))).Read(); ns != 250_000_000 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/sessiontest"
 	"celld/resp/stats"
 	"celld/store/storetest"
 )
@@ -30,14 +31,14 @@ func answersLater(srv *Server) *storetest.Later {
 
 // settle answers all that wait, in an order by chance, and returns what the peer is sent.
 func (p *peer) settle(l *storetest.Later) string {
-	for wakes := -1; l.Waiting() > 0 || p.tr.wakes != wakes; {
-		wakes = p.tr.wakes
+	for wakes := -1; l.Waiting() > 0 || p.tr.Wakes != wakes; {
+		wakes = p.tr.Wakes
 		if n := l.Waiting(); n > 0 {
 			l.Answer(rand.IntN(n))
 		}
 		p.Serve(nil)
 	}
-	return p.tr.take()
+	return p.tr.Take()
 }
 
 const laterCall = "CL.THROTTLE k 4 1 60"
@@ -46,17 +47,17 @@ const laterCall = "CL.THROTTLE k 4 1 60"
 func TestASessionWaits(t *testing.T) {
 	w, l := laterWorld(t)
 	p := w.connect()
-	if got := p.send("PING\r\n" + laterCall + "\r\nPING\r\n"); got != "+PONG\r\n" || !p.tr.paused || l.Waiting() != 1 {
-		t.Fatalf("%q, paused %v, %d wait", got, p.tr.paused, l.Waiting())
+	if got := p.send("PING\r\n" + laterCall + "\r\nPING\r\n"); got != "+PONG\r\n" || !p.tr.Paused || l.Waiting() != 1 {
+		t.Fatalf("%q, paused %v, %d wait", got, p.tr.Paused, l.Waiting())
 	}
-	if got := p.send("ECHO hi\r\n") + p.send(""); got != "" || !p.tr.paused {
+	if got := p.send("ECHO hi\r\n") + p.send(""); got != "" || !p.tr.Paused {
 		t.Fatalf("%q while it waits", got)
 	}
-	if l.Answer(0); p.tr.wakes != 1 {
-		t.Fatalf("woken %d times", p.tr.wakes)
+	if l.Answer(0); p.tr.Wakes != 1 {
+		t.Fatalf("woken %d times", p.tr.Wakes)
 	}
-	if got := p.send(""); got != "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n+PONG\r\n$2\r\nhi\r\n" || p.tr.paused {
-		t.Fatalf("%q, paused %v", got, p.tr.paused)
+	if got := p.send(""); got != "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n+PONG\r\n$2\r\nhi\r\n" || p.tr.Paused {
+		t.Fatalf("%q, paused %v", got, p.tr.Paused)
 	}
 	p.want("PING", "+PONG\r\n")
 }
@@ -66,8 +67,8 @@ func TestAnAnswerThatComesAtOnce(t *testing.T) {
 	w, l := laterWorld(t)
 	l.Tell(func() { l.Answer(0) })
 	p := w.connect()
-	if got := p.send(laterCall + "\r\nPING\r\n"); got != "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n+PONG\r\n" || p.tr.paused {
-		t.Fatalf("%q, paused %v", got, p.tr.paused)
+	if got := p.send(laterCall + "\r\nPING\r\n"); got != "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n+PONG\r\n" || p.tr.Paused {
+		t.Fatalf("%q, paused %v", got, p.tr.Paused)
 	}
 	p.Serve(nil)
 	p.want("PING", "+PONG\r\n")
@@ -95,7 +96,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 					form = forms[0]
 				}
 				form = strings.NewReplacer("$K", fmt.Sprint("k", r.IntN(3)), "$N", strconv.Itoa(r.IntN(5)-1)).Replace(form)
-				b.WriteString(frame(strings.Fields(form)...))
+				b.WriteString(sessiontest.Frame(strings.Fields(form)...))
 			}
 			pipelines = append(pipelines, b.String())
 		}
@@ -130,7 +131,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 	var peers []*peer
 	for i := range 50 {
 		p := w.connect()
-		p.send(frame("CL.THROTTLE", fmt.Sprint("key", i), strconv.Itoa(i), "1", "60"))
+		p.send(sessiontest.Frame("CL.THROTTLE", fmt.Sprint("key", i), strconv.Itoa(i), "1", "60"))
 		peers = append(peers, p)
 	}
 	for l.Waiting() > 0 {
@@ -147,10 +148,10 @@ func TestAnswersInAnyOrder(t *testing.T) {
 func TestFormsThatAreForgottenWhileTheyWait(t *testing.T) {
 	w, l := laterWorld(t)
 	p, inline, other := w.connect(), w.connect(), w.connect()
-	p.send(frame("CL.THROTTLE", "a", "4", "1", "60") + frame("CL.THROTTLE", "a", "4", "1", "60"))
+	p.send(sessiontest.Frame("CL.THROTTLE", "a", "4", "1", "60") + sessiontest.Frame("CL.THROTTLE", "a", "4", "1", "60"))
 	inline.send("CL.THROTTLE a 4 1 60\r\n")
 	for i := range 1000 {
-		other.send(frame("CL.THROTTLE", "b", strconv.Itoa(10_000+i), "1", "60") + "CL.THROTTLE b 20000 1 60\r\n")
+		other.send(sessiontest.Frame("CL.THROTTLE", "b", strconv.Itoa(10_000+i), "1", "60") + "CL.THROTTLE b 20000 1 60\r\n")
 		for l.Waiting() > 2 {
 			l.Answer(2)
 			other.Serve(nil)
@@ -173,21 +174,21 @@ func TestWaitingEnds(t *testing.T) {
 	p := w.connect()
 	p.send(laterCall + "\r\n")
 	w.sleepMS(5000)
-	if p.look(w); p.tr.closed {
+	if p.look(w); p.tr.Closed {
 		t.Fatal("closed as idle while it waits")
 	}
-	if got := p.settle(l); !strings.HasPrefix(got, "*5\r\n:0\r\n:5\r\n:4\r\n") || p.tr.closed {
-		t.Fatalf("%q, closed %v", got, p.tr.closed)
+	if got := p.settle(l); !strings.HasPrefix(got, "*5\r\n:0\r\n:5\r\n:4\r\n") || p.tr.Closed {
+		t.Fatalf("%q, closed %v", got, p.tr.Closed)
 	}
 	w.sleepMS(1001)
-	if p.look(w); !p.tr.closed {
+	if p.look(w); !p.tr.Closed {
 		t.Error("not closed when it is idle")
 	}
 
 	killed, killer := w.connect(), w.connect()
 	killed.send(laterCall + "\r\nPING\r\n")
 	killer.want(fmt.Sprint("CLIENT KILL ID ", killed.client.ID), ":1\r\n")
-	if killed.Serve(nil); !killed.tr.closed {
+	if killed.Serve(nil); !killed.tr.Closed {
 		t.Error("not closed when it was killed")
 	}
 	gone := w.connect()
@@ -253,15 +254,15 @@ func TestLongPipelinesWait(t *testing.T) {
 		const calls = 10_000
 		var conns sync.WaitGroup
 		for i := range 4 {
-			c := dialTest(t, addr)
+			c := sessiontest.Dial(t, addr)
 			conns.Go(func() {
 				var pipeline strings.Builder
 				for j := range calls { // keys that are new, as what is left of them does not depend on the time
-					pipeline.WriteString(frame("CL.THROTTLE", fmt.Sprint("key", i, ":", j), fmt.Sprint(j%100), "1", "86400"))
+					pipeline.WriteString(sessiontest.Frame("CL.THROTTLE", fmt.Sprint("key", i, ":", j), fmt.Sprint(j%100), "1", "86400"))
 				}
 				go c.Write([]byte(pipeline.String()))
 				for j := range calls {
-					c.ask("", fmt.Sprintf("*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:86400\r\n", j%100+1, j%100))
+					c.Ask("", fmt.Sprintf("*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:86400\r\n", j%100+1, j%100))
 				}
 			})
 		}
@@ -277,13 +278,13 @@ func TestLongPipelinesWait(t *testing.T) {
 // Who is killed, or resets the connection, waits no longer; others are served meanwhile.
 func TestClientsThatGoWhileTheyWait(t *testing.T) {
 	onLater(t, nil, func(t *testing.T, srv *Server, l *storetest.Later, addr string) {
-		killed, closes, half, other := dialTest(t, addr), dialTest(t, addr), dialTest(t, addr), dialTest(t, addr)
-		for i, c := range []testConn{killed, closes, half} {
-			c.send(laterCall + "\r\nPING\r\n")
+		killed, closes, half, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		for i, c := range []sessiontest.Client{killed, closes, half} {
+			c.Send(laterCall + "\r\nPING\r\n")
 			eventually(t, "question", func() bool { return l.Waiting() == i+1 })
 		}
-		other.ask("CLIENT KILL ADDR "+killed.LocalAddr().String()+"\r\n", ":1\r\n")
-		killed.wantClosed()
+		other.Ask("CLIENT KILL ADDR "+killed.LocalAddr().String()+"\r\n", ":1\r\n")
+		killed.WantClosed()
 		_ = half.Conn.(*net.TCPConn).CloseWrite() // it may still read
 		_ = closes.Conn.(*net.TCPConn).SetLinger(0)
 		closes.Close()
@@ -291,22 +292,22 @@ func TestClientsThatGoWhileTheyWait(t *testing.T) {
 		for l.Waiting() > 0 {
 			l.Answer(0)
 		}
-		half.ask("", "*5\r\n:0\r\n:5\r\n:2\r\n:-1\r\n:180\r\n+PONG\r\n")
-		half.wantClosed()
-		other.ask("PING\r\n", "+PONG\r\n")
+		half.Ask("", "*5\r\n:0\r\n:5\r\n:2\r\n:-1\r\n:180\r\n+PONG\r\n")
+		half.WantClosed()
+		other.Ask("PING\r\n", "+PONG\r\n")
 	})
 }
 
 // A server that stops waits for answers as long as for other replies, and not longer.
 func TestStoppingWhileSomeWait(t *testing.T) {
 	onLater(t, []string{"shutdown-timeout", "1"}, func(t *testing.T, srv *Server, l *storetest.Later, addr string) {
-		c := dialTest(t, addr)
-		c.send(laterCall + "\r\n")
+		c := sessiontest.Dial(t, addr)
+		c.Send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
 	})
 	onLater(t, []string{"shutdown-timeout", "1000"}, func(t *testing.T, srv *Server, l *storetest.Later, addr string) {
-		c := dialTest(t, addr)
-		c.send(laterCall + "\r\n")
+		c := sessiontest.Dial(t, addr)
+		c.Send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
 		srv.Shutdown()
 		eventually(t, "end of the listener", func() bool {
@@ -321,22 +322,22 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 		if _, err := c.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v, though an answer is owed", err)
 		}
-		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_ = c.SetReadDeadline(time.Now().Add(sessiontest.Patience))
 		l.Answer(0)
-		c.ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
+		c.Ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
 	})
 }
 
 // An answer that came from elsewhere waits for the disk, too.
 func TestALateAnswerWaitsForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, later: true}.run(t, func(t *testing.T, srv *Server, addr string) {
 		l := srv.limiter.(*storetest.Later)
-		c := dialTest(t, addr)
-		c.send(laterCall + "\r\n")
+		c := sessiontest.Dial(t, addr)
+		c.Send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
-		disk.holds(c, func() { l.Answer(0) })
-		c.ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
+		disk.Holds(c, func() { l.Answer(0) })
+		c.Ask("", "*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:60\r\n")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/resp/sessiontest"
 )
 
 const (
@@ -21,35 +22,35 @@ const (
 
 // slowDisk is a server whose disk is at work, and connections that call meanwhile.
 type slowDisk struct {
-	*fullDisk
+	*sessiontest.Disk
 	t     *testing.T
 	srv   *Server
 	addr  string
-	first testConn // its call is in the write that is under way
-	conns []testConn
+	first sessiontest.Client // its call is in the write that is under way
+	conns []sessiontest.Client
 
 	commands int64 // run before any of them called
 }
 
 // onSlowDisk runs a test with each carrier.
 func onSlowDisk(t *testing.T, test func(d *slowDisk)) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		d := &slowDisk{fullDisk: disk, t: t, srv: srv, addr: addr, first: dialTest(t, addr)}
-		d.first.ask("PING\r\n", "+PONG\r\n")
+		d := &slowDisk{Disk: disk, t: t, srv: srv, addr: addr, first: sessiontest.Dial(t, addr)}
+		d.first.Ask("PING\r\n", "+PONG\r\n")
 		for range waiters {
-			c := dialTest(t, addr)
-			c.ask("PING\r\n", "+PONG\r\n")
+			c := sessiontest.Dial(t, addr)
+			c.Ask("PING\r\n", "+PONG\r\n")
 			d.conns = append(d.conns, c)
 		}
 		gate := make(chan error)
-		disk.gate.Store(&gate)
-		syncs := disk.syncs.Load()
+		disk.Gate.Store(&gate)
+		syncs := disk.Syncs.Load()
 		d.commands = srv.stats.Commands.Load()
-		d.first.send(fmt.Sprintf(waitingCall, "first"))
-		eventually(d.t, "a write", func() bool { return disk.syncs.Load() > syncs })
+		d.first.Send(fmt.Sprintf(waitingCall, "first"))
+		eventually(d.t, "a write", func() bool { return disk.Syncs.Load() > syncs })
 		for i, c := range d.conns {
-			c.send(fmt.Sprintf(waitingCall, d.key(i)))
+			c.Send(fmt.Sprintf(waitingCall, d.key(i)))
 		}
 		test(d)
 	})
@@ -71,7 +72,7 @@ func (d *slowDisk) key(i int) string {
 
 // ends ends the write that is under way with this error. Those that follow succeed.
 func (d *slowDisk) ends(err error) {
-	gate := *d.gate.Swap(nil)
+	gate := *d.Gate.Swap(nil)
 	gate <- err
 	close(gate)
 }
@@ -82,7 +83,7 @@ var eventually = harness.Eventually
 func (d *slowDisk) passes(i int) {
 	d.t.Helper()
 	if d.key(i) != "shared" {
-		d.conns[i].ask("", waitingPass)
+		d.conns[i].Ask("", waitingPass)
 		return
 	}
 	var got []string // of 15 calls on a key 5 pass
@@ -102,39 +103,39 @@ func (d *slowDisk) passes(i int) {
 // killed.
 func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 	onSlowDisk(t, func(d *slowDisk) {
-		killer := dialTest(t, d.addr)
+		killer := sessiontest.Dial(t, d.addr)
 		killed, closes, half, resets, quits := d.conns[1], d.conns[3], d.conns[5], d.conns[7], d.conns[9]
-		killer.send("CLIENT KILL ADDR " + killed.LocalAddr().String() + "\r\n")
+		killer.Send("CLIENT KILL ADDR " + killed.LocalAddr().String() + "\r\n")
 		closes.Close()
 		_ = resets.Conn.(*net.TCPConn).SetLinger(0)
 		resets.Close()
-		half.send("PING\r\n")
+		half.Send("PING\r\n")
 		_ = half.Conn.(*net.TCPConn).CloseWrite()
-		quits.send("PING\r\nQUIT\r\nPING\r\n")
+		quits.Send("PING\r\nQUIT\r\nPING\r\n")
 		for i, c := range d.conns[11:] {
-			c.send(fmt.Sprintf("ECHO %d\r\n", i))
-			c.send(strings.Repeat("PING\r\n", 3000))
+			c.Send(fmt.Sprintf("ECHO %d\r\n", i))
+			c.Send(strings.Repeat("PING\r\n", 3000))
 		}
 		d.someWait()
 		_ = d.conns[11].SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
 		if got, err := d.conns[11].Peek(1); err == nil {
 			t.Errorf("%q was answered before it was written", got)
 		}
-		_ = d.conns[11].SetReadDeadline(time.Now().Add(patience))
+		_ = d.conns[11].SetReadDeadline(time.Now().Add(sessiontest.Patience))
 		d.ends(nil)
-		d.first.ask("PING\r\n", waitingPass+"+PONG\r\n")
-		killer.ask("PING\r\n", ":1\r\n+PONG\r\n")
+		d.first.Ask("PING\r\n", waitingPass+"+PONG\r\n")
+		killer.Ask("PING\r\n", ":1\r\n+PONG\r\n")
 		if _, err := io.ReadAll(killed); err != nil {
 			t.Error(err)
 		}
-		half.ask("", waitingPass+"+PONG\r\n")
-		half.wantClosed()
-		quits.ask("", waitingPass+"+PONG\r\n+OK\r\n")
-		quits.wantClosed()
+		half.Ask("", waitingPass+"+PONG\r\n")
+		half.WantClosed()
+		quits.Ask("", waitingPass+"+PONG\r\n+OK\r\n")
+		quits.WantClosed()
 		for i, c := range d.conns[11:] {
 			d.passes(i + 11)
 			echo := fmt.Sprint(i)
-			c.ask("", fmt.Sprintf("$%d\r\n%s\r\n", len(echo), echo)+strings.Repeat("+PONG\r\n", 3000))
+			c.Ask("", fmt.Sprintf("$%d\r\n%s\r\n", len(echo), echo)+strings.Repeat("+PONG\r\n", 3000))
 		}
 		eventually(d.t, "end of those that closed", func() bool { return d.srv.clients.Count() == 2+waiters-5 })
 	})
@@ -144,33 +145,33 @@ func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 // Those that come when the disk is well again pass.
 func TestAWriteThatFailsWhileOthersWait(t *testing.T) {
 	onSlowDisk(t, func(d *slowDisk) {
-		quits := dialTest(t, d.addr)
-		quits.send(fmt.Sprintf(waitingCall, "shared") + "QUIT\r\n")
+		quits := sessiontest.Dial(t, d.addr)
+		quits.Send(fmt.Sprintf(waitingCall, "shared") + "QUIT\r\n")
 		d.someWait()
-		d.full.Store(true)
+		d.Full.Store(true)
 		d.ends(syscall.ENOSPC)
 		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 		for _, c := range append(slices.Clone(d.conns), d.first) {
-			c.ask("", misconf)
+			c.Ask("", misconf)
 		}
-		quits.ask("", misconf+"+OK\r\n")
-		quits.wantClosed()
-		d.full.Store(false)
+		quits.Ask("", misconf+"+OK\r\n")
+		quits.WantClosed()
+		d.Full.Store(false)
 		eventually(d.t, "recovery", func() bool { return d.srv.persist.Refusal() == nil })
-		d.first.ask(fmt.Sprintf(waitingCall, "later"), waitingPass)
+		d.first.Ask(fmt.Sprintf(waitingCall, "later"), waitingPass)
 	})
 }
 
 // A monitor is shown all calls, when they are on the disk.
 func TestAMonitorWaitsForTheDisk(t *testing.T) {
-	disk := &fullDisk{}
+	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Server, addr string) {
-		m, c := dialTest(t, addr), dialTest(t, addr)
-		m.ask("MONITOR\r\n", "+OK\r\n")
+		m, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		m.Ask("MONITOR\r\n", "+OK\r\n")
 		const calls = 50
 		for i := range calls {
-			c.send(fmt.Sprintf(waitingCall, fmt.Sprint(i)))
-			c.ask("", waitingPass)
+			c.Send(fmt.Sprintf(waitingCall, fmt.Sprint(i)))
+			c.Ask("", waitingPass)
 		}
 		for i := range calls {
 			line, err := m.ReadString('\n')
@@ -194,7 +195,7 @@ func TestStoppingWhileTheDiskIsAtWork(t *testing.T) {
 			return err != nil
 		})
 		d.ends(nil)
-		d.first.ask("", waitingPass)
+		d.first.Ask("", waitingPass)
 		for i := range d.conns {
 			d.passes(i)
 		}

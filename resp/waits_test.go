@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"celld/resp/sessiontest"
 	"slices"
 	"sync"
 	"testing"
@@ -12,14 +13,14 @@ func TestCallsTakeTurns(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
 		const interval = 50 * time.Millisecond
 		const call = "CL.TAKE k 1/50ms,burst=1 WAIT 60000\r\n"
-		first, other := dialTest(t, addr), dialTest(t, addr)
+		first, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 		begin := time.Now()
-		first.ask(call, "*7\r\n:0\r\n:1\r\n")
+		first.Ask(call, "*7\r\n:0\r\n:1\r\n")
 		var took [5]time.Duration
 		var all sync.WaitGroup
 		for i := range took {
-			c := dialTest(t, addr)
-			c.send(call + "PING\r\n")
+			c := sessiontest.Dial(t, addr)
+			c.Send(call + "PING\r\n")
 			all.Go(func() {
 				for range 8 {
 					if _, err := c.ReadString('\n'); err != nil {
@@ -27,9 +28,9 @@ func TestCallsTakeTurns(t *testing.T) {
 					}
 				}
 				took[i] = time.Since(begin)
-				c.ask("", "+PONG\r\n")
+				c.Ask("", "+PONG\r\n")
 			})
-			other.ask("PING\r\n", "+PONG\r\n")
+			other.Ask("PING\r\n", "+PONG\r\n")
 		}
 		all.Wait()
 		slices.Sort(took[:])
@@ -47,26 +48,26 @@ func TestCallsTakeTurns(t *testing.T) {
 // A wait that is over, or known to be too long, is a denial; too many who wait are an error.
 func TestWaitsThatEnd(t *testing.T) {
 	carrierTest{settings: []string{"max-waiters", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
-		c, waits := dialTest(t, addr), dialTest(t, addr)
-		c.ask("CL.TAKE k 1/24h,algo=log\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
-		c.ask("CL.TAKE k 1/24h,algo=log WAIT 10\r\n", "*7\r\n:1\r\n")
+		c, waits := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		c.Ask("CL.TAKE k 1/24h,algo=log\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:86400000\r\n:1\r\n:0\r\n")
+		c.Ask("CL.TAKE k 1/24h,algo=log WAIT 10\r\n", "*7\r\n:1\r\n")
 		for range 6 {
 			_, _ = c.ReadString('\n')
 		}
-		c.ask("CL.TAKE r 1/1m,burst=1\r\nCL.TAKE r 1/1m,burst=1 WAIT 0 US\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n*7\r\n:1\r\n")
+		c.Ask("CL.TAKE r 1/1m,burst=1\r\nCL.TAKE r 1/1m,burst=1 WAIT 0 US\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n*7\r\n:1\r\n")
 		for range 6 {
 			_, _ = c.ReadString('\n')
 		}
-		c.ask("CL.TAKE r 1/1m,burst=1 RESERVE 60000 COST 1\r\n", "*7\r\n:0\r\n")
+		c.Ask("CL.TAKE r 1/1m,burst=1 RESERVE 60000 COST 1\r\n", "*7\r\n:0\r\n")
 		for range 6 {
 			_, _ = c.ReadString('\n')
 		}
-		c.ask("CL.TAKE g 1/1m,burst=1\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
-		waits.send("CL.TAKE g 1/1m,burst=1 WAIT 60000\r\n")
+		c.Ask("CL.TAKE g 1/1m,burst=1\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+		waits.Send("CL.TAKE g 1/1m,burst=1 WAIT 60000\r\n")
 		eventually(t, "queue", func() bool { n, _ := srv.store.Waiting(); return n == 1 })
-		c.ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
-		c.ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "-"+errMaxWaiters+"\r\n")
-		c.ask("DEL g\r\n", ":1\r\n")
-		waits.ask("", "*7\r\n:0\r\n:1\r\n")
+		c.Ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+		c.Ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "-"+errMaxWaiters+"\r\n")
+		c.Ask("DEL g\r\n", ":1\r\n")
+		waits.Ask("", "*7\r\n:0\r\n:1\r\n")
 	})
 }

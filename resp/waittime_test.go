@@ -201,7 +201,7 @@ func TestAWaitThatIsEnded(t *testing.T) {
 			if got := p.after(0); got != want {
 				t.Errorf("%s: %q, want %q", how, got, want)
 			}
-			if p.tr.closed {
+			if p.tr.Closed {
 				p.Closed()
 			}
 			if got := behind.after(9 * time.Second); !granted(got) {
