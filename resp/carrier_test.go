@@ -1,28 +1,24 @@
 package resp
 
 import (
+	"celld/integration_test/harness"
+	"celld/persistence"
+	"celld/persistence/dir"
+	"celld/resp/clock"
+	"celld/resp/command"
+	"celld/resp/config"
+	"celld/resp/transport"
+	"celld/store/memory"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"celld/persistence"
-	"celld/persistence/dir"
-	"celld/resp/client"
-	"celld/resp/clock"
-	"celld/resp/command"
-	"celld/resp/config"
-	"celld/resp/sessiontest"
-	"celld/resp/transport"
-	"celld/resp/wire"
-	"celld/store/memory"
 )
+
+var eventually = harness.Eventually
 
 // eachCarrier runs a test over real sockets, with the carrier of this system and with that of any.
 func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -46,10 +42,8 @@ func skew(srv *Server, by time.Duration) {
 type carrierTest struct {
 	files    dir.FileSystem
 	settings []string // names and values
-	later    bool     // the limiter is a storetest.Later
 	log      *slog.Logger
 	rows     []*command.Row // besides those of the table
-	prepare  func(*Server)
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -76,18 +70,12 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			real, skewNS := disk.Clock, &atomic.Int64{}
 			disk.Clock = func() int64 { return real() + skewNS.Load() }
 			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})
-			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk)})
-			srv.stopping.exit = func(code int) { panic(fmt.Sprint("exit ", code)) } // which shows why, as the log is thrown away
+			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk),
+				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}) // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
-			if o.later {
-				answersLater(srv)
-			}
-			if o.prepare != nil {
-				o.prepare(srv)
-			}
 			for _, row := range o.rows {
 				own := *row // each server counts its calls by itself
-				srv.commands.Add(&own)
+				srv.sessions.Commands.Add(&own)
 			}
 			listeners, err := srv.Listen()
 			if err != nil {
@@ -97,7 +85,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if goroutines {
 				loops = 0
 			}
-			tr, err := transport.New(srv.Carried(), transport.Options{Loops: loops, Sync: srv.synchronous})
+			tr, err := transport.New(srv.sessions.Carried(), transport.Options{Loops: loops, Sync: srv.sessions.Synchronous})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,58 +97,11 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			t.Cleanup(func() {
 				stop()
 				serving.Wait()
-				if n := srv.clients.Count(); n != 0 {
+				if n := srv.sessions.Clients.Count(); n != 0 {
 					t.Errorf("%d clients are left", n)
 				}
 			})
 			test(t, srv, listeners[0].Addr().String())
 		})
 	}
-}
-
-func TestCarriersAnswer(t *testing.T) {
-	eachCarrier(t, func(t *testing.T, _ *Server, addr string) {
-		c := sessiontest.Dial(t, addr)
-		c.Ask("PING\r\n", "+PONG\r\n")
-		c.Ask(strings.Repeat("PING\r\n", 20_000), strings.Repeat("+PONG\r\n", 20_000))
-		payload := strings.Repeat("x", 60_000)
-		c.Ask(sessiontest.Frame("ECHO", payload), "$60000\r\n"+payload+"\r\n")
-		c.Ask("QUIT\r\n", "+OK\r\n")
-		c.WantClosed()
-		c = sessiontest.Dial(t, addr)
-		c.Ask("*1\r\n$-2\r\n", "-"+string(wire.ErrBulkLen)+"\r\n")
-		c.WantClosed()
-	})
-}
-
-// What comes about on another connection reaches this one: a monitor's lines, and its end.
-func TestCarriersWake(t *testing.T) {
-	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		m, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
-		m.Ask("MONITOR\r\n", "+OK\r\n")
-		for i := range 200 {
-			c.Ask(sessiontest.Frame("ECHO", "hi"), "$2\r\nhi\r\n")
-			line, err := m.ReadString('\n')
-			if err != nil || !strings.HasSuffix(line, "\"ECHO\" \"hi\"\r\n") {
-				t.Fatalf("%d: %q, %v", i, line, err)
-			}
-		}
-		c.Ask("CLIENT KILL TYPE normal\r\n", ":1\r\n")
-		m.WantClosed()
-		c.Ask("PING\r\n", "+PONG\r\n")
-	})
-}
-
-// A peer that sends and does not read is closed at the limit, or has its own goroutine wait for it; nobody else does.
-func TestCarriersDeafPeer(t *testing.T) {
-	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
-		deaf, c := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
-		eventually(t, "end of the peer, or one who waits for it", func() bool {
-			_ = deaf.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-			n, _ := io.WriteString(deaf, strings.Repeat("COMMAND DOCS\r\n", 50_000))
-			c.Ask("PING\r\n", "+PONG\r\n")
-			waits := slices.ContainsFunc(srv.clients.All(), func(c *client.Client) bool { return c.Unsent.Load() > 0 })
-			return srv.stats.OutputLimitCloses.Load() > 0 || n == 0 && waits
-		})
-	})
 }

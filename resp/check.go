@@ -23,12 +23,12 @@ type Check struct {
 // Check is CL.TAKE key @policy. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine that may
 // have it is away.
 func (srv *Server) Check(key, policy string) (c Check, err error) {
-	r, err := srv.take(key, "@"+policy)
+	r, err := srv.sessions.Take(key, "@"+policy)
 	if err != nil {
 		return c, err
 	}
 	binding := &r.Calls[r.Taken.Binding]
-	if found := srv.store.Policy([]byte(policy)); found != nil { // api for api:gold
+	if found := srv.sessions.Store.Policy([]byte(policy)); found != nil { // api for api:gold
 		policy = found.Name
 	}
 	c = Check{Limited: r.Taken.Limited, Limit: binding.Decision.Limit, Remaining: binding.Decision.Remaining,

@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"context"
 	"fmt"
 	"io"
@@ -189,8 +189,8 @@ func TestAStepIsTold(t *testing.T) {
 	p.do("PING")
 	w.setWall(99 * time.Millisecond)
 	w.setWall(-198 * time.Millisecond)
-	if w.stats.ClockSteps.Load() != 0 || w.log.Len() > 0 {
-		t.Errorf("no step: %d, %s", w.stats.ClockSteps.Load(), w.log)
+	if w.sessions.Stats.ClockSteps.Load() != 0 || w.log.Len() > 0 {
+		t.Errorf("no step: %d, %s", w.sessions.Stats.ClockSteps.Load(), w.log)
 	}
 	w.setWall(99*time.Millisecond + time.Hour)
 	w.setWall(0)
@@ -200,12 +200,12 @@ func TestAStepIsTold(t *testing.T) {
 	if info := p.do("INFO", "stats"); !strings.Contains(info, "\nclock_steps:1\r\n") {
 		t.Error(info)
 	}
-	if p.look(w); p.tr.Closed {
+	if look(w, p); p.tr.Closed {
 		t.Error("a client that is not idle was closed")
 	}
 	w.setWall(-2 * time.Hour)
 	w.sleepMS(60_001)
-	if p.look(w); !p.tr.Closed {
+	if look(w, p); !p.tr.Closed {
 		t.Error("an idle client was not closed")
 	}
 }
@@ -218,7 +218,7 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 		var clients, setting sync.WaitGroup
 		setting.Go(func() {
 			for by := time.Hour; ctx.Err() == nil; by = -by {
-				nowNS := srv.clock()
+				nowNS := srv.sessions.Clock()
 				srv.setWall(nowNS+int64(by), nowNS, 2*int64(by))
 				time.Sleep(time.Millisecond)
 			}
@@ -232,7 +232,7 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 					_, _ = io.WriteString(c, strings.Repeat(call, 5)+sessiontest.Frame("MULTI")+sessiontest.Frame("SET", "at", "1999999999999999999", "PX", "5000")+sessiontest.Frame("PTTL", "at")+sessiontest.Frame("EXEC"))
 					for n := range 5 {
 						for _, length := range []int{7, 5} {
-							reply, err := readWords(c.Reader)
+							reply, err := sessiontest.Words(c.Reader)
 							if err != nil || len(reply) != length || reply[0] != fmt.Sprintf(":%d", n/3) {
 								t.Errorf("%s, call %d: %q, %v", key, n, reply, err)
 								return
@@ -240,7 +240,7 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 						}
 					}
 					for _, want := range []string{"+OK", "+QUEUED", "+QUEUED", "+OK :5000"} {
-						if reply, err := readWords(c.Reader); err != nil || strings.Join(reply, " ") != want {
+						if reply, err := sessiontest.Words(c.Reader); err != nil || strings.Join(reply, " ") != want {
 							t.Errorf("%s: %q, %v; want %s", key, reply, err, want)
 							return
 						}

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 
 	"celld/resp/command"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 )
 
 // TestSaveAndRewrite tests a disk that takes its time: what is asked for meanwhile is refused or follows, and INFO says what goes on.
@@ -21,8 +21,8 @@ func TestSaveAndRewrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() {
-			w.persist.Stop()
-			_ = w.persist.Close(false) // the disk is full
+			w.sessions.Persist.Stop()
+			_ = w.sessions.Persist.Close(false) // the disk is full
 		}()
 		p := w.connect()
 		info := func(fields ...string) {
@@ -52,10 +52,10 @@ func TestSaveAndRewrite(t *testing.T) {
 		)
 		none := []string{"loading:0", "rdb_bgsave_in_progress:0", "rdb_current_bgsave_time_sec:-1", "aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_current_rewrite_time_sec:-1"}
 		info(append(none, "rdb_changes_since_last_save:0", "rdb_last_save_time:1790000000", "rdb_last_bgsave_time_sec:-1", "rdb_saves:0", "aof_last_rewrite_time_sec:-1", "aof_rewrites:0", "aof_current_size:0", "aof_base_size:0", "aof_buffer_length:0")...)
-		w.persist.Begin()
+		w.sessions.Persist.Begin()
 		p.want("SET k 1800000000000000000", "+OK\r\n")
 		info("rdb_changes_since_last_save:1")
-		if err := w.persist.Commit(); err != nil {
+		if err := w.sessions.Persist.Commit(); err != nil {
 			t.Fatal(err)
 		}
 		w.sleepMS(2_000)
@@ -76,7 +76,7 @@ func TestSaveAndRewrite(t *testing.T) {
 		})
 		info("rdb_bgsave_in_progress:0", "rdb_last_bgsave_time_sec:3", "rdb_saves:2", "rdb_last_save_time:1790000005")
 
-		w.persist.Tick() // begins what was scheduled
+		w.sessions.Persist.Tick() // begins what was scheduled
 		synctest.Wait()
 		info(append(none, "aof_rewrites:1", "aof_last_rewrite_time_sec:0", "aof_last_bgrewrite_status:ok")...)
 		held("BGREWRITEAOF", "+Background append only file rewriting started\r\n", func() {
@@ -89,7 +89,7 @@ func TestSaveAndRewrite(t *testing.T) {
 			p.want("BGSAVE SCHEDULE", "+Background saving scheduled\r\n")
 		})
 		info("aof_rewrite_in_progress:0", "aof_last_rewrite_time_sec:3", "aof_rewrites:2")
-		w.persist.Tick()
+		w.sessions.Persist.Tick()
 		synctest.Wait()
 		info("rdb_saves:3")
 
@@ -98,7 +98,7 @@ func TestSaveAndRewrite(t *testing.T) {
 		p.want("BGREWRITEAOF", "+QUEUED\r\n")
 		p.want("EXEC", "*2\r\n+Background saving scheduled\r\n"+later)
 		for range 2 {
-			w.persist.Tick()
+			w.sessions.Persist.Tick()
 			synctest.Wait()
 		}
 		info("rdb_saves:4", "aof_rewrites:3")
@@ -108,9 +108,9 @@ func TestSaveAndRewrite(t *testing.T) {
 		p.want("BGREWRITEAOF", "+Background append only file rewriting started\r\n")
 		synctest.Wait()
 		info("rdb_last_bgsave_status:err", "aof_last_bgrewrite_status:err", "rdb_saves:4", "aof_rewrites:3", "aof_last_write_status:ok", "aof_write_errors:0")
-		w.persist.Begin()
+		w.sessions.Persist.Begin()
 		p.want("SET k 5", "+OK\r\n")
-		if err := w.persist.Commit(); err == nil {
+		if err := w.sessions.Persist.Commit(); err == nil {
 			t.Error("written to a full disk")
 		}
 		info("aof_last_write_status:err", "aof_write_errors:1")
@@ -122,7 +122,7 @@ func TestSaveWhereAnotherProcessIs(t *testing.T) {
 	dir := t.TempDir()
 	first, p := newWorldIn(t, dir), newWorldIn(t, dir, "dir-lock-wait", "0").connect()
 	first.connect().want("SAVE", "+OK\r\n")
-	defer func() { _ = first.persist.Close(false) }()
+	defer func() { _ = first.sessions.Persist.Close(false) }()
 	for _, command := range []string{"SAVE", "BGSAVE"} {
 		if got := p.do(command); !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "another process uses the directory") {
 			t.Errorf("%s: %q", command, got)

@@ -9,7 +9,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/glob"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"celld/resp/slowlog"
 )
 
@@ -30,7 +30,7 @@ func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
 		t.Errorf("secrets: %s", got)
 	}
 	m.want("RESET", "+RESET\r\n")
-	if w.gate.Has(gate.Monitored) {
+	if w.sessions.Gate.Has(gate.Monitored) {
 		t.Error("still monitored after RESET")
 	}
 }
@@ -51,7 +51,7 @@ func TestSlowMonitorIsClosed(t *testing.T) {
 
 func TestSlowlog(t *testing.T) {
 	w := newWorld(t, "slowlog-log-slower-than", "1000", "slowlog-max-len", "2")
-	w.commands.Add(&command.Row{Name: "slow", Arity: -1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(2); s.call.OK() })})
+	w.sessions.Commands.Add(&command.Row{Name: "slow", Arity: -1, Run: func(c *command.Call) { w.sleepMS(2); c.OK() }})
 	c := w.connect()
 	for i := range 3 {
 		c.do("SLOW", fmt.Sprint(i), strings.Repeat("y", 200))
@@ -102,7 +102,7 @@ func TestInfo(t *testing.T) {
 
 func TestShutdownCommand(t *testing.T) {
 	for command, want := range map[string]string{
-		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": command.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": errSyntax, "SHUTDOWN x": errSyntax,
+		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": command.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": command.ErrSyntax, "SHUTDOWN x": command.ErrSyntax,
 	} {
 		w := newWorld(t)
 		got := w.connect().do(strings.Fields(command)...)
@@ -122,8 +122,8 @@ func TestNoEvictionRefusesNewKeys(t *testing.T) {
 	w := newWorld(t, "max-keys", "1", "maxmemory-policy", "noeviction")
 	c := w.connect()
 	c.want("CL.THROTTLE a 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
-	c.want("CL.THROTTLE b 0 1 60", "-"+errOOM+"\r\n")
-	c.want("SET b 1800000000000000000", "-"+errOOM+"\r\n")
+	c.want("CL.THROTTLE b 0 1 60", "-"+command.ErrOOM+"\r\n")
+	c.want("SET b 1800000000000000000", "-"+command.ErrOOM+"\r\n")
 	c.want("CL.THROTTLE a 0 1 60", "*5\r\n:1\r\n:1\r\n:0\r\n:60\r\n:60\r\n")
 	c.want("CONFIG SET maxmemory-policy allkeys-lru", "+OK\r\n")
 	c.want("CL.THROTTLE b 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n")
@@ -151,7 +151,7 @@ func TestRepliesAreBounded(t *testing.T) {
 		w := newWorld(t, "client-output-buffer-limit", "128kb")
 		c := w.connect()
 		got := c.send(raw)
-		if len(got) > 256<<10 || !c.tr.Closed || w.stats.OutputLimitCloses.Load() != 1 {
+		if len(got) > 256<<10 || !c.tr.Closed || w.sessions.Stats.OutputLimitCloses.Load() != 1 {
 			t.Errorf("%s: %d bytes, closed %v", name, len(got), c.tr.Closed)
 		}
 	}
@@ -190,10 +190,10 @@ func TestPushAfterReset(t *testing.T) {
 	m := w.connect()
 	m.want("MONITOR", "+OK\r\n")
 	m.want("RESET", "+RESET\r\n")
-	m.client.Push([]byte("late\r\n"), 100)
+	clientOf(w, m).Push([]byte("late\r\n"), 100)
 	m.want("MONITOR", "+OK\r\n")
 	wakes := m.tr.Wakes
-	m.client.Push([]byte("+line\r\n"), 100)
+	clientOf(w, m).Push([]byte("+line\r\n"), 100)
 	if got := m.send(""); m.tr.Wakes != wakes+1 || got != "+line\r\n" {
 		t.Errorf("%d wakes, %q", m.tr.Wakes-wakes, got)
 	}

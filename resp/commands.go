@@ -6,15 +6,16 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/admin"
 	"celld/resp/config"
+	"celld/resp/session"
 )
 
-// serverRows returns the rows of the families that need the server. Without one, only their names and rights may be asked for.
-func serverRows(srv *Server) func(*service) []*command.Row {
+// rowsOfServer returns the rows of the families that need the server. Without one, only their names and rights may be asked for.
+func rowsOfServer(srv *Server) func(*session.Service) []*command.Row {
 	if srv == nil {
 		srv = &Server{}
 	}
-	return func(s *service) []*command.Row {
-		srv.service = s
+	return func(s *session.Service) []*command.Row {
+		srv.sessions = s
 		settings := &command.Row{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())}
 		return slices.Concat([]*command.Row{settings}, admin.Rows(srv.admin))
 	}

@@ -1,15 +1,13 @@
 package resp
 
 import (
+	"celld/resp/command"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
-
-// settingFailed is the reply of CONFIG SET that names a setting and what is wrong.
-const settingFailed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
 
 func TestConfigSetIsAllOrNothing(t *testing.T) {
 	w := newWorld(t)
@@ -82,11 +80,11 @@ func TestConfigSetOfSeveralLimits(t *testing.T) {
 		w.sweep(0)
 		c.want("DBSIZE", ":50\r\n")
 	}
-	_, c := fill(t)
+	w, c := fill(t)
 	if got, want := c.do("CONFIG", "SET", "save", "60 1", "timeout", "x"), failed("timeout", noInteger); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if points := c.srv.cfg.SavePoints(); len(points) != 0 {
+	if points := w.sessions.Config.SavePoints(); len(points) != 0 {
 		t.Errorf("save points %v", points)
 	}
 }
@@ -103,7 +101,7 @@ func TestConfigSetPassword(t *testing.T) {
 	a := w.connect()
 	a.want("CONFIG SET requirepass hunter2", "+OK\r\n")
 	a.want("PING", "+PONG\r\n")
-	w.connect().want("PING", "-"+errNoAuth+"\r\n")
+	w.connect().want("PING", "-"+"NOAUTH Authentication required."+"\r\n")
 	a.want("CONFIG SET timeout 5 maxclients 10000", "+OK\r\n")
 	for _, line := range []string{"name=requirepass value=(secret) client=127.0.0.1:4711\n", "name=timeout value=5 client=127.0.0.1:4711\n"} {
 		if !strings.Contains(w.log.String(), `msg="setting changed" `+line) {
@@ -123,4 +121,33 @@ func TestConfigSetReachesTheStore(t *testing.T) {
 	c.want("CONFIG SET max-keys 1", "+OK\r\n")
 	w.sweep(0)
 	c.want("DBSIZE", ":1\r\n")
+}
+
+// More clients than files may be open are refused.
+func TestConfigSetMaxClients(t *testing.T) {
+	w := newWorld(t)
+	reply := "+OK\r\n"
+	if err := w.sockets.MayServe(1 << 20); err != nil {
+		reply = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - " + err.Error() + "\r\n"
+	}
+	p := w.connect()
+	p.want("CONFIG SET maxclients 1048576", reply)
+	p.want("CONFIG SET maxclients 9", "+OK\r\n")
+}
+
+func TestNothingIsSavedWithAnEngine(t *testing.T) {
+	w, _ := engineWorld(t, false)
+	p := w.connect()
+	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
+		p.want(name, "-"+fmt.Sprintf(command.ErrEngineKeeps, name)+"\r\n")
+	}
+	p.want("SHUTDOWN SAVE", "-"+fmt.Sprintf(command.ErrEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
+	for _, setting := range []string{"save\t60 1", "appendonly\tyes"} {
+		if got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...); !strings.Contains(got, "the engine keeps the keys") {
+			t.Errorf("%s: %q", setting, got)
+		}
+	}
+	if got := p.do("CONFIG", "SET", "save", "", "appendonly", "no"); got != "+OK\r\n" { // as it is
+		t.Errorf("%q", got)
+	}
 }

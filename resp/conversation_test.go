@@ -7,7 +7,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/resp/command"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 )
 
 // The files in testdata hold what is said to celld, and what it answers. integration_test/redis compares those in redis and scripts
@@ -31,11 +31,11 @@ func TestConversations(t *testing.T) {
 						w := newWorld(t, settings...)
 						if c.Name == "slow" {
 							row := sleepRow(t)
-							w.commands.Rows = append(w.commands.Rows, row)
-							w.commands.Add(row)
+							w.sessions.Commands.Rows = append(w.sessions.Commands.Rows, row)
+							w.sessions.Commands.Add(row)
 						}
 						begin := time.Now()
-						w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
+						w.sessions.Clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
 						for _, paragraph := range c.Paragraphs {
 							w.play(t, resp3, paragraph, *harness.Update && folder == "celld")
 						}
@@ -49,18 +49,6 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// sleepRow is a command that takes as many seconds as its argument says.
-func sleepRow(t *testing.T) *command.Row {
-	return &command.Row{Name: "sleep", Arity: 2, Flags: command.Admin, Run: onSession(func(s *Session, args [][]byte) {
-		d, err := time.ParseDuration(string(args[1]) + "s")
-		if err != nil {
-			t.Error(err)
-		}
-		time.Sleep(d)
-		s.call.OK()
-	})}
-}
-
 // say says a line and returns what is answered, and whether the connection has ended.
 func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 	words, raw := x.Words(t)
@@ -68,14 +56,15 @@ func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 	if !raw {
 		text = sessiontest.Frame(words...)
 	}
-	got = p.send(text)
-	for p.unserved || p.waits != nil {
-		if synctest.Wait(); p.waits != nil && !p.waits.ready() { // it waits for the time
+	more := p.serve([]byte(text))
+	for more || p.tr.IsPaused() {
+		if synctest.Wait(); p.tr.IsPaused() { // it waits for the time
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 		}
-		got += p.send("")
+		more = p.serve(nil)
 	}
+	got = p.tr.Take()
 	return got, p.tr.Closed && (raw || got == "")
 }
 
@@ -93,7 +82,7 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, re
 			continue
 		}
 		got, end := p.say(t, x)
-		now := time.Unix(0, w.clock())
+		now := time.Unix(0, w.sessions.Clock())
 		if record {
 			x.Record(resp3, got, end, now)
 		}
@@ -104,4 +93,16 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, re
 			return
 		}
 	}
+}
+
+// sleepRow is a command that takes as many seconds as its argument says.
+func sleepRow(t *testing.T) *command.Row {
+	return &command.Row{Name: "sleep", Arity: 2, Flags: command.Admin, Run: func(c *command.Call) {
+		d, err := time.ParseDuration(string(c.Args[1]) + "s")
+		if err != nil {
+			t.Error(err)
+		}
+		time.Sleep(d)
+		c.OK()
+	}}
 }

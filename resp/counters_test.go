@@ -10,7 +10,7 @@ import (
 	"celld/cell"
 	"celld/resp/decisions"
 	"celld/resp/metrics"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
 	"celld/store"
 )
@@ -29,17 +29,17 @@ type literalCount struct {
 
 func (c literalCount) Add(n int64) int64 {
 	var batch decisions.Batch
-	batch.In(c.w.decisions.Literal(cell.GCRA), 0)[c.kind] += n
+	batch.In(c.w.sessions.Decisions.Literal(cell.GCRA), 0)[c.kind] += n
 	batch.Settle(0, nil)
 	return 0
 }
 
-func (c literalCount) Load() int64 { return c.w.decisions.Sum()[c.kind] }
+func (c literalCount) Load() int64 { return c.w.sessions.Decisions.Sum()[c.kind] }
 
 // INFO shows each count under its name, and what has come to it since CONFIG RESETSTAT; the totals stay.
 func TestCounters(t *testing.T) {
 	w := newWorld(t)
-	st := w.stats
+	st := w.sessions.Stats
 	decided := func(kind decisions.Kind) count { return literalCount{w, kind} }
 	counts := []count{
 		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed), decided(decisions.ThrottleLimited),

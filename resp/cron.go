@@ -34,27 +34,27 @@ type counted struct{ commands, input, output int64 }
 
 // tick runs every 100 ms. Every tenth tick also does the work of a second.
 func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
-	defer srv.survive("cron")
+	defer srv.sessions.Survive("cron")
 	srv.followWall()
-	if nowNS := srv.clock(); srv.store.SweepDue(nowNS) && srv.upkeep.sweeping.CompareAndSwap(false, true) {
+	if nowNS := srv.sessions.Clock(); srv.sessions.Store.SweepDue(nowNS) && srv.upkeep.sweeping.CompareAndSwap(false, true) {
 		t.Background(func() (more bool) {
 			more = srv.sweep(nowNS + int64(sweepTime))
 			srv.upkeep.sweeping.Store(more)
 			return more
 		})
 	}
-	srv.persist.Tick()
+	srv.sessions.Persist.Tick()
 	if ticks%10 == 0 {
-		st := srv.stats
+		st := srv.sessions.Stats
 		now := counted{st.Commands.Load(), st.InputBytes.Load(), st.OutputBytes.Load()}
 		st.CommandsPerSecond.Store(now.commands - last.commands)
 		st.InputPerSecond.Store(now.input - last.input)
 		st.OutputPerSecond.Store(now.output - last.output)
 		*last = now
-		srv.heap.Read() // for its peak
-		srv.log.Flush()
+		srv.sessions.Heap.Read() // for its peak
+		srv.sessions.Log.Flush()
 		srv.tellClientsHold()
-		srv.wakeIdle()
+		srv.sessions.WakeIdle()
 	}
 }
 
@@ -62,11 +62,11 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 // read their replies make the collector run all the time, and all clients are served at a quarter of the speed. The size is
 // rounded down to 4 MB, so small changes do not move the limit.
 func (srv *Server) tellClientsHold() {
-	if srv.cfg.OnMemory == nil {
+	if srv.sessions.Config.OnMemory == nil {
 		return
 	}
 	held := int64(0)
-	for _, c := range srv.clients.All() {
+	for _, c := range srv.sessions.Clients.All() {
 		held += c.Buffers()
 	}
 	held &^= 1<<22 - 1
@@ -77,20 +77,20 @@ func (srv *Server) tellClientsHold() {
 
 // keysMayHold is maxmemory, or what keys still hold while those above it are evicted.
 func (srv *Server) keysMayHold() int64 {
-	most := srv.cfg.MaxMemory.Get()
+	most := srv.sessions.Config.MaxMemory.Get()
 	if most == 0 {
 		return 0
 	}
-	return max(most, srv.store.MaxBytes())
+	return max(most, srv.sessions.Store.MaxBytes())
 }
 
 // tellMemory sets the limit of the garbage collector. Where that was at once below what keys still held, the collector ran all the
 // time, and event loops had to help it, for up to 160 ms.
 func (srv *Server) tellMemory(clients int64) {
-	if srv.cfg.OnMemory != nil {
+	if srv.sessions.Config.OnMemory != nil {
 		keys := srv.keysMayHold()
 		srv.upkeep.keysTold.Store(keys)
-		srv.cfg.OnMemory(keys, clients)
+		srv.sessions.Config.OnMemory(keys, clients)
 	}
 }
 
@@ -102,13 +102,13 @@ const shrinkNS = 500_000
 func (srv *Server) shrink() {
 	t := srv.carries.Load()
 	if t == nil { // nobody waits
-		for srv.store.Shrink() { //nolint:revive // it does all
+		for srv.sessions.Store.Shrink() { //nolint:revive // it does all
 		}
 		return
 	}
 	if srv.shrinkSome() && srv.upkeep.shrinking.CompareAndSwap(false, true) {
 		go func() { // without event loops Background returns after the last step
-			defer srv.survive("eviction")
+			defer srv.sessions.Survive("eviction")
 			t.Background(func() (more bool) {
 				more = srv.shrinkSome()
 				srv.upkeep.shrinking.Store(more)
@@ -120,8 +120,8 @@ func (srv *Server) shrink() {
 
 // shrinkSome evicts for shrinkNS, and reports whether there is more to evict.
 func (srv *Server) shrinkSome() (more bool) {
-	for untilNS := srv.clock() + shrinkNS; srv.store.Shrink(); {
-		if srv.clock() >= untilNS {
+	for untilNS := srv.sessions.Clock() + shrinkNS; srv.sessions.Store.Shrink(); {
+		if srv.sessions.Clock() >= untilNS {
 			return true
 		}
 	}
@@ -130,19 +130,6 @@ func (srv *Server) shrinkSome() (more bool) {
 
 // sweep removes a few expired keys. It reports whether there are more and time is left.
 func (srv *Server) sweep(untilNS int64) (more bool) {
-	nowNS := srv.clock()
-	return srv.store.Sweep(nowNS) && nowNS < untilNS
-}
-
-// wakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
-func (srv *service) wakeIdle() {
-	if srv.cfg.Timeout.Get() == 0 {
-		return
-	}
-	nowNS := srv.clock()
-	for _, c := range srv.clients.All() {
-		if srv.overdue(c, nowNS) {
-			c.Conn.Wake()
-		}
-	}
+	nowNS := srv.sessions.Clock()
+	return srv.sessions.Store.Sweep(nowNS) && nowNS < untilNS
 }

@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +12,7 @@ import (
 func TestTick(t *testing.T) {
 	w := newWorld(t, "timeout", "60")
 	var told []int64
-	w.cfg.OnMemory = func(_, clients int64) { told = append(told, clients>>20) }
+	w.sessions.Config.OnMemory = func(_, clients int64) { told = append(told, clients>>20) }
 	p, idle := w.connect(), w.connect()
 	info := func(want string) {
 		t.Helper()
@@ -27,12 +27,12 @@ func TestTick(t *testing.T) {
 		}
 	}
 	const rates = "instantaneous_ops_per_sec:%\r\n"
-	idle.client.Unsent.Store(9 << 20)
+	clientOf(w, idle).Unsent.Store(9 << 20)
 	for range 7 {
 		p.do("ECHO", strings.Repeat("x", 2048))
 	}
-	w.Server.log.WarnSeldom("trouble", "n", 1)
-	w.Server.log.WarnSeldom("trouble", "n", 2)
+	w.sessions.Log.WarnSeldom("trouble", "n", 1)
+	w.sessions.Log.WarnSeldom("trouble", "n", 2)
 	w.sleepMS(1000)
 	ticks(9)
 	if strings.Contains(w.log.String(), "n=2") || len(told) > 0 {
@@ -67,13 +67,13 @@ func TestTick(t *testing.T) {
 	p.want("MULTI", "+OK\r\n")
 	p.want("BGSAVE", "+QUEUED\r\n")
 	p.want("EXEC", "*1\r\n+Background saving scheduled\r\n")
-	_ = w.persist.Start(func(step func() bool) {
+	_ = w.sessions.Persist.Start(func(step func() bool) {
 		for step() {
 		}
 	})
 	ticks(1)
-	eventually(t, "snapshot", func() bool { return w.persist.Status().Saves == 1 })
-	if err := w.persist.Close(false); err != nil {
+	eventually(t, "snapshot", func() bool { return w.sessions.Persist.Status().Saves == 1 })
+	if err := w.sessions.Persist.Close(false); err != nil {
 		t.Error(err)
 	}
 }
@@ -84,9 +84,9 @@ func TestCarriersSweep(t *testing.T) {
 		c := sessiontest.Dial(t, addr)
 		for range 3 {
 			c.Ask("CL.THROTTLE k 0 1 60\r\nCL.TAKE l 1/1m\r\n", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
-			before := srv.store.Stats(srv.clock()).Expired
+			before := srv.sessions.Store.Stats(srv.sessions.Clock()).Expired
 			skew(srv, 2*time.Minute)
-			eventually(t, "end of both keys", func() bool { return srv.store.Stats(srv.clock()).Expired == before+2 })
+			eventually(t, "end of both keys", func() bool { return srv.sessions.Store.Stats(srv.sessions.Clock()).Expired == before+2 })
 		}
 	})
 }

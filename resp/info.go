@@ -1,55 +1,39 @@
 package resp
 
 import (
-	"fmt"
 	"os"
 	"runtime"
-	"strings"
+	"slices"
 	"time"
 
-	"celld/resp/command"
-	"celld/resp/gate"
 	"celld/resp/metrics"
-	"celld/resp/stats"
+	"celld/resp/session"
 	"celld/resp/transport"
 )
 
 // newRegistry declares the sections of INFO, and what /metrics and the live page have beside them. A field has Redis's name if Redis has
 // such a field.
 func (srv *Server) newRegistry() *metrics.Registry {
-	return metrics.New(
-		metrics.Section{Name: "Server", ByDefault: true, Read: srv.declareServer},
-		metrics.Section{Name: "Clients", ByDefault: true, Read: srv.declareClients},
-		metrics.Section{Name: "Memory", ByDefault: true, Read: srv.declareMemory},
-		metrics.Section{Name: "Persistence", ByDefault: true, Read: srv.declareFiles},
-		metrics.Section{Name: "Stats", ByDefault: true, Counts: true, Read: srv.declareStats},
-		metrics.Section{Name: "Replication", ByDefault: true, Read: declareReplication},
-		metrics.Section{Name: "CPU", ByDefault: true, Read: metrics.CPU},
-		metrics.Section{Name: "Modules", ByDefault: true, Read: func(l *metrics.List) { l.Field("module", command.ModuleLine) }},
-		metrics.Section{Name: "Commandstats", Read: srv.declareCommands},
-		metrics.Section{Name: "Errorstats", ByDefault: true, Read: srv.stats.Errors.Declare},
-		metrics.Section{Name: "Latencystats", Read: srv.declareLatency},
-		metrics.Section{Name: "Cluster", ByDefault: true, Read: func(l *metrics.List) { l.Field("cluster_enabled", 0) }},
-		metrics.Section{Name: "Keyspace", ByDefault: true, Read: srv.declareKeyspace},
-		metrics.Section{Name: "Store", ByDefault: true, Read: srv.declareEngine},
-		metrics.Section{Name: "TLS", ByDefault: true, Read: srv.declareTLS},
-		metrics.Section{Read: func(l *metrics.List) { metrics.Process(l, srv.wall(srv.instance.bornNS)) }},
-	)
+	sections := slices.Concat(
+		[]metrics.Section{{Name: "Server", ByDefault: true, Read: srv.declareServer}},
+		srv.sessions.Sections(),
+		[]metrics.Section{
+			{Name: "TLS", ByDefault: true, Read: srv.declareTLS},
+			{Read: func(l *metrics.List) { metrics.Process(l, srv.sessions.Wall(srv.instance.bornNS)) }},
+		})
+	return metrics.New(sections...)
 }
 
 // Metrics reads all counters and states. No label has a key. It takes 1 ms with a million keys, as INFO does, and holds up no event loop.
 // Others add theirs.
 func (srv *Server) Metrics(others ...func(*metrics.List)) []metrics.Metric {
-	return srv.metrics.Read(srv.clock(), others...)
+	return srv.metrics.Read(srv.sessions.Clock(), others...)
 }
-
-// wall is an instant of limit time by the wall clock.
-func (srv *Server) wall(nowNS int64) time.Time { return time.Unix(0, srv.store.WallNS(nowNS)) }
 
 func (srv *Server) declareServer(l *metrics.List) {
 	uptime := time.Duration(l.NowNS - srv.instance.bornNS)
 	l.Gauge(metrics.Metric{Name: "celld_build_info", Help: "The version, as labels.", Labels: []string{"version", srv.instance.version, "go_version", runtime.Version()}, Value: 1})
-	l.Field("redis_version", RedisVersion)
+	l.Field("redis_version", session.RedisVersion)
 	l.Gauge(metrics.Metric{Field: "celld_version", JSON: "version", Value: srv.instance.version})
 	l.Field("redis_mode", "standalone")
 	l.Field("os", runtime.GOOS+" "+runtime.GOARCH)
@@ -59,123 +43,17 @@ func (srv *Server) declareServer(l *metrics.List) {
 	l.Field("process_id", os.Getpid())
 	l.Field("run_id", srv.instance.runID)
 	l.Field("tcp_port", srv.sockets.TCPPort())
-	l.Field("server_time_usec", srv.store.WallNS(l.NowNS)/1e3)
-	l.Gauge(metrics.Metric{JSON: "unix_ms", Value: srv.wall(l.NowNS)})
+	l.Field("server_time_usec", srv.sessions.Store.WallNS(l.NowNS)/1e3)
+	l.Gauge(metrics.Metric{JSON: "unix_ms", Value: srv.sessions.Wall(l.NowNS)})
 	l.Gauge(metrics.Metric{Field: "uptime_in_seconds", JSON: "uptime_ms", Value: uptime})
 	l.Field("uptime_in_days", int64(uptime/(24*time.Hour)))
 	executable, _ := os.Executable() // empty if the system does not say
 	l.Field("executable", executable)
 	l.Field("config_file", "")
 	srv.sockets.Declare(l)
-	l.Field("io_threads_active", srv.cfg.IOThreads.Get())
+	l.Field("io_threads_active", srv.sessions.Config.IOThreads.Get())
 	if why := srv.NotReady(); why != "" {
 		l.Field("not_ready_because", why)
-	}
-}
-
-func (srv *Server) declareClients(l *metrics.List) {
-	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.", Value: srv.clients.Count()})
-	l.Field("cluster_connections", 0)
-	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.cfg.MaxClients.Get()})
-	calls, keys := srv.port.Waiting()
-	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls", Help: "Calls that wait for their turn.", Value: calls})
-	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
-	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.cfg.MaxWaiters.Get()})
-	l.Field("tracking_clients", srv.clients.Tracking())
-	l.Field("monitor_clients", len(srv.clients.Monitors()))
-	l.Field("watching_clients", srv.clients.Watching())
-}
-
-func (srv *Server) declareMemory(l *metrics.List) {
-	srv.heap.Declare(l)
-	keys := l.Keys(srv.store)
-	l.InfoOnly = !srv.port.Here()
-	l.Gauge(metrics.Metric{Field: "used_memory_dataset", Name: "celld_keys_bytes", JSON: "keys.bytes", Help: "Memory of keys, by estimate, as maxmemory counts it.", Value: keys.Bytes})
-	scripts, scriptBytes := 0, 0
-	if srv.scripts != nil {
-		scripts, scriptBytes = srv.scripts.Kept()
-	}
-	l.Field("number_of_cached_scripts", scripts)
-	l.Field("used_memory_scripts", scriptBytes)
-	l.Gauge(metrics.Metric{Field: "probation_keys", Name: "celld_keys_probation", Help: "Keys that were seen once.", Value: keys.Probation})
-	l.Gauge(metrics.Metric{Field: "protected_keys", Name: "celld_keys_protected", Help: "Keys that were seen again.", Value: keys.Protected})
-	l.InfoOnly = false
-	most := srv.cfg.MaxMemory.Get()
-	l.Gauge(metrics.Metric{Field: "maxmemory", Name: "celld_maxmemory_bytes", JSON: "keys.most_bytes", Help: "Most memory of keys, by maxmemory; 0: no bound.", Value: most})
-	l.Field("maxmemory_human", metrics.HumanBytes(most))
-	l.Field("maxmemory_policy", srv.cfg.MaxMemoryPolicy.Get())
-	l.Gauge(metrics.Metric{Field: "max_keys", Name: "celld_max_keys", JSON: "keys.most", Help: "Most keys, by max-keys.", Value: srv.cfg.MaxKeys.Get()})
-	l.Field("mem_allocator", "go")
-}
-
-func (srv *Server) declareFiles(l *metrics.List) {
-	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.gate.Has(gate.Loading)})
-	l.Gauge(metrics.Metric{Name: "celld_script_busy", Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.gate.Has(gate.Busy)})
-	l.InfoOnly = !srv.port.Here()
-	metrics.Files(l, srv.persist.Status(), srv.persist.Loading(), srv.wall)
-}
-
-func declareReplication(l *metrics.List) {
-	l.Field("role", "master")
-	l.Field("connected_slaves", 0)
-	l.Field("master_repl_offset", 0)
-}
-
-func (srv *Server) declareCommands(l *metrics.List) {
-	srv.commands.Each(func(row *command.Row) {
-		calls, ns, times := stats.Of(row).Read()
-		if times != nil {
-			l.Histogram(metrics.Metric{Name: "celld_command_duration_seconds", Help: "How long commands took; those of a pipeline take the mean of their batch.",
-				Labels: []string{"command", row.FullName()}, Value: times.Histogram(ns)})
-		}
-		rejected := stats.Of(row).Rejected.Load()
-		if calls == 0 && rejected == 0 {
-			return
-		}
-		each := float64(ns) / 1e3 / float64(max(calls, 1))
-		l.Field("cmdstat_"+row.FullName(), fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
-			calls, ns/1e3, each, rejected, stats.Of(row).Failed.Load()))
-	})
-}
-
-// declareLatency declares the durations of Redis's default percentiles. A fast command counts with the mean of its batch, which is
-// its own duration where it was alone in the batch.
-func (srv *Server) declareLatency(l *metrics.List) {
-	srv.commands.Each(func(row *command.Row) {
-		_, _, r := stats.Of(row).Read()
-		if r == nil {
-			return
-		}
-		var fields []string
-		for _, p := range []float64{50, 99, 99.9} {
-			fields = append(fields, fmt.Sprintf("p%v=%.3f", p, float64(r.Percentile(p))/1e3))
-		}
-		l.Field("latency_percentiles_usec_"+row.FullName(), strings.Join(fields, ","))
-	})
-}
-
-func (srv *Server) declareKeyspace(l *metrics.List) {
-	keys := srv.store.Len(l.NowNS)
-	if srv.port.Here() {
-		l.Gauge(metrics.Metric{Name: "celld_keys", JSON: "keys.held", Help: "Keys in the table.", Value: keys})
-	}
-	if keys > 0 {
-		st := l.Keys(srv.store)
-		l.Field("db0", fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", keys, min(st.WithExpiry, int64(keys)), st.AvgTTLNS/1e6))
-	}
-}
-
-// declareStats declares INFO's section Stats.
-func (srv *Server) declareStats(l *metrics.List) {
-	srv.stats.DeclareTraffic(l, l.Keys(srv.store))
-	srv.decisions.Declare(l)
-	srv.stats.DeclareTroubles(l)
-}
-
-// declareEngine is about the engine that keeps the limits. There are no metrics where they are kept in memory.
-func (srv *Server) declareEngine(l *metrics.List) {
-	if !srv.port.Here() {
-		metrics.Engine(l, srv.port.Facts())
 	}
 }
 
@@ -183,7 +61,7 @@ func (srv *Server) declareEngine(l *metrics.List) {
 func (srv *Server) declareTLS(l *metrics.List) {
 	m := metrics.Metric{Field: "tls_cert_not_after", JSON: "certificate_ends_unix_ms",
 		Help: "When the first of the server's certificates ends.", Value: time.Time{}}
-	if k := srv.cfg.TLS.Keeper; k != nil {
+	if k := srv.sessions.Config.TLS.Keeper; k != nil {
 		m.Name, m.Value = "celld_tls_cert_not_after_timestamp_seconds", k.NotAfter()
 	}
 	l.Gauge(m)

@@ -1,9 +1,13 @@
 package resp
 
 import (
+	"celld/resp/session"
 	"crypto/rand"
 	"encoding/hex"
 )
+
+// RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
+const RedisVersion = session.RedisVersion
 
 // instance tells this run of celld from others.
 type instance struct {

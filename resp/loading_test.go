@@ -2,17 +2,21 @@ package resp
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/gate"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
+	"celld/resp/transport"
+	"celld/store/memory"
 	"celld/store/policy"
 )
 
@@ -44,7 +48,7 @@ func TestLoading(t *testing.T) {
 		}
 		limit, _ := command.ParseLiteral([]byte("7/1h"), 1)
 		w.reloads.Policies = []policy.Policy{{Name: "named", Limit: limit}}
-		w.gate.Set(gate.Loading, true) // as Serve does
+		w.sessions.Gate.Set(gate.Loading, true) // as Serve does
 		loaded := make(chan error)
 		go func() {
 			loaded <- w.loadAll(func(step func() bool) {
@@ -65,7 +69,7 @@ func TestLoading(t *testing.T) {
 		if err := <-loaded; err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = w.persist.Close(false) }()
+		defer func() { _ = w.sessions.Persist.Close(false) }()
 		if got := p.do("INFO", "persistence"); !strings.Contains(got, "\r\nloading:0\r\n") || strings.Contains(got, "loading_start_time") ||
 			!strings.Contains(got, "rdb_last_load_keys_expired:1\r\nrdb_last_load_keys_loaded:4\r\n") {
 			t.Errorf("then: %q", got)
@@ -93,8 +97,8 @@ func TestLoadingFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorldOn(t, &sessiontest.Disk{}, dir)
-	w.gate.Set(gate.Loading, true)
-	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.gate.Has(gate.Loading) {
+	w.sessions.Gate.Set(gate.Loading, true)
+	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.sessions.Gate.Has(gate.Loading) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	if err := newWorldOn(t, &sessiontest.Disk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
@@ -111,7 +115,7 @@ func TestServeWhileLoading(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newWorldOn(t, disk, dir)
-			w.clock = clock.New().NowNS // to drain takes time
+			w.sessions.Clock = clock.New().NowNS // to drain takes time
 			ctx, stop := context.WithCancel(t.Context())
 			served := make(chan error)
 			go func() {
@@ -123,7 +127,7 @@ func TestServeWhileLoading(t *testing.T) {
 			}()
 			if test.fails == "" {
 				stop()
-				eventually(t, "end", w.stopping.ending.Load)
+				eventually(t, "end", w.sessions.Stopping.Ending.Load)
 			}
 			close(disk.opens)
 			if err := <-served; (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
@@ -133,3 +137,60 @@ func TestServeWhileLoading(t *testing.T) {
 		})
 	}
 }
+
+// While the files are read, and not after that, each call of a pipeline is refused.
+func TestThePipelineOfALoadingServer(t *testing.T) {
+	call, answer := strings.Repeat(sessiontest.Frame("CL.TAKE", "k", "5/1m", "PEEK"), 3), strings.Repeat("*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n", 3)
+	ask, opened := func() {}, 0
+	w := newWorldOn(t, hookedDisk{&sessiontest.Disk{}, func() { opened++; ask() }}, t.TempDir(), "shutdown-timeout", "0")
+	c := w.connect()
+	ask = func() {
+		if got, want := c.send(call), strings.Repeat("-"+errLoading+"\r\n", 3); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	tr, err := transport.New(w.sessions.Carried(), transport.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	err = w.serve(ctx, nil, tr, func() {
+		if got := c.send(call); got != answer {
+			t.Errorf("%q, want %q", got, answer)
+		}
+		ask = func() {}
+		stop()
+	})
+	if err != nil || opened == 0 {
+		t.Errorf("%v, %d files were opened", err, opened)
+	}
+}
+
+// errLoading is the answer to all that needs the files.
+const errLoading = "LOADING Redis is loading the dataset in memory"
+
+// A panic in loading is an error of the start.
+func TestPanicInLoading(t *testing.T) {
+	w := newWorld(t)
+	o := w.sessions.Config.Persistence()
+	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.sessions.Clock, slog.New(slog.DiscardHandler), brokenFiles{&sessiontest.Disk{}}
+	w.sessions.Persist = persistence.New(memory.New(memory.Options{Journal: true}), o)
+	if err := w.loadAll(func(func() bool) {}); err == nil || !strings.Contains(err.Error(), "no such disk") {
+		t.Errorf("%v", err)
+	}
+}
+
+// hookedDisk calls a function when a file is opened to be read.
+type hookedDisk struct {
+	*sessiontest.Disk
+	opened func()
+}
+
+type brokenFiles struct{ *sessiontest.Disk }
+
+func (d hookedDisk) Open(name string) (dir.File, error) {
+	d.opened()
+	return d.Disk.Open(name)
+}
+
+func (brokenFiles) Open(string) (dir.File, error) { panic("no such disk") }

@@ -15,7 +15,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/resp/certs"
 	"celld/resp/metrics"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -88,36 +88,22 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.SetPolicy("p", limit, policy.Options{}); err != nil {
+	if _, err := w.sessions.Store.SetPolicy("p", limit, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.take("k", "@p"); err != nil {
+	if _, err := w.sessions.Take("k", "@p"); err != nil {
 		t.Fatal(err)
 	}
 	disk.Full.Store(true)
-	if _, err := w.take("k", "@p"); err == nil {
+	if _, err := w.sessions.Take("k", "@p"); err == nil {
 		t.Error("it was not refused")
 	}
 	if got := w.counted(); got != "cl.take p gcra allowed 1" {
 		t.Error(got)
 	}
-	if st := w.persist.Status(); st.AOFSyncs == 0 || st.AOFSyncs != disk.Syncs.Load() {
+	if st := w.sessions.Persist.Status(); st.AOFSyncs == 0 || st.AOFSyncs != disk.Syncs.Load() {
 		t.Errorf("%d fsyncs, and %d are counted", disk.Syncs.Load(), st.AOFSyncs)
 	}
-}
-
-func TestWaitsAreMetrics(t *testing.T) {
-	inTime(t, func(t *testing.T, w *world) {
-		p, other := w.connect(), w.connect()
-		p.send("CL.TAKE k 1/10s,algo=window WAIT 60000\r\n")
-		p.send("CL.TAKE k 1/10s,algo=window WAIT 60000\r\n")
-		other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\n") // is refused
-		p.after(10 * time.Second)
-		h := w.stats.Waits.Histogram()
-		if h.Count != 2 || h.Below[0] != 1 || h.Below[6] != 1 || h.Below[7] != 2 || h.Below[9] != 2 || h.MostNS[7] != 16_384_000_000 || h.SumNS < 10e9 || h.SumNS > 10.1e9 {
-			t.Errorf("%+v", h)
-		}
-	})
 }
 
 // everyMetric is what a server tells whose keys are in memory, and one with an engine. Both have TLS, and page is what their live pages
@@ -133,7 +119,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	fake.Known = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
-		w.cfg.TLS.Keeper = keeper
+		w.sessions.Config.TLS.Keeper = keeper
 		all = append(all, w.Metrics()...)
 		var page map[string]any
 		text, err := json.Marshal(w.Overview())

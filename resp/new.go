@@ -9,6 +9,7 @@ import (
 	"celld/resp/listen"
 	"celld/resp/loglimit"
 	"celld/resp/reload"
+	"celld/resp/session"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
@@ -51,9 +52,9 @@ func NewServer(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	parts := Parts{
+	parts := session.Parts{
 		Config: o.Config, Clock: o.Clock, Log: loglimit.New(o.Log, o.Clock), Store: o.Store, Persist: o.Persistence,
-		Users: o.Files.users, Stats: stats.NewServer(), Exit: o.Exit, Rows: serverRows(srv),
+		Users: o.Files.users, Stats: stats.NewServer(), Exit: o.Exit, Rows: rowsOfServer(srv),
 	}
 	if o.Dropped != nil {
 		parts.Stats.DroppedLines = o.Dropped
@@ -64,21 +65,24 @@ func NewServer(o Options) *Server {
 		parts.Persist = persistence.New(o.Store, files)
 	}
 	if o.Engine != nil {
-		parts.Engine, parts.Stats.Engine = o.Engine, o.Engine.Stats()
+		parts.Stats.Engine = o.Engine.Stats()
 		o.Config.Engine.Failure.OnSet(func(text string) {
 			if modes, err := remote.ParseFailures(text); err == nil {
 				o.Engine.SetFailures(modes)
 			}
 		})
 	}
-	newService(parts)
-	srv.sockets = listen.New(srv.cfg, srv.log, o.Inherited)
-	srv.instance = newInstance(o.Version, srv.clock())
+	session.New(parts)
+	if o.Engine != nil {
+		srv.sessions.UseEngine(o.Engine)
+	}
+	srv.sockets = listen.New(srv.sessions.Config, srv.sessions.Log, o.Inherited)
+	srv.instance = newInstance(o.Version, srv.sessions.Clock())
 	srv.metrics = srv.newRegistry()
 	srv.reloads = reload.Reloader{
-		Config: srv.cfg, Log: srv.log, Users: srv.users, Clients: &srv.clients,
-		Policies: o.Files.policies, InForce: srv.store.Set, Store: func() store.Store { return srv.port },
-		Alone: srv.betweenScripts, Stopping: srv.stopping.ending.Load, Failed: func() { srv.stats.FailedReloads.Add(1) }, Survive: srv.survive,
+		Config: srv.sessions.Config, Log: srv.sessions.Log, Users: srv.sessions.Users, Clients: &srv.sessions.Clients,
+		Policies: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
+		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Stopping.Ending.Load, Failed: func() { srv.sessions.Stats.FailedReloads.Add(1) }, Survive: srv.sessions.Survive,
 	}
 	srv.upkeep.keysTold.Store(srv.keysMayHold())
 	srv.followSettings()

@@ -121,16 +121,16 @@ const (
 // Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
 func (srv *Server) Overview() *Overview {
 	v := &Overview{Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency()}
-	v.policies(srv.decisions.List())
-	for _, d := range srv.denied.Most(overviewKeys, decisions.Any) {
+	v.policies(srv.sessions.Decisions.List())
+	for _, d := range srv.sessions.Denied.Most(overviewKeys, decisions.Any) {
 		v.Top = append(v.Top, OverviewKey{metrics.Printable(d.Key), d.Count})
 	}
-	if !srv.port.Here() {
+	if !srv.sessions.Port.Here() {
 		v.Engine = &OverviewEngine{}
 	} else {
 		v.Keys, v.Files = &OverviewKeys{}, &OverviewFiles{}
-		st := srv.persist.Status()
-		if st.Saves > 0 || st.SaveErr != nil || srv.cfg.Save.Get() != "" {
+		st := srv.sessions.Persist.Status()
+		if st.Saves > 0 || st.SaveErr != nil || srv.sessions.Config.Save.Get() != "" {
 			v.Files.Snapshot = &OverviewSnapshot{}
 		}
 		if st.AOF {
@@ -163,14 +163,14 @@ func (srv *Server) troubles() []string {
 	if srv.life.leaving.Load() {
 		list = append(list, "the server is stopping")
 	}
-	if srv.gate.Has(gate.Loading) {
+	if srv.sessions.Gate.Has(gate.Loading) {
 		list = append(list, "the files are being read")
 	}
-	if srv.gate.Has(gate.Busy) {
+	if srv.sessions.Gate.Has(gate.Busy) {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
-	if !srv.port.Here() {
-		facts := srv.port.Facts()
+	if !srv.sessions.Port.Here() {
+		facts := srv.sessions.Port.Facts()
 		if facts.Away != nil {
 			list = append(list, "the store is away: "+metrics.Printable(facts.Away.Error()))
 		}
@@ -179,7 +179,7 @@ func (srv *Server) troubles() []string {
 		}
 		return list
 	}
-	files := srv.persist.Status()
+	files := srv.sessions.Persist.Status()
 	if files.AOFErr != nil {
 		list = append(list, "changes do not reach the append-only file")
 	}
@@ -195,7 +195,7 @@ func (srv *Server) troubles() []string {
 // readLatency adds up the commands.
 func (srv *Server) readLatency() (v OverviewLatency) {
 	var all stats.TimesRead
-	srv.commands.Each(func(row *command.Row) { stats.Of(row).AddTo(&all) })
+	srv.sessions.Commands.Each(func(row *command.Row) { stats.Of(row).AddTo(&all) })
 	v.MostNS, v.Calls = all.Steps()
 	return v
 }

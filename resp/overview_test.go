@@ -24,9 +24,9 @@ func TestOverviewPolicies(t *testing.T) {
 // Calls that were answered with an error are not among those that were decided.
 func TestOverviewOfAnEngineThatDoesNotAnswer(t *testing.T) {
 	w, _ := engineWorld(t, false)
-	w.stats.Engine = &remote.Stats{}
-	w.stats.Engine.DecidedWithout.Add(2)
-	w.stats.Engine.Refused.Add(5)
+	w.sessions.Stats.Engine = &remote.Stats{}
+	w.sessions.Stats.Engine.DecidedWithout.Add(2)
+	w.sessions.Stats.Engine.Refused.Add(5)
 	if e := w.Overview().Engine; e.Without != 2 || e.Refused != 5 {
 		t.Errorf("%+v", e)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"celld/resp/metrics"
+	"celld/resp/session"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -34,25 +35,25 @@ func (srv *Server) NotReady() string {
 	if why := srv.engineAway(); why != "" {
 		return "the store is away: " + why
 	}
-	if err := srv.persist.Refusal(); err != nil {
-		return formatError(errMisconf, err)
+	if err := srv.sessions.Persist.Refusal(); err != nil {
+		return session.FormatError(session.ErrMisconf, err)
 	}
 	return ""
 }
 
 // engineAway says in one line why the engine does not answer, and is empty where it does or there is none.
 func (srv *Server) engineAway() string {
-	if why := srv.port.Away(); why != nil {
+	if why := srv.sessions.Port.Away(); why != nil {
 		return metrics.Printable(why.Error())
 	}
 	return ""
 }
 
-func (srv *Server) inCluster() bool { return srv.port.Facts().Kind == "cluster" }
+func (srv *Server) inCluster() bool { return srv.sessions.Port.Facts().Kind == "cluster" }
 
 // decide decides a call that only looks.
 func (srv *Server) decide() error {
-	_, err := srv.take(readyKey, "1/1s", "PEEK")
+	_, err := srv.sessions.Take(readyKey, "1/1s", "PEEK")
 	if errors.Is(err, store.ErrWrongType) { // which a decision has found
 		return nil
 	}
@@ -67,7 +68,7 @@ func (srv *Server) Decides(ctx context.Context) error {
 			return errors.New("an event loop does not go round")
 		}
 	}
-	if err := srv.decide(); errors.Is(err, errScriptBusy) || errors.Is(err, errPanicked) {
+	if err := srv.decide(); errors.Is(err, session.ErrScriptBusy) || errors.Is(err, session.ErrPanicked) {
 		return err
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 	"celld/resp/gate"
 	"celld/resp/metrics"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -37,13 +37,13 @@ func TestReady(t *testing.T) {
 	p.want("DEL k", ":1\r\n")
 	p.want("SET celld:readyz 1800000000000000000", "+OK\r\n")
 	w.ready(t, "")
-	w.gate.Set(gate.Loading, true)
+	w.sessions.Gate.Set(gate.Loading, true)
 	w.ready(t, "LOADING")
 	if _, err := w.Check("k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
 		t.Errorf("a check of a policy that may be in the files: %v", err)
 	}
-	w.gate.Set(gate.Loading, false)
-	w.gate.Set(gate.Busy, true)
+	w.sessions.Gate.Set(gate.Loading, false)
+	w.sessions.Gate.Set(gate.Busy, true)
 	w.ready(t, "BUSY")
 	if !slices.ContainsFunc(w.Metrics(), func(m metrics.Metric) bool { return m.Name == "celld_script_busy" && m.Value == true }) {
 		t.Error("the metrics do not say so")
@@ -51,7 +51,7 @@ func TestReady(t *testing.T) {
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || !strings.Contains(troubles[0], "script") {
 		t.Errorf("the live page says %q", troubles)
 	}
-	w.gate.Set(gate.Busy, false)
+	w.sessions.Gate.Set(gate.Busy, false)
 	w.life.leaving.Store(true)
 	w.ready(t, "the server is stopping")
 	if got := p.do("INFO", "server"); !strings.Contains(got, "\r\nnot_ready_because:the server is stopping\r\n") {
@@ -72,7 +72,7 @@ func TestReady(t *testing.T) {
 func TestReadyWithAPartOfACluster(t *testing.T) {
 	w, e := engineWorld(t, false)
 	e.Known = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
-	w.limiter = refuses{w.limiter}
+	w.sessions.UseEngine(limited{e, refuses{e.Store}})
 	w.ready(t, "")
 	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
 		t.Errorf("the live page says %q", troubles)
@@ -86,7 +86,13 @@ func TestReadyWithAPartOfACluster(t *testing.T) {
 	}
 }
 
-// refuses is an engine that decides on nothing.
+// limited is an engine whose limits another decides on.
+type limited struct {
+	*sessiontest.Engine
+	store.Limiter
+}
+
+// refuses decides on nothing.
 type refuses struct{ store.Limiter }
 
 func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker) bool {
@@ -129,7 +135,7 @@ func TestCheckDuringAScript(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
 	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
-	w.execution.Lock()
+	w.sessions.Execution.Lock()
 	answered := make(chan error)
 	go func() {
 		_, err := w.Check("k", "api")
@@ -138,12 +144,12 @@ func TestCheckDuringAScript(t *testing.T) {
 	for range 1000 { // so that it waits for the script, most likely
 		runtime.Gosched()
 	}
-	w.gate.Set(gate.Busy, true)
-	w.execution.Unlock()
+	w.sessions.Gate.Set(gate.Busy, true)
+	w.sessions.Execution.Unlock()
 	if err := <-answered; err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
 		t.Error(err)
 	}
-	w.gate.Set(gate.Busy, false)
+	w.sessions.Gate.Set(gate.Busy, false)
 	p.want("DBSIZE", ":0\r\n")
 }
 
@@ -156,7 +162,7 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.Full.Store(true)
-	if _, err := w.take("k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.sessions.Take("k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")
@@ -177,4 +183,26 @@ func TestOnStop(t *testing.T) {
 	if !ended {
 		t.Error("it did not wait, or may wait for ever")
 	}
+}
+
+// While a write waits for a slow disk, probes are answered: new connections, those that are there, systemd's and those over HTTP.
+func TestProbesOnASlowDisk(t *testing.T) {
+	disk := &sessiontest.Disk{}
+	carrierTest{files: disk, settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Server, addr string) {
+		writer, old := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		old.Ask("PING\r\n", "+PONG\r\n")
+		disk.Holds(writer, func() {
+			syncs := disk.Syncs.Load()
+			writer.Send("SET k 1800000000000000000\r\nPING\r\n")
+			eventually(t, "write", func() bool { return disk.Syncs.Load() > syncs })
+			for range 3 {
+				old.Ask("PING\r\n", "+PONG\r\n")
+				sessiontest.Dial(t, addr).Ask("PING\r\n", "+PONG\r\n")
+				if err := srv.Decides(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		writer.Ask("", "+OK\r\n+PONG\r\n")
+	})
 }

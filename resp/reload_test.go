@@ -43,7 +43,7 @@ func TestReadFiles(t *testing.T) {
 // A policy of an earlier version whose name ends in a colon is loaded and used, and can be removed.
 func TestAPolicyThatEndsInAColonIsLoaded(t *testing.T) {
 	w := newWorld(t)
-	if err := w.store.PutSetting(policy.Setting{Name: "old:"}, "5/1h", w.nowNS); err != nil {
+	if err := w.sessions.Store.PutSetting(policy.Setting{Name: "old:"}, "5/1h", w.nowNS); err != nil {
 		t.Fatal(err)
 	}
 	p := w.connect()
@@ -73,8 +73,8 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	p.want("CL.POLICY SET a 5/1h", ":1\r\n")
 	p.want("CL.POLICY SET other 5/1h", ":1\r\n")
 	p.want("CL.TAKE k @a COST 2", "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:2\r\n:0\r\n")
-	changes := w.store.SettingChanges()
-	if err := set("a 5/1h\n"); err != nil || w.store.SettingChanges() != changes {
+	changes := w.sessions.Store.SettingChanges()
+	if err := set("a 5/1h\n"); err != nil || w.sessions.Store.SettingChanges() != changes {
 		t.Errorf("%v; what is as before is set anew", err)
 	}
 	if err := set("a 10/1h\nb 7/1m\n"); err != nil {
@@ -85,15 +85,41 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 
 	limit, _ := command.ParseLiteral([]byte("5/1s"), 1)
 	for i := range policy.MaxPolicies - 3 {
-		if _, err := w.store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
+		if _, err := w.sessions.Store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.cfg.PoliciesFile.Set(file)
+	w.sessions.Config.PoliciesFile.Set(file)
 	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
 		t.Error(err)
 	}
-	if got := w.store.PolicyNamed("b").Limit.Count; got != 8 {
+	if got := w.sessions.Store.PolicyNamed("b").Limit.Count; got != 8 {
 		t.Errorf("%d", got)
 	}
+}
+
+// A reload of users is ACL LOAD without a session.
+func TestReloadUsers(t *testing.T) {
+	path := t.TempDir() + "/users.acl"
+	w := newWorld(t, "aclfile", path)
+	c := w.connect()
+	c.want("ACL SETUSER app on nopass", "+OK\r\n")
+	c.want("ACL SAVE", "+OK\r\n")
+	app := w.connect()
+	app.want("AUTH app x", "+OK\r\n")
+	if w.Reload(); app.tr.Closed {
+		t.Errorf("a user who is as before is closed: %s", w.log)
+	}
+	c.want("ACL SETUSER app +get", "+OK\r\n")
+	if w.Reload(); !app.tr.Closed || app.do("PING") != "" {
+		t.Errorf("closed %v: %s", app.tr.Closed, w.log)
+	}
+	if got := w.sessions.Users.Get("app").Rights().Commands(); got != "-@all" {
+		t.Error(got)
+	}
+	w.sessions.Config.ACLFile.Put(path + "/none")
+	if w.Reload(); !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) || w.sessions.Users.Get("app") == nil {
+		t.Error(w.log)
+	}
+	c.want("ACL SAVE", "-"+command.ErrACLSave+"\r\n")
 }

@@ -16,7 +16,7 @@ import (
 // loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
 // the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
-	t, err := transport.New(srv.Carried(), transport.Options{Loops: int(srv.cfg.IOThreads.Get()), Sync: srv.synchronous})
+	t, err := transport.New(srv.sessions.Carried(), transport.Options{Loops: int(srv.sessions.Config.IOThreads.Get()), Sync: srv.sessions.Synchronous})
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	var cron, acceptors sync.WaitGroup
 	srv.carries.Store(t)
 	var loadErr error
-	srv.gate.Set(gate.Loading, srv.persist.On())
+	srv.sessions.Gate.Set(gate.Loading, srv.sessions.Persist.On())
 	cron.Go(func() {
 		if loadErr = srv.loadAll(t.Background); loadErr != nil {
 			if errors.Is(loadErr, persistence.ErrStopping) {
@@ -44,7 +44,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ready()
 		srv.cron(cronCtx, t)
 	})
-	srv.sockets.WatchCertificates(cronCtx, func() { srv.stats.FailedReloads.Add(1) }, srv.survive)
+	srv.sockets.WatchCertificates(cronCtx, func() { srv.sessions.Stats.FailedReloads.Add(1) }, srv.sessions.Survive)
 	for _, ln := range listeners {
 		acceptors.Go(func() { t.Accept(acceptCtx, ln) })
 	}
@@ -57,21 +57,21 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		ln.Close()
 	}
 	acceptors.Wait()
-	srv.refuseWaiting()
-	endsNS := srv.clock() + srv.cfg.ShutdownTimeout.Get()*1e9
+	srv.sessions.RefuseWaiting()
+	endsNS := srv.sessions.Clock() + srv.sessions.Config.ShutdownTimeout.Get()*1e9
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
-	srv.stopping.ending.Store(true)
+	srv.sessions.Stopping.Ending.Store(true)
 	stopCron()
-	srv.persist.Stop()
+	srv.sessions.Persist.Stop()
 	cron.Wait()
 	drained := srv.drainLimiter(endsNS)
 	t.Stop()
-	srv.later.Wait()
+	srv.sessions.Later.Wait()
 	drained()
-	srv.execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
-	defer srv.execution.Unlock()
+	srv.sessions.Execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
+	defer srv.sessions.Execution.Unlock()
 	if loadErr != nil {
 		return loadErr
 	}
@@ -86,7 +86,7 @@ func (srv *Server) OnStop(stop func(ctx context.Context)) {
 
 // stopOthers begins what OnStop was told. The function that it returns waits for the end of that.
 func (srv *Server) stopOthers() (wait func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.cfg.ShutdownTimeout.Get())*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(srv.sessions.Config.ShutdownTimeout.Get())*time.Second)
 	var running sync.WaitGroup
 	for _, stop := range srv.life.onStop {
 		running.Go(func() { stop(ctx) })
@@ -95,12 +95,6 @@ func (srv *Server) stopOthers() (wait func()) {
 		running.Wait()
 		cancel()
 	}
-}
-
-// HTTPHandshakeFailed counts a TLS handshake of the HTTP port that failed, and logs it. why has the client's address.
-func (srv *Server) HTTPHandshakeFailed(why string) {
-	srv.stats.FailedHandshakes.Add(1)
-	srv.log.WarnSeldom("a TLS handshake of the HTTP port failed", "error", why)
 }
 
 // Listen opens the sockets: see listen.Sockets.

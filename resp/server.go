@@ -8,20 +8,20 @@ import (
 	"celld/resp/listen"
 	"celld/resp/metrics"
 	"celld/resp/reload"
+	"celld/resp/session"
 	"celld/resp/transport"
 )
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
-	*service
-	sockets *listen.Sockets
-	carries atomic.Pointer[transport.Transport] // nil: nothing is served yet
-	reloads reload.Reloader
-	upkeep  upkeep
-	life    life
+	sessions *session.Service
+	sockets  *listen.Sockets
+	carries  atomic.Pointer[transport.Transport] // nil: nothing is served yet
+	reloads  reload.Reloader
+	upkeep   upkeep
+	life     life
 
 	instance instance
-	heap     metrics.Heap
 	metrics  *metrics.Registry // which renders what is measured
 }
 

@@ -11,7 +11,7 @@ import (
 	"celld/resp/command/admin"
 	"celld/resp/config"
 	"celld/resp/reload"
-	"celld/resp/stats"
+	"celld/resp/session"
 	"celld/store/policy"
 )
 
@@ -27,7 +27,7 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 		f.policies, err = reload.ReadPolicies(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
-		users, wrong := acl.ReadFile(NewTable(nil, serverRows(nil)).ACL(), path)
+		users, wrong := acl.ReadFile(session.NewTable(nil, rowsOfServer(nil)).ACL(), path)
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err
@@ -36,25 +36,24 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 // configCommands is what CONFIG needs of the server.
 func (srv *Server) configCommands() config.Commands {
 	return config.Commands{
-		Config:  srv.cfg,
+		Config:  srv.sessions.Config,
 		Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
 		Changed: func(c *command.Call, name, value string) {
-			srv.log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
+			srv.sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
 		},
 		ResetStat: func(c *command.Call) {
 			c.CountDecisions()
 			srv.metrics.Reset(c.NowNS)
-			srv.stats.Errors.Reset()
-			srv.commands.Each(func(row *command.Row) { stats.Of(row).Reset() })
+			srv.sessions.ResetCommands()
 		},
 	}
 }
 
 // followSettings puts settings into effect, now and when CONFIG SET changes them.
 func (srv *Server) followSettings() {
-	cfg := srv.cfg
+	cfg := srv.sessions.Config
 	limits := func() {
-		srv.store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
+		srv.sessions.Store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
 		srv.shrink()
 	}
 	cfg.MaxKeys.OnSet(func(int64) { limits() })
@@ -64,17 +63,17 @@ func (srv *Server) followSettings() {
 	})
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
 	cfg.MaxClients.Check(srv.sockets.MayServe)
-	cfg.AppendFsync.Check(func(word string) error { return srv.persist.MaySetFsync(persistence.ParseFsync(word)) })
-	cfg.AppendFsync.OnSet(func(word string) { _ = srv.persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
+	cfg.AppendFsync.Check(func(word string) error { return srv.sessions.Persist.MaySetFsync(persistence.ParseFsync(word)) })
+	cfg.AppendFsync.OnSet(func(word string) { _ = srv.sessions.Persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
 	cfg.Save.Check(func(points string) error {
-		if !srv.port.Here() {
+		if !srv.sessions.Port.Here() {
 			return noFilesIf(points != "")
 		}
 		return srv.maySave(points)
 	})
 	cfg.AppendOnly.Check(func(on bool) error {
 		switch {
-		case !srv.port.Here():
+		case !srv.sessions.Port.Here():
 			return noFilesIf(on)
 		case on != cfg.AppendOnly.Get():
 			return persistence.ErrNeedsRestart
@@ -97,7 +96,7 @@ func (srv *Server) maySave(points string) error {
 	if points == "" {
 		return nil
 	}
-	if err := srv.persist.Claim(); errors.Is(err, dir.ErrInUse) {
+	if err := srv.sessions.Persist.Claim(); errors.Is(err, dir.ErrInUse) {
 		return err
 	}
 	return nil
@@ -105,10 +104,10 @@ func (srv *Server) maySave(points string) error {
 
 // admin is what the commands of operators need of the server.
 func (srv *Server) admin() admin.Server {
-	o := admin.Server{Config: srv.cfg, Metrics: srv.metrics, Heap: &srv.heap, Table: srv.store, Life: srv, Log: srv.log.Logger,
-		ClientBytes: srv.clients.Bytes}
-	if srv.port.Here() {
-		o.Disk = srv.persist
+	o := admin.Server{Config: srv.sessions.Config, Metrics: srv.metrics, Heap: &srv.sessions.Heap, Table: srv.sessions.Store, Life: srv, Log: srv.sessions.Log.Logger,
+		ClientBytes: srv.sessions.Clients.Bytes}
+	if srv.sessions.Port.Here() {
+		o.Disk = srv.sessions.Persist
 	}
 	return o
 }

@@ -9,7 +9,6 @@ import (
 	"celld/persistence"
 	"celld/resp/gate"
 	"celld/resp/transport"
-	"celld/store"
 )
 
 // AwaitStop returns when the server is to stop: a client has asked for SHUTDOWN, or a signal has come and --shutdown-delay
@@ -21,9 +20,9 @@ func (srv *Server) AwaitStop(signals <-chan os.Signal) {
 		case <-srv.life.stop:
 			return
 		case sig := <-signals:
-			delay := time.Duration(srv.cfg.ShutdownDelay.Get()) * time.Second
+			delay := time.Duration(srv.sessions.Config.ShutdownDelay.Get()) * time.Second
 			srv.life.leaving.Store(true)
-			if srv.gate.Has(gate.Loading) || srv.delayed(delay, sig, signals) {
+			if srv.sessions.Gate.Has(gate.Loading) || srv.delayed(delay, sig, signals) {
 				return
 			}
 			srv.life.leaving.Store(false)
@@ -36,12 +35,12 @@ func (srv *Server) delayed(delay time.Duration, sig os.Signal, signals <-chan os
 	if delay == 0 {
 		return true
 	}
-	srv.log.Info("stopping after the shutdown delay, serving until then", "signal", sig.String(), "delay", delay.String())
+	srv.sessions.Log.Info("stopping after the shutdown delay, serving until then", "signal", sig.String(), "delay", delay.String())
 	select {
 	case <-time.After(delay):
 	case <-srv.life.stop:
 	case sig = <-signals:
-		srv.log.Info("a second signal ends the shutdown delay", "signal", sig.String())
+		srv.sessions.Log.Info("a second signal ends the shutdown delay", "signal", sig.String())
 	case srv.life.aborts <- struct{}{}:
 		return false
 	}
@@ -69,15 +68,15 @@ const (
 // failure can be told. What changes after it is in the one at the end.
 func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 	switch {
-	case nosave, srv.gate.Has(gate.Loading): // the file has more than has been read so far
+	case nosave, srv.sessions.Gate.Has(gate.Loading): // the file has more than has been read so far
 		srv.life.saveAtExit.Store(saveNever)
 		return true
 	case save:
 		srv.life.saveAtExit.Store(saveAlways)
-	case !srv.persist.SaveAtExit():
+	case !srv.sessions.Persist.SaveAtExit():
 		return true
 	}
-	err := srv.persist.Save()
+	err := srv.sessions.Persist.Save()
 	if err == nil || errors.Is(err, persistence.ErrSaving) {
 		return true
 	}
@@ -86,7 +85,7 @@ func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 }
 
 // Busy reports whether a script takes too long.
-func (srv *Server) Busy() bool { return srv.gate.Has(gate.Busy) }
+func (srv *Server) Busy() bool { return srv.sessions.Gate.Has(gate.Busy) }
 
 // Shutdown stops the server at once, whatever --shutdown-delay says. It does not wait for that.
 func (srv *Server) Shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
@@ -101,18 +100,18 @@ const (
 // drain waits, once no new connections come, until what has arrived is answered and the answers are read, at most until the shutdown
 // time-out ends. With an engine a tenth of the time is left for drainLimiter, as a peer may never read.
 func (srv *Server) drain(t *transport.Transport, endsNS int64) {
-	startNS := srv.clock()
-	if !srv.port.Here() {
+	startNS := srv.sessions.Clock()
+	if !srv.sessions.Port.Here() {
 		endsNS -= (endsNS - startNS) / 10
 	}
 	for {
-		leftNS := endsNS - srv.clock()
+		leftNS := endsNS - srv.sessions.Clock()
 		if leftNS <= 0 {
 			return
 		}
 		owes := t.Owes(time.Duration(leftNS))
-		nowNS, lastNS := srv.clock(), startNS
-		for _, c := range srv.clients.All() {
+		nowNS, lastNS := srv.sessions.Clock(), startNS
+		for _, c := range srv.sessions.Clients.All() {
 			lastNS = max(lastNS, c.LastNS.Load())
 		}
 		if quiet := nowNS-lastNS > quietNS || nowNS-startNS > busyNS; quiet && !owes {
@@ -125,13 +124,13 @@ func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 // drainLimiter is called before the sessions end. The function that it returns waits until what they held has been given back, at most
 // until the shutdown time-out ends.
 func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(endsNS-srv.clock()))
-	drained := srv.port.Drain(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(endsNS-srv.sessions.Clock()))
+	drained := srv.sessions.Port.Drain(ctx)
 	return func() {
 		defer cancel()
-		for !drained() || srv.later.GivesBack() || !drained() { // what is given back is asked of the limiter again
+		for !drained() || srv.sessions.Later.GivesBack() || !drained() { // what is given back is asked of the limiter again
 			if ctx.Err() != nil {
-				srv.log.Warn("some leases of closed connections were not given back in time, and last until they end")
+				srv.sessions.Log.Warn("some leases of closed connections were not given back in time, and last until they end")
 				return
 			}
 			time.Sleep(time.Millisecond)
@@ -141,21 +140,13 @@ func (srv *Server) drainLimiter(endsNS int64) (wait func()) {
 
 // closeFiles writes the last changes, and a snapshot where one is wanted and the last is not as good.
 func (srv *Server) closeFiles() error {
-	p := srv.persist
+	p := srv.sessions.Persist
 	save := srv.life.saveAtExit.Load() == saveAlways || srv.life.saveAtExit.Load() == saveIfOn && p.SaveAtExit()
 	if st := p.Status(); st.ChangesSince == 0 && st.Saves > 0 && st.SaveErr == nil && p.SnapshotThere() {
 		save = false
 	}
-	if srv.gate.Has(gate.Loading) {
+	if srv.sessions.Gate.Has(gate.Loading) {
 		return nil // stopped before all was read: the files are as they were
 	}
 	return p.Close(save)
-}
-
-// refuseWaiting answers all calls that wait as refused, and all that would from now on.
-func (srv *service) refuseWaiting() {
-	srv.stopping.refusing.Store(true)
-	for _, c := range srv.clients.All() {
-		c.Unblock(srv.port, store.ErrRefused)
-	}
 }

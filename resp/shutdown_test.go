@@ -41,7 +41,7 @@ func TestAwaitStop(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, "shutdown-delay", test.delay)
-				w.gate.Set(gate.Loading, test.loading)
+				w.sessions.Gate.Set(gate.Loading, test.loading)
 				began := time.Now()
 				signals := make(chan os.Signal, 1)
 				stopped := make(chan time.Duration, 1)
@@ -82,15 +82,15 @@ func TestTheEngineHasWhatSessionsHeld(t *testing.T) {
 		w, e := engineWorld(t, false)
 		looks := 0
 		e.Drained = func(context.Context) bool { looks++; return looks != 1 }
-		w.later.GiveBack(func() { time.Sleep(time.Second) })
+		w.sessions.Later.GiveBack(func() { time.Sleep(time.Second) })
 		began := time.Now()
-		w.drainLimiter(w.clock() + 10e9)()
+		w.drainLimiter(w.sessions.Clock() + 10e9)()
 		if took := time.Since(began).Round(10 * time.Millisecond); took != time.Second || w.log.String() != "" {
 			t.Errorf("it took %v, and the log says %q", took, w.log)
 		}
 		e.Drained = func(ctx context.Context) bool { <-ctx.Done(); return false }
 		began = time.Now()
-		w.drainLimiter(w.clock() + 3e9)()
+		w.drainLimiter(w.sessions.Clock() + 3e9)()
 		if took := time.Since(began); took != 3*time.Second || !strings.Contains(w.log.String(), "not given back in time") {
 			t.Errorf("it took %v, and the log says %q", took, w.log)
 		}

@@ -23,7 +23,7 @@ import (
 	"celld/resp/config"
 	"celld/resp/glob"
 	"celld/resp/script"
-	"celld/resp/sessiontest"
+	"celld/resp/session/sessiontest"
 	"celld/resp/transport"
 	"celld/store/memory"
 )
@@ -64,7 +64,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler), Version: "test"})
-	tr, err := transport.New(w.Carried(), transport.Options{})
+	tr, err := transport.New(w.sessions.Carried(), transport.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,8 @@ func (w *stallWorld) fill(n int, call string) (lease string) {
 	w.t.Helper()
 	for i := range n {
 		raw := sessiontest.Frame(strings.Fields(strings.ReplaceAll(call, "#", fmt.Sprint(i)))...)
-		serveAll(w.p.Session, []byte(raw))
+		for part := []byte(raw); w.p.Serve(part); part = nil { //nolint:revive // it does all
+		}
 		reply := w.p.tr.Take()
 		if reply[0] == '-' {
 			w.t.Fatalf("%s: %s", call, reply)
@@ -137,12 +138,12 @@ func (p *peer) longest(data string) (most time.Duration, last string) {
 	for part := range slices.Chunk([]byte(data), 64<<10) {
 		for more := true; more; part = nil {
 			before := threadNS()
-			more = p.Serve(part)
+			more = p.serve(part)
 			most = max(most, time.Duration(threadNS()-before))
 			last = cmp.Or(p.tr.Take(), last)
-			for !more && p.waits != nil && p.end == open {
+			if !more && p.tr.IsPaused() {
 				runtime.Gosched() // a goroutine wakes it
-				more = p.waits.ready()
+				more = true
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func (w *stallWorld) try(t *testing.T, call string) {
 func TestNoCommandKeepsItsLoop(t *testing.T) {
 	w := newStallWorld(t)
 	undriven := slices.Collect(maps.Keys(stalls))
-	w.commands.Each(func(row *command.Row) {
+	w.sessions.Commands.Each(func(row *command.Row) {
 		name := row.FullName()
 		if len(row.Sub) > 0 && row.Run == nil || row.Name == "help" || slices.Contains(stallByNature, name) {
 			return

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/session"
 )
 
 // Every row says all that COMMAND and its kin tell about it, and answers something, whatever it is asked.
 func TestRows(t *testing.T) {
-	table, c := NewTable(nil, serverRows(nil)), newWorld(t).connect()
+	table, c := session.NewTable(nil, rowsOfServer(nil)), newWorld(t).connect()
 	documented := regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*)\r\n\$4\r\ntype\r\n\$\d+\r\n(.*)\r\n`)
 	table.Each(func(row *command.Row) {
 		name := row.FullName()
@@ -34,7 +35,7 @@ func TestRows(t *testing.T) {
 
 // Each command with 0 to 6 nonsense arguments answers exactly one reply, and the next command is answered.
 func TestEveryCommandAnswersOnce(t *testing.T) {
-	NewTable(nil, serverRows(nil)).Each(func(row *command.Row) {
+	session.NewTable(nil, rowsOfServer(nil)).Each(func(row *command.Row) {
 		switch row.FullName() {
 		case "quit", "shutdown", "monitor", "client|reply":
 			return
@@ -70,7 +71,7 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestCommandIntrospection(t *testing.T) {
 	c := newWorld(t).connect()
-	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(NewTable(nil, serverRows(nil)).Rows)))
+	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(session.NewTable(nil, rowsOfServer(nil)).Rows)))
 	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
 	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")

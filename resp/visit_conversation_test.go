@@ -22,7 +22,7 @@ func TestConversationsOnAnEngine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, _ := engineWorld(t, false)
 				begin := time.Now()
-				w.clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
+				w.sessions.Clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
 				for _, paragraph := range c.Paragraphs {
 					n, all := w.playOnEngine(t, paragraph)
 					same += n
@@ -39,16 +39,13 @@ func TestConversationsOnAnEngine(t *testing.T) {
 	}
 }
 
-// differs matches scripts that are refused for their keys, though the line's reply may not show it.
-var differs = regexp.MustCompile(`redis\.call\(["'](SET|EXISTS)["'].*["'] 0`)
-
 // playOnEngine says a paragraph until a line is refused, and returns how many were not.
 func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same int, all bool) {
 	p := w.connect()
 	defer p.Closed()
 	p.do("FLUSHALL")
 	for _, x := range paragraph {
-		if differs.MatchString(x.Command) {
+		if undeclared.MatchString(x.Command) {
 			return same, false
 		}
 		if d := x.Sleep(); d > 0 {
@@ -60,7 +57,7 @@ func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same 
 		case strings.Contains(got, "with --store"):
 			return same, false
 		case strings.HasPrefix(x.Command, "OBJECT IDLETIME"), strings.HasPrefix(x.Command, "MEMORY USAGE"): // of a table
-		case !x.Fits(false, got, end, time.Unix(0, w.clock())):
+		case !x.Fits(false, got, end, time.Unix(0, w.sessions.Clock())):
 			t.Errorf("%q\n %s\ncelld    %q, closed %v\nrecorded %s", paragraph[0].Command, x.Command, got, end, x.Recorded(false))
 		default:
 			same++
@@ -71,3 +68,6 @@ func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same 
 	}
 	return same, true
 }
+
+// undeclared matches scripts that are refused for their keys, though the line's reply may not show it.
+var undeclared = regexp.MustCompile(`redis\.call\(["'](SET|EXISTS)["'].*["'] 0`)

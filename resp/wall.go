@@ -11,21 +11,21 @@ const leastStepNS = 100_000_000
 
 // followWall notices when the wall clock was set.
 func (srv *Server) followWall() {
-	if srv.upkeep.readClocks == nil || srv.gate.Has(gate.Loading) {
+	if srv.upkeep.readClocks == nil || srv.sessions.Gate.Has(gate.Loading) {
 		return
 	}
 	wallNS, nowNS, ok := srv.upkeep.readClocks()
-	if by := wallNS - srv.store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
+	if by := wallNS - srv.sessions.Store.WallNS(nowNS); ok && max(by, -by) >= leastStepNS {
 		srv.setWall(wallNS, nowNS, by)
 	}
 }
 
 // setWall runs while no command does, so every command sees one wall time only.
 func (srv *Server) setWall(wallNS, nowNS, by int64) {
-	srv.execution.Lock()
-	srv.store.SetWall(wallNS, nowNS)
-	srv.execution.Unlock()
-	srv.persist.WallSet()
-	srv.stats.ClockSteps.Add(1)
-	srv.log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))
+	srv.sessions.Execution.Lock()
+	srv.sessions.Store.SetWall(wallNS, nowNS)
+	srv.sessions.Execution.Unlock()
+	srv.sessions.Persist.WallSet()
+	srv.sessions.Stats.ClockSteps.Add(1)
+	srv.sessions.Log.Warn("the wall clock was set; limits keep what is left of them", "by", time.Duration(by).Round(time.Millisecond))
 }

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"celld/resp/command"
+	"celld/store"
+	"celld/store/remote"
+)
+
+// Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
+// command: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
+const (
+	errSyntax            = command.ErrSyntax
+	errNotInteger        = command.ErrNotInteger
+	errWrongType         = command.ErrWrongType
+	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
+	errArity             = command.ErrArity
+	errInternal          = "ERR internal error, the connection is closed"
+
+	errNoAuth        = "NOAUTH Authentication required."
+	errNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
+	errNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	errNoPermExec    = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
+	errScriptNoPerm  = "ERR The user executing the script can't run this command or subcommand"
+	errScriptNoKey   = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
+	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
+		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
+		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
+	errLoading    = "LOADING Redis is loading the dataset in memory"
+	ErrMisconf    = "MISCONF Errors writing to the AOF file: %s"
+	errMaxClients = "ERR max number of clients reached"
+
+	errOOM = command.ErrOOM
+
+	errMaxWaiters = "ERR too many calls wait already (--max-waiters)"
+	errBound      = "ERR this connection has too many bound leases"
+	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
+	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
+
+	errNested         = "ERR MULTI calls can not be nested"
+	errExecNoMulti    = "ERR EXEC without MULTI"
+	errDiscardNoMulti = "ERR DISCARD without MULTI"
+	errWatchInMulti   = "ERR WATCH inside MULTI is not allowed"
+	errNotInMulti     = "ERR Command not allowed inside a transaction"
+	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
+	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
+
+	errManyArgs       = "ERR at most %d arguments are taken"
+	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	errKeysMany       = "ERR Number of keys can't be greater than number of args"
+	errKeysNegative   = "ERR Number of keys can't be negative"
+	errNoScript       = "NOSCRIPT No matching script. Please use EVAL."
+	errScriptUnknown  = "ERR Unknown Redis command called from script: '%.128s'" // Redis does not name it
+	errScriptArity    = "ERR Wrong number of args calling Redis command from script"
+	errScriptRefused  = "ERR This Redis command is not allowed from script"
+	errScriptReadOnly = "ERR Write commands are not allowed from read-only scripts."
+	errScriptFlush    = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+	errScriptKilled   = "ERR Script killed by user with SCRIPT KILL..."
+	errScriptStopping = "ERR Script ended as the server stops"
+	errNotBusy        = "NOTBUSY No scripts in execution right now."
+	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+	errBusy           = command.ErrBusy
+)
+
+const (
+	errStoreDown   = command.ErrStoreDown
+	errStoreSent   = "STOREDOWN %s; the call may have been counted"
+	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
+	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
+	errWatchEngine = "ERR with --store, WATCH is not supported: use EVAL, whose script reads and changes its keys at one instant"
+	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"
+	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"
+)
+
+func FormatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// storeError is the text of what the store has refused.
+func storeError(err error) string {
+	switch err {
+	case store.ErrFull:
+		return errOOM
+	case store.ErrWrongType:
+		return errWrongType
+	case store.ErrTooManyLimits:
+		return FormatError(command.ErrTooManyLimits, store.MaxLimits)
+	case store.ErrTwoLimits:
+		return errTwoLimits
+	case store.ErrNoPolicy:
+		return errPolicyGone
+	case store.ErrTooManyWaiters:
+		return errMaxWaiters
+	case store.ErrUnblocked:
+		return errUnblocked
+	case remote.ErrBusy:
+		return FormatError(errStoreDown, err)
+	case remote.ErrCrossSlot:
+		return errCrossSlot
+	case remote.ErrNoPrefix:
+		return errFlushAll
+	}
+	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
+	switch {
+	case errors.As(err, &down) && down.Sent:
+		return FormatError(errStoreSent, down.Cause)
+	case errors.As(err, &down):
+		return FormatError(errStoreDown, down.Cause)
+	case errors.As(err, &engine):
+		return engine.Text
+	}
+	return "ERR " + err.Error()
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"celld/resp/acl"
+	"celld/resp/command"
+	"celld/resp/gate"
+	"celld/resp/script"
+	"celld/resp/timeslice"
+)
+
+// Before a command is queued or run, its user's right to each key is looked up, and a script is compiled. Both may take longer than others
+// should wait. So the one is done in steps, and the other by a goroutine.
+
+// prepare goes on with a command whose row is known.
+func (f inFlight) prepare() {
+	s, row, args := f.s, f.row, f.args
+	if !s.gate.Has(gate.Rights) || s.gate.Has(gate.Multi) && row.Flags&command.NoMulti != 0 { // which is refused for that
+		f.permitted("")
+		return
+	}
+	c := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
+	more := c.Step(args)
+	if s.scratch.slice.Did(c.Did/timeslice.LookEvery, 0); !more {
+		f.permitted(f.refusal(&c))
+		return
+	}
+	if w := (&stepwise{args: args, step: checkOn(c)}); w.some(s) {
+		w.args = s.detach(args)
+		s.waits = w
+	}
+}
+
+// checkOn goes on with a check that takes long, and with its command.
+func checkOn(c command.Check) stepFunc {
+	return func(s *Session, args [][]byte) (more bool) {
+		if rights := s.client.User.Load().Rights(); rights != c.Rights { // they have changed meanwhile
+			c = command.Check{Row: c.Row, Rights: rights}
+		}
+		if more = c.Step(args); !more {
+			f := inFlight{s, c.Row, args}
+			f.permitted(f.refusal(&c))
+		}
+		return more
+	}
+}
+
+// refusal returns the text of the error of a command that a check has refused, and logs that; or "".
+func (f inFlight) refusal(c *command.Check) string {
+	switch f.refused(c) {
+	case "":
+		return ""
+	case acl.DeniedCommand:
+		return FormatError(errNoPermCommand, c.Row.FullName())
+	}
+	return errNoPermKey
+}
+
+// compileAside is how long a script is, in bytes, that may take a millisecond to compile. 64 KB take 15 ms, and up to 250.
+const compileAside = 2 << 10
+
+// permitted goes on with a command that its user may run, or that is answered with an error.
+func (f inFlight) permitted(text string) {
+	s, row, args := f.s, f.row, f.args
+	if text == "" {
+		text = s.srv.closed(row)
+	}
+	if at := row.Script; text == "" && at > 0 && len(args[at]) >= compileAside && len(args[at]) <= script.MaxScript {
+		known := false
+		text = errBusy // if a script becomes busy
+		mark := len(s.call.Out)
+		s.alone(func() {
+			text, known = "", s.srv.scriptEngine().Knows(script.SHA1(args[at]))
+		})
+		if s.call.Out = s.call.Out[:mark]; text == "" && !known {
+			f.compile()
+			return
+		}
+	}
+	f.admitted(text)
+}
+
+// compile compiles a script in a goroutine, one at a time, as that takes up to 10 MB. Then its command goes on.
+func (f inFlight) compile() {
+	s, row, args := f.s, f.row, f.args
+	s.client.LastCommand.Store(row.ACL)
+	srv := s.srv
+	goAside(s, args, func(args [][]byte) command.Work {
+		return func() func(*command.Call) {
+			srv.listing.Lock()
+			defer srv.listing.Unlock()
+			compiled := script.Compile(args[row.Script])
+			return func(*command.Call) {
+				mark := len(s.call.Out)
+				s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
+				s.call.Out = s.call.Out[:mark]
+				inFlight{s, row, args}.admitted(srv.closed(row))
+			}
+		}
+	}).row = nil
+}

@@ -1,0 +1,80 @@
+package sessiontest
+
+import (
+	"bytes"
+	"celld/resp/wire"
+	"net"
+	"sync"
+)
+
+// Conn gathers what a session sends.
+type Conn struct {
+	mu      sync.Mutex
+	Sent    bytes.Buffer
+	Pending int // what Send says the peer has not taken
+	Closed  bool
+	Wakes   int
+	Paused  bool
+}
+
+func (t *Conn) Send(p []byte) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Sent.Write(p)
+	return t.Pending
+}
+
+func (t *Conn) Close(bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Closed = true
+}
+
+func (t *Conn) Wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Wakes++
+	t.Paused = false
+}
+
+func (t *Conn) Pause(bool) { // only Serve calls it, whose Wakes a session minds itself
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Paused = true
+}
+
+// Turn says that the session is served now: so it waits only where it pauses again.
+func (t *Conn) Turn() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Paused = false
+}
+
+// IsPaused reports whether the session waits.
+func (t *Conn) IsPaused() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Paused
+}
+
+func (t *Conn) Meanwhile(bool) {}
+func (t *Conn) Resume()        {}
+func (t *Conn) RoundNS() int64 { return 0 }
+
+// take returns what was sent since the last take.
+func (t *Conn) Take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.Sent.Reset()
+	return t.Sent.String()
+}
+
+var (
+	LocalAddr  = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379}
+	RemoteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
+)
+
+func Frame(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
+
+// StartNS is some instant in 2026.
+const StartNS = 1_790_000_000_000_000_000
