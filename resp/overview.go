@@ -172,10 +172,10 @@ func (srv *Server) troubles() []string {
 	if !srv.sessions.Port.Here() {
 		facts := srv.sessions.Port.Facts()
 		if facts.Away != nil {
-			list = append(list, "the store is away: "+metrics.Printable(facts.Away.Error()))
+			list = append(list, "the engine is away: "+metrics.Printable(facts.Away.Error()))
 		}
 		if n := facts.SlotsWithoutMaster; n > 0 {
-			list = append(list, fmt.Sprintf("%d slots of the store's Cluster have no master", n))
+			list = append(list, fmt.Sprintf("%d slots of the engine's Cluster have no master", n))
 		}
 		return list
 	}

@@ -33,7 +33,7 @@ func (srv *Server) NotReady() string {
 		return "the server is stopping"
 	}
 	if why := srv.engineAway(); why != "" {
-		return "the store is away: " + why
+		return "the engine is away: " + why
 	}
 	if err := srv.sessions.Persist.Refusal(); err != nil {
 		return session.FormatError(session.ErrMisconf, err)

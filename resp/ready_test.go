@@ -74,7 +74,7 @@ func TestReadyWithAPartOfACluster(t *testing.T) {
 	e.Known = store.Facts{Kind: "cluster", SlotsKnown: true, SlotsWithoutMaster: 5461}
 	w.sessions.UseEngine(limited{e, refuses{e.Store}})
 	w.ready(t, "")
-	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the store's Cluster have no master" {
+	if troubles := w.Overview().Troubles; len(troubles) != 1 || troubles[0] != "5461 slots of the engine's Cluster have no master" {
 		t.Errorf("the live page says %q", troubles)
 	}
 	e.Known.Away = errors.New("the Cluster is down")

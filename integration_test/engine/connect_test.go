@@ -90,7 +90,7 @@ func TestStoreUsage(t *testing.T) {
 		{"rediss://", []string{"--store", url, "--store-tls-ca-cert-file", missing}},
 		{"together", []string{"--store", "rediss://h", "--store-tls-cert-file", missing}},
 		{"both set", []string{"--store", url, "--store-password", "s3cret", "--store-password-file", missing}},
-		{"read the store's password", []string{"--store", url, "--store-password-file", missing}},
+		{"read the engine's password", []string{"--store", url, "--store-password-file", missing}},
 		{"such as 300ms", []string{"--store", url, "--store-timeout", "300"}},
 		{"between 1ms and 1m0s", []string{"--store", url, "--store-timeout", "2m"}},
 	} {
@@ -163,7 +163,7 @@ func TestStoreAwayAtStart(t *testing.T) {
 	if got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", "k", "15", "30", "60"); !strings.HasPrefix(got, "-STOREDOWN ") || strings.Contains(got, "counted") {
 		t.Errorf("without an engine: %q", got)
 	}
-	if said, code := ready(t, srv); code != 1 || !strings.Contains(said, "the store is away") || strings.Count(said, "\n") != 1 {
+	if said, code := ready(t, srv); code != 1 || !strings.Contains(said, "the engine is away") || strings.Count(said, "\n") != 1 {
 		t.Errorf("ready exits with %d without an engine, and says %q", code, said)
 	}
 	f.Nodes[0].Restart()

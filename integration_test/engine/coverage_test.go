@@ -15,8 +15,8 @@ import (
 func TestReadyWithoutAPart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ full, wantSaid string }{
-		{"no", "5461 slots of the store's Cluster have no master"},
-		{"yes", "answers that it is not ready: the store is away: the Cluster is down, and 5461 of its 16384 slots have no master"},
+		{"no", "5461 slots of the engine's Cluster have no master"},
+		{"yes", "answers that it is not ready: the engine is away: the Cluster is down, and 5461 of its 16384 slots have no master"},
 	} {
 		t.Run("full coverage "+test.full, func(t *testing.T) {
 			t.Parallel()

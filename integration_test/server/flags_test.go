@@ -302,5 +302,5 @@ func TestStartLine(t *testing.T) {
 		t.Error(line)
 	}
 	away := harness.Start(t, "--store", "redis://127.0.0.1:"+harness.FreePort(t))
-	away.Logs(`"not_ready_because":"the store is away: `) // which celld ready says, too
+	away.Logs(`"not_ready_because":"the engine is away: `) // which celld ready says, too
 }

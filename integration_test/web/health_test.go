@@ -138,7 +138,7 @@ func TestNotReadyWithoutTheEngine(t *testing.T) {
 	for _, failure := range []string{"error", "allow"} {
 		port := harness.FreePort(t)
 		srv := start(t, "--store", "redis://127.0.0.1:"+port, "--store-failure", failure)
-		want(t, srv, "/readyz", 503, "the store is away: ")
+		want(t, srv, "/readyz", 503, "the engine is away: ")
 		want(t, srv, "/livez", 200, "ok")
 		harness.StartRedis(t, "--port", port)
 		harness.Eventually(t, "ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })

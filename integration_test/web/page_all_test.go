@@ -220,7 +220,7 @@ func TestPageOfAnEngine(t *testing.T) {
 	b := openBrowser(t)
 	b.do(chromedp.Navigate("https://" + srv.HTTP() + "/"))
 	b.eventually(`$("state").textContent`, "Trouble")
-	b.eventually(`$("troubles").textContent`, "the store is away: ")
+	b.eventually(`$("troubles").textContent`, "the engine is away: ")
 	b.eventually(`$("cards").textContent`, "Who decidesstore-failure: allow")
 	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
 	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate

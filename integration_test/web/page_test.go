@@ -147,7 +147,7 @@ func TestStatsOnAnEngine(t *testing.T) {
 	srv := start(t, "--store", "redis://127.0.0.1:"+port, "--store-failure", "allow")
 	var v map[string]any
 	trouble := func() string { v = stats(t, srv); text, _ := json.Marshal(v["troubles"]); return string(text) }
-	harness.Eventually(t, "a trouble", func() bool { return strings.HasPrefix(trouble(), `["the store is away: `) })
+	harness.Eventually(t, "a trouble", func() bool { return strings.HasPrefix(trouble(), `["the engine is away: `) })
 	if v["keys"] != nil || v["files"] != nil || at(v, "engine.mode") != "allow" {
 		t.Errorf("%v", v)
 	}

@@ -225,7 +225,7 @@ func isReady(conn net.Conn, replies *bufio.Reader) (note string, err error) {
 		return "", fmt.Errorf("%s answers that it is not ready: %s", conn.RemoteAddr(), why)
 	}
 	if n := field(reply.Text, "store_slots_without_master"); n != "" && n != "0" {
-		note = n + " slots of the store's Cluster have no master"
+		note = n + " slots of the engine's Cluster have no master"
 	}
 	return note, nil
 }

@@ -114,7 +114,7 @@ func TestPing(t *testing.T) {
 			want = ""
 		}
 		if strings.HasSuffix(test.flags, part) {
-			want = "1 slots of the store's Cluster have no master\n"
+			want = "1 slots of the engine's Cluster have no master\n"
 		}
 		if text != want {
 			t.Errorf("%s, ready %v: prints %q", test.flags, test.ready, text)

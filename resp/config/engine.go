@@ -37,10 +37,10 @@ func (c *storeConfig) rows() []Setting {
 		{Name: "store-tls-ca-cert-file", Group: groupStore, Value: in(&c.TLSCA, newText("", "path", checkPath)), Help: "certificates that rediss:// trusts, in PEM; the default is those of the system"},
 		{Name: "store-tls-cert-file", Group: groupStore, Value: in(&c.TLSCert, newText("", "path", checkPath)), Help: "celld's own certificate for rediss://, in PEM"},
 		{Name: "store-tls-key-file", Group: groupStore, Value: in(&c.TLSKey, newText("", "path", checkPath)), Help: "its key, in PEM"},
-		{Name: "store-timeout", Group: groupStore, Value: in(&c.Timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest that a call waits for the store"},
-		{Name: "store-max-waiting", Group: groupStore, Value: in(&c.MaxWaiting, newSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the store; one more gets an error"},
-		{Name: "store-denials", Group: groupStore, Value: in(&c.Denials, newInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the store is not asked again; 0: none"},
-		{Name: "store-failure", Group: groupStore, Value: in(&c.Failure, newText("error", "modes", readable(remote.ParseFailures))), Mutable: true, Help: "what calls get while the store does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
+		{Name: "store-timeout", Group: groupStore, Value: in(&c.Timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest that a call waits for the engine"},
+		{Name: "store-max-waiting", Group: groupStore, Value: in(&c.MaxWaiting, newSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the engine; one more gets an error"},
+		{Name: "store-denials", Group: groupStore, Value: in(&c.Denials, newInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the engine is not asked again; 0: none"},
+		{Name: "store-failure", Group: groupStore, Value: in(&c.Failure, newText("error", "modes", readable(remote.ParseFailures))), Mutable: true, Help: "what calls get while the engine does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
 		{Name: "store-local-share", Group: groupStore, Value: in(&c.LocalShare, newInt(20, 1, 1<<20, "n")), Help: "with local, each celld allows the limit divided by this"},
 	}
 }
@@ -52,7 +52,7 @@ func hidden(text string) string {
 	return "(secret)"
 }
 
-// withoutPassword is a store's URL as CONFIG GET and INFO show it.
+// withoutPassword is an engine's URL as CONFIG GET and INFO show it.
 func withoutPassword(text string) string {
 	if a, err := link.ParseURL(text); err == nil {
 		return a.String()
@@ -80,7 +80,7 @@ func (c *Config) loadEngine(changed func(name string) bool) error {
 	case (s.TLSCert.Get() == "") != (s.TLSKey.Get() == ""):
 		return errors.New("--store-tls-cert-file and --store-tls-key-file must be given together")
 	}
-	return loadSecret(s.Password, "store-password", "the store's password", s.PasswordFile.Get(), changed)
+	return loadSecret(s.Password, "store-password", "the engine's password", s.PasswordFile.Get(), changed)
 }
 
 // EngineOptions returns the settings of the engine as options of remote.Open, nil if limits are kept in memory. Policies and Log are not

@@ -51,8 +51,8 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 		"store=rediss://h store-tls-key-file=x store-tls-cert-file=x store-tls-ca-cert-file=x": "",
 		"store=h":              "--store: ",
 		"store-tls-key-file=x": "", // without an engine it does not matter
-		"store=redis://h store-password-file=" + empty:                 "read the store's password: " + empty + " is empty",
-		"store=redis://h store-password-file=/none":                    "read the store's password: ",
+		"store=redis://h store-password-file=" + empty:                 "read the engine's password: " + empty + " is empty",
+		"store=redis://h store-password-file=/none":                    "read the engine's password: ",
 		"store=redis://h store-password=x store-password-file=" + word: "store-password and store-password-file are both set; give one",
 		"requirepass=x requirepass-file=" + word:                       "requirepass and requirepass-file are both set; give one",
 		"requirepass-file=" + empty:                                    "read the password: " + empty + " is empty",

@@ -70,7 +70,7 @@ func (l *Link) tlsConfig(a Address) (*tls.Config, error) {
 	o := &l.options
 	if !a.TLS {
 		if o.TLSCACertFile+o.TLSCertFile+o.TLSKeyFile != "" {
-			return nil, errors.New("certificates are for rediss://, and the store's URL has another scheme")
+			return nil, errors.New("certificates are for rediss://, and the engine's URL has another scheme")
 		}
 		return nil, nil
 	}
@@ -78,11 +78,11 @@ func (l *Link) tlsConfig(a Address) (*tls.Config, error) {
 	if o.TLSCACertFile != "" {
 		pem, err := regular.ReadFile(o.TLSCACertFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the store's CA certificates: %w", err)
+			return nil, fmt.Errorf("read the engine's CA certificates: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read the store's CA certificates: %s has none in PEM", o.TLSCACertFile)
+			return nil, fmt.Errorf("read the engine's CA certificates: %s has none in PEM", o.TLSCACertFile)
 		}
 	}
 	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
@@ -91,7 +91,7 @@ func (l *Link) tlsConfig(a Address) (*tls.Config, error) {
 	if o.TLSCertFile != "" {
 		certificate, err := readPair(o.TLSCertFile, o.TLSKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("read the store's client certificate: %w", err)
+			return nil, fmt.Errorf("read the engine's client certificate: %w", err)
 		}
 		config.Certificates = []tls.Certificate{certificate}
 	}

@@ -66,7 +66,7 @@ func TestSettingsOfAConnection(t *testing.T) {
 	if err != nil || o.Username != "other" || o.Password != "word" || o.ConnWriteTimeout != leastWriteTimeout || o.SelectDB != 4 || o.Sentinel.MasterSet != "" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for text, want := range map[string]string{"http://h": "the store's URL: it must start with", "redis://h": ""} {
+	for text, want := range map[string]string{"http://h": "the engine's URL: it must start with", "redis://h": ""} {
 		if err := Check(Options{URL: text}); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -92,13 +92,13 @@ func TestCertificatesOfAConnection(t *testing.T) {
 		{"redis://h", "", "", key, "certificates are for rediss://"},
 		{"rediss://h", "", "", "", ""},
 		{"rediss://h", cert, cert, key, ""},
-		{"rediss://h", missing, "", "", "read the store's CA certificates: "},
-		{"rediss://h", other, "", "", "read the store's CA certificates: " + other + " has none in PEM"},
+		{"rediss://h", missing, "", "", "read the engine's CA certificates: "},
+		{"rediss://h", other, "", "", "read the engine's CA certificates: " + other + " has none in PEM"},
 		{"rediss://h", "", cert, "", "a client certificate needs both"},
 		{"rediss://h", "", "", key, "a client certificate needs both"},
-		{"rediss://h", "", missing, key, "read the store's client certificate: "},
-		{"rediss://h", "", cert, missing, "read the store's client certificate: "},
-		{"rediss://h", "", cert, other, "read the store's client certificate: "},
+		{"rediss://h", "", missing, key, "read the engine's client certificate: "},
+		{"rediss://h", "", cert, missing, "read the engine's client certificate: "},
+		{"rediss://h", "", cert, other, "read the engine's client certificate: "},
 	} {
 		s := New(Options{URL: c.url + "?server-name=n", TLSCACertFile: c.ca, TLSCertFile: c.cert, TLSKeyFile: c.key})
 		if !strings.HasPrefix(c.url, "rediss") {

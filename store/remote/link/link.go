@@ -167,7 +167,7 @@ func Check(o Options) error {
 // prepare reads the options and their files.
 func (l *Link) prepare() (options rueidis.ClientOption, err error) {
 	if l.address, err = ParseURL(l.options.URL); err != nil {
-		return options, fmt.Errorf("the store's URL: %w", err)
+		return options, fmt.Errorf("the engine's URL: %w", err)
 	}
 	l.name = l.address.String()
 	return l.clientOptions(l.address)
