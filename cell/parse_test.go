@@ -193,7 +193,7 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,align=clock", "option", "align", "needs algo=window"},
 		{"1/1m,algo=window,align=", "align", "", "expected clock"},
 		{"1/1m,algo=window,align=edge", "align", "edge", "expected clock"},
-		{"1/month,align=clock", "align", "clock", "a period of the calendar is aligned"},
+		{"1/month,align=clock", "align", "clock", "a period of the calendar is always aligned"},
 		{"1/1m,tz=+00:00", "option", "tz", "needs algo=window"},
 		{"1/1m,algo=window,tz=+01:00", "tz", "+01:00", "needs align=clock, or a period of the calendar"},
 		{"1/month,tz=+14:01", "tz", "+14:01", zone},

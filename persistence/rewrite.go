@@ -73,7 +73,7 @@ func (d *Disk) rewritten(err error) {
 	st := &d.status
 	st.Rewriting, st.RewriteErr, st.RewriteTookNS = false, err, d.o.Clock()-st.RewriteBeganNS
 	if err != nil {
-		d.log.Error("rewriting the append-only file failed; it is as it was", "file", d.paths.AppendOnly, "error", err)
+		d.log.Error("rewriting the append-only file failed; the file is unchanged", "file", d.paths.AppendOnly, "error", err)
 		return
 	}
 	st.Rewrites++

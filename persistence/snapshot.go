@@ -70,7 +70,7 @@ func (d *Disk) beginSave(claimed error) error {
 // saveFailed records that a snapshot failed. The Disk is locked.
 func (d *Disk) saveFailed(err error) {
 	d.status.Saving, d.status.SaveErr = false, err
-	d.log.Error("the snapshot failed; the one before is as it was", "file", d.paths.Snapshot, "error", err)
+	d.log.Error("the snapshot failed; the previous one is unchanged", "file", d.paths.Snapshot, "error", err)
 }
 
 func (d *Disk) save(direct bool) error {

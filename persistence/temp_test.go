@@ -61,13 +61,13 @@ func TestFilesLeftByKilledProcesses(t *testing.T) {
 		if !slices.Equal(got, want) || err != nil {
 			t.Errorf("%s: %q are there, want %q, %v", name, got, want, err)
 		}
-		if told := strings.Count(w.log.String(), "had not finished"); told != 1 && name != "off" || told != 0 && name == "off" {
+		if told := strings.Count(w.log.String(), "the unfinished files"); told != 1 && name != "off" || told != 0 && name == "off" {
 			t.Errorf("%s: it is told %d times: %s", name, told, w.log)
 		}
 		if err := w.close(); err != nil {
 			t.Fatal(err)
 		}
-		if w.mustOpen(); strings.Contains(w.log.String(), "had not finished") {
+		if w.mustOpen(); strings.Contains(w.log.String(), "the unfinished files") {
 			t.Errorf("%s: a start that has found none: %s", name, w.log)
 		}
 		w.m.Stop()
@@ -86,7 +86,7 @@ func TestFilesThatCannotBeRemoved(t *testing.T) {
 			}
 			return nil
 		})
-		if w.mustOpen(); !strings.Contains(w.log.String(), "cannot be removed") {
+		if w.mustOpen(); !strings.Contains(w.log.String(), "cannot remove the unfinished") {
 			t.Errorf("%s: %s", failing, w.log)
 		}
 		w.m.Stop()

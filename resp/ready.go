@@ -65,7 +65,7 @@ func (srv *Server) decide() error {
 func (srv *Server) Decides(ctx context.Context) error {
 	if t := srv.carries.Load(); t != nil {
 		if t.Turn(ctx); ctx.Err() != nil {
-			return errors.New("an event loop does not go round")
+			return errors.New("an event loop is stuck")
 		}
 	}
 	if err := srv.decide(); errors.Is(err, session.ErrScriptBusy) || errors.Is(err, session.ErrPanicked) {

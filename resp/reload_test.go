@@ -90,7 +90,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 		}
 	}
 	w.sessions.Config.PoliciesFile.Set(file)
-	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies, which is the most there may be" {
+	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
 		t.Error(err)
 	}
 	if got := w.sessions.Store.PolicyNamed("b").Limit.Count; got != 8 {

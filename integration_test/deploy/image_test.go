@@ -100,7 +100,7 @@ func TestEmptyRootTrusts(t *testing.T) {
 		} else {
 			cmd := exec.Command("/celld", "--port", "0", "--store", store)
 			cmd.SysProcAttr, cmd.Dir, cmd.Env = jail, "/", []string{}
-			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the engine's certificate is refused") {
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "celld refuses the engine's certificate") {
 				t.Errorf("%v: %s", err, out)
 			}
 		}

@@ -26,11 +26,11 @@ func TestStoreKinds(t *testing.T) {
 	}
 	doesNotStart(t, 1, "refuses the user or password", nil, "--store", with(cluster.URL, ":s3cret"))
 	doesNotStart(t, 1, "wants a password", nil, "--store", cluster.URL)
-	doesNotStart(t, 1, "no database but 0", nil, "--store", with(one, ":pw")+"/2")
+	doesNotStart(t, 1, "only database 0", nil, "--store", with(one, ":pw")+"/2")
 
 	alone := harness.StartEngine(t)
-	doesNotStart(t, 1, "no Cluster", nil, "--store", alone.URL+","+strings.TrimPrefix(alone.URL, "redis://"))
-	doesNotStart(t, 1, "no Sentinel", nil, "--store", alone.URL+"?master=m")
+	doesNotStart(t, 1, "are for a Cluster, and it is not one", nil, "--store", alone.URL+","+strings.TrimPrefix(alone.URL, "redis://"))
+	doesNotStart(t, 1, "is for Sentinels, and it is not one", nil, "--store", alone.URL+"?master=m")
 }
 
 // TestStoreSentinel finds the master that Sentinels know, in a database of its own.

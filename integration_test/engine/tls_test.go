@@ -42,8 +42,8 @@ func TestStoreTLS(t *testing.T) {
 		words string
 		args  []string
 	}{
-		{"certificate is refused: x509: certificate signed by unknown authority", []string{"--store", open}},
-		{"certificate is refused: x509: certificate signed by unknown", []string{"--store", open, "--store-tls-ca-cert-file", stranger.File}},
+		{"celld refuses the engine's certificate: x509: certificate signed by unknown authority", []string{"--store", open}},
+		{"celld refuses the engine's certificate: x509: certificate signed by unknown", []string{"--store", open, "--store-tls-ca-cert-file", stranger.File}},
 		{"valid for cache.test, not elsewhere.test", append([]string{"--store", open + "?server-name=elsewhere.test"}, trust...)},
 		{"the engine refuses the connection", append([]string{"--store", closed}, trust...)},
 		{"the engine refuses the connection", append([]string{"--store", closed, "--store-tls-cert-file", other, "--store-tls-key-file", otherKey}, trust...)},

@@ -44,7 +44,7 @@ func TestPersistenceFilesLeft(t *testing.T) {
 	if got := left(); !slices.Equal(got, want) {
 		t.Errorf("%q are left, want %q", got, want)
 	}
-	next.Logs("removed what killed processes had not finished", goes[0], goes[1])
+	next.Logs("removed the unfinished files of killed processes", goes[0], goes[1])
 }
 
 // TestPersistenceFilesNotRead puts the files of redis-server beside ours. The log tells those that are read and those that are not.

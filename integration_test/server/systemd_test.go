@@ -106,7 +106,7 @@ func TestWatchdog(t *testing.T) {
 	n.next(true)
 	slow, other := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
 	slow.Send(harness.Frame("EVAL", "while true do end", "0"))
-	const refusal = "systemd's watchdog is not told: no decision goes through"
+	const refusal = "the watchdog of systemd is not notified: no decision goes through"
 	harness.Eventually(t, "the script is busy", func() bool { return strings.HasPrefix(other.Do("PING"), "-BUSY ") })
 	refusals := func() int { return strings.Count(srv.Log.String(), refusal) }
 	first := refusals()

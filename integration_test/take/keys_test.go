@@ -30,7 +30,7 @@ func TestLimitsAreHashes(t *testing.T) {
 	c.Throttle("t", "5", "1", "3600")
 	c.Play(
 		step{"TYPE k", "+hash"}, step{"TYPE t", "+string"}, step{"HLEN k", ":8"}, step{"HLEN t", wrongType}, step{"HGETALL t", wrongType},
-		step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is no limit and its state"},
+		step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is not a limit and its state"},
 		step{"HLEN nosuch", ":0"}, step{"HGETALL nosuch", "*0"},
 		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":…"}, step{"OBJECT FREQ k", "-ERR An LFU …"},
 		step{"GET k", wrongType}, step{"STRLEN k", wrongType}, step{"SET k 5 GET", wrongType}, step{"CL.THROTTLE k 15 30 60", wrongType},
@@ -63,9 +63,9 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"HSET copy gcra/1h '" + fields["gcra/1h"] + "'", ":0"},
 		step{"CL.TAKE copy 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE copy @api COST 0", "0 9 7 …"}, step{"CL.TAKE copy 5/1h,algo=slide,buckets=3 COST 4", "1 5 3 …"},
 		step{"HSET copy gcra/1h", "-ERR wrong number of arguments for 'hset' command"},
-		step{"HSET copy gcra/2h '" + fields["gcra/1h"] + "'", "-ERR 'gcra/2h' is no limit and its state"},
-		step{"HSET copy gcra/1h 'limit=5/1h tat=1' gcra/1h 5", "-ERR 'gcra/1h' is no limit and its state"},
-		step{"HSET copy gcra/1h 'limit=5/1h tat=18446744073709551616'", "-ERR 'gcra/1h' is no limit and its state"},
+		step{"HSET copy gcra/2h '" + fields["gcra/1h"] + "'", "-ERR 'gcra/2h' is not a limit and its state"},
+		step{"HSET copy gcra/1h 'limit=5/1h tat=1' gcra/1h 5", "-ERR 'gcra/1h' is not a limit and its state"},
+		step{"HSET copy gcra/1h 'limit=5/1h tat=18446744073709551616'", "-ERR 'gcra/1h' is not a limit and its state"},
 		step{"HSET past gcra/1h 'limit=5/1h tat=1'", ":0"}, step{"EXISTS past", ":0"},
 		step{"HLEN copy", ":8"}, step{"DEL copy", ":1"},
 
@@ -302,8 +302,8 @@ func TestTakeHostile(t *testing.T) {
 		t.Errorf("that took %v of its CPU time", took)
 	}
 	c.Play(step{"DBSIZE", ":0"}, step{"CL.POLICY LIST", "*0"})
-	c.Play(step{"CL.MTAKE 1 k 5/1s FULL", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
-		step{"CL.MTAKE 1 k 5/1s COST 2 full US", "-ERR FULL is not an option of CL.MTAKE: its reply has an array for each pair as it is"},
+	c.Play(step{"CL.MTAKE 1 k 5/1s FULL", "-ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"},
+		step{"CL.MTAKE 1 k 5/1s COST 2 full US", "-ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"},
 		step{"CL.MTAKE 1 k 5/1s FULL NOSUCH", "-ERR unknown, repeated or unfinished option 'NOSUCH'"}, step{"DBSIZE", ":0"})
 	// An empty key is one like any other, and 128 limits are not too many.
 	c.Play(step{"CL.TAKE '' 5/1h", "0 5 4 -1 720000 1 0"}, step{"EXISTS ''", ":1"})

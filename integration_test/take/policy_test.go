@@ -37,7 +37,7 @@ func TestPoliciesFile(t *testing.T) {
 	file := dir + "/policies"
 	good := "# who  what\n\napi\t100/1m\nlogin  5/1m,algo=log,block=15m\r\n  mail   10000/month,tz=+08:00  \n@slash 3/1s\n"
 	harness.WriteFile(t, good+"api 6/1s\n", file)
-	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file); code != 2 || !strings.Contains(stderr, file+":7: 'api' stands in line 3 as well") || strings.Count(stderr, "\n") != 1 {
+	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file); code != 2 || !strings.Contains(stderr, file+":7: 'api' is also in line 3") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a name that stands twice: code %d, %s", code, stderr)
 	}
 
@@ -174,7 +174,7 @@ func TestRules(t *testing.T) {
 		"CL.RULE ADD DENY k CIDR":                      "-ERR unknown, repeated or unfinished option 'CIDR'",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0":             "-ERR invalid net '10.0.0.0': expected an address and its bits, such as 10.0.0.0/8",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0/33":          "-ERR invalid net '10.0.0.0/33': expected an address and its bits, such as 10.0.0.0/8",
-		"CL.RULE ADD DENY k* CIDR 10.0.0.0/8":          "-ERR a pattern with CIDR is what stands before the address, without *",
+		"CL.RULE ADD DENY k* CIDR 10.0.0.0/8":          "-ERR with CIDR, the pattern is the text before the address, without *",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0/8 CIDR ::/0": "-ERR unknown, repeated or unfinished option 'CIDR'",
 		"CL.RULE ADD DENY k EX 0":                      "-ERR invalid expire time in 'cl.rule' command",
 		"CL.RULE ADD DENY k EX 9223372036854775807":    "-ERR invalid expire time in 'cl.rule' command",
@@ -209,7 +209,7 @@ func TestTooManyPolicies(t *testing.T) {
 		}
 	}
 	c.Play(
-		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies, which is the most there may be"}, step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules, which is the most there may be"},
+		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies already, and no more are allowed"}, step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules already, and no more are allowed"},
 		step{"CL.POLICY SET name:7 6/1h", ":1"}, step{"CL.RULE ADD DENY key:7* EX 5", ":0"}, step{"CL.TAKE k @more", "-NOPOLICY no such policy 'more'"},
 		step{"CL.TAKE k @name:65535", "0 5 4 -1 720000 1 0"}, step{"CL.TAKE key:65535 5/1h", "1 0 0 -1 0 0 0"},
 		step{"CL.POLICY DEL name:8", ":1"}, step{"CL.POLICY SET more 5/1h", ":1"}, step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},

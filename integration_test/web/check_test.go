@@ -129,7 +129,7 @@ func TestBadChecks(t *testing.T) {
 		{"one", 404, "expected /check/", nil},
 		{"one/by", 404, "expected /check/", nil},
 		{"one/deny/500/by/word:x", 404, "expected /check/", nil},
-		{"one/by/a%20b", 404, "no source", nil},
+		{"one/by/a%20b", 404, "not a source", nil},
 	} {
 		status, header, body := srv.Get("/check/"+test.path, test.headers...)
 		if status != test.status || !strings.Contains(body, test.detail) || strings.Count(body, "\n") != 1 || header.Get("Content-Type") != "application/problem+json" {

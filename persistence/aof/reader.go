@@ -54,7 +54,7 @@ func (r *reader) next() (err error) {
 	ns, ok, good := stampOf(r.args, r.src.Checksum)
 	switch {
 	case ok && !good:
-		return &DamageError{At: r.stampedAt, What: fmt.Sprintf("what follows up to byte %d does not have the checksum that stands there", at)}
+		return &DamageError{At: r.stampedAt, What: fmt.Sprintf("what follows up to byte %d does not match the checksum there", at)}
 	case ok:
 		r.src.Skip(n)
 		r.src.StartChecksum()

@@ -130,9 +130,9 @@ func (d *Dir) RemoveLeft() {
 		removed = append(removed, name)
 	}
 	if len(removed) > 0 {
-		d.Log.Info("removed what killed processes had not finished", "dir", d.Clean(), "files", removed)
+		d.Log.Info("removed the unfinished files of killed processes", "dir", d.Clean(), "files", removed)
 	}
 	if err != nil {
-		d.Log.Warn("what killed processes may have left cannot be removed", "error", err)
+		d.Log.Warn("cannot remove the unfinished files of killed processes", "error", err)
 	}
 }

@@ -100,7 +100,7 @@ func TestRemoveLeft(t *testing.T) {
 	}
 	d.RemoveLeft()
 	slices.Sort(stays)
-	if got := names(t, d.Path); !slices.Equal(got, stays) || bytes.Count(log.Bytes(), []byte("had not finished")) != 1 {
+	if got := names(t, d.Path); !slices.Equal(got, stays) || bytes.Count(log.Bytes(), []byte("the unfinished files")) != 1 {
 		t.Errorf("%q are there, want %q; %s", got, stays, log)
 	}
 }

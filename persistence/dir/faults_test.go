@@ -107,7 +107,7 @@ func TestNoLocks(t *testing.T) {
 		file, err := f.System.Append(name)
 		return closing{file, &f.closed}, errors.Join(dir.ErrNoLocks, err)
 	}
-	if err := d.Claim(); err != nil || !d.Claimed() || strings.Count(log.String(), "see to it that no other process uses it") != 1 {
+	if err := d.Claim(); err != nil || !d.Claimed() || strings.Count(log.String(), "make sure that no other process uses it") != 1 {
 		t.Errorf("%v; %s", err, log)
 	}
 }

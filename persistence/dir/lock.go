@@ -60,7 +60,7 @@ func (d *Dir) Claim() error {
 		case errors.Is(err, ErrInUse):
 			return fmt.Errorf("%w %s (--dir)", ErrInUse, d.Abs())
 		case errors.Is(err, ErrNoLocks):
-			d.Log.Warn("the directory cannot be locked; see to it that no other process uses it", "dir", d.Abs(), "error", err)
+			d.Log.Warn("the directory cannot be locked; make sure that no other process uses it", "dir", d.Abs(), "error", err)
 		case err != nil:
 			return fmt.Errorf("cannot write to the directory of the data (--dir): %w", err)
 		}

@@ -36,7 +36,7 @@ func (l *Loader) files() (paths []string, appendOnly bool, err error) {
 func (l *Loader) open(path string) (dir.File, error) {
 	f, err := l.Dir.FS.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s is missing, which %s lists", path, filepath.Base(l.Paths.Manifest))
+		err = fmt.Errorf("%s, which %s lists, is missing", path, filepath.Base(l.Paths.Manifest))
 	}
 	return f, err
 }

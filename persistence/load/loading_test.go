@@ -347,7 +347,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 // A file that is damaged ends the start, and is told with what to do about it. One that only ends too early is cut off.
 func TestDamage(t *testing.T) {
 	a, b := logOf("SET a "+tat), logOf("SET b "+tat)
-	const missing = "base.aof is missing, which appendonly.aof.manifest lists"
+	const missing = "base.aof, which appendonly.aof.manifest lists, is missing"
 	for _, test := range []struct {
 		name, text string
 		strict     bool

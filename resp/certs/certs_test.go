@@ -191,13 +191,13 @@ func TestABadContentThatComesBack(t *testing.T) {
 func TestFilesThatCannotBeRead(t *testing.T) {
 	_, _, files := open(t)
 	for want, spoil := range map[string]func(f *Files){
-		"read the certificate: ":                 func(f *Files) { f.Cert = "/none" },
-		"read the key: ":                         func(f *Files) { f.Key = "/none" },
-		"read who vouches for clients":           func(f *Files) { f.CADir, f.CA = "", "/none" },
-		"read who vouches for client":            func(f *Files) { f.CADir = "/none" },
-		"it has no certificate in PEM":           func(f *Files) { f.CADir, f.CA = "", files.Key },
-		"there is no certificate that":           func(f *Files) { f.CADir = "" },
-		files.Cert + " and " + files.Cert + ": ": func(f *Files) { f.Key = files.Cert },
+		"read the certificate: ":                       func(f *Files) { f.Cert = "/none" },
+		"read the key: ":                               func(f *Files) { f.Key = "/none" },
+		"read the certificates that vouch for clients": func(f *Files) { f.CADir, f.CA = "", "/none" },
+		"read the certificates that vouch for client":  func(f *Files) { f.CADir = "/none" },
+		"it has no certificate in PEM":                 func(f *Files) { f.CADir, f.CA = "", files.Key },
+		"there is no certificate that":                 func(f *Files) { f.CADir = "" },
+		files.Cert + " and " + files.Cert + ": ":       func(f *Files) { f.Key = files.Cert },
 	} {
 		f := files
 		spoil(&f)

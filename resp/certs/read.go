@@ -39,7 +39,7 @@ func (f *Files) read(all *bytes.Buffer) (*parts, error) {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
 	if p.cas, err = f.readCAs(); err != nil {
-		return nil, fmt.Errorf("read who vouches for clients: %w", err)
+		return nil, fmt.Errorf("read the certificates that vouch for clients: %w", err)
 	}
 	fmt.Fprintf(all, "%q %q", p.cert, p.key)
 	for _, ca := range p.cas {

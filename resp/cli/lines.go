@@ -91,7 +91,7 @@ func (l *Lines) run() {
 		l.mu.Unlock()
 		_, err := l.to.Write(lines)
 		if err == nil && dropped > 0 && log != nil {
-			log.Warn("lines of the log were dropped, as nobody read it", "lines", dropped)
+			log.Warn("lines of the log were dropped, because nobody read them", "lines", dropped)
 		}
 		l.mu.Lock()
 		if err != nil { // the reader has gone

@@ -34,7 +34,7 @@ func TestALogThatNobodyReads(t *testing.T) {
 			t.Fatalf("%d: %.100q, %v", i, read.Text(), read.Err())
 		}
 	}
-	want := fmt.Sprint("level=WARN msg=\"lines of the log were dropped, as nobody read it\" lines=", dropped)
+	want := fmt.Sprint("level=WARN msg=\"lines of the log were dropped, because nobody read them\" lines=", dropped)
 	if !read.Scan() || !strings.HasSuffix(read.Text(), want) {
 		t.Errorf("%.200q, %v; want %s", read.Text(), read.Err(), want)
 	}

@@ -89,7 +89,7 @@ func TestPing(t *testing.T) {
 		{"--bind=127.0.0.1 --port=" + locked, false, ""},
 		{"--bind=127.0.0.1 --port=" + locked, true, "-NOAUTH"},
 		{"--bind=127.0.0.1 --port=" + other, false, "-ERR no"},
-		{"--bind=127.0.0.1 --port=" + web, false, "no reply of Redis: \"HTTP/1.1 400 Bad Request"},
+		{"--bind=127.0.0.1 --port=" + web, false, "not a reply of Redis: \"HTTP/1.1 400 Bad Request"},
 		{"--bind=127.0.0.1 --port=" + away, false, ""},
 		{"--bind=127.0.0.1 --port=" + away, true, "it is not ready: it is gone"},
 		{"--bind=127.0.0.1 --port=" + there, true, ""},

@@ -149,7 +149,7 @@ func New() *Config {
 
 		{Name: "policies", Group: groupLimits, Value: in(&c.PoliciesFile, newText("", "path", checkPath)), Help: "file of policies to set at the start: a name and a limit on each line"},
 		{Name: "log-max", Group: groupLimits, Value: in(&c.LogMax, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
-		{Name: "wait-max", Group: groupLimits, Value: in(&c.WaitMax, newInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest that a call with WAIT or RESERVE may ask for; more is an error"},
+		{Name: "wait-max", Group: groupLimits, Value: in(&c.WaitMax, newInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
 		{Name: "max-waiters", Group: groupLimits, Value: in(&c.MaxWaiters, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
 
 		{Name: "proto-max-multibulk-len", Group: groupWire, Value: in(&c.MaxMultibulkLen, newInt(1<<20, 16, math.MaxInt32, "n")), Mutable: true, Help: "most arguments of one command"},
@@ -173,7 +173,7 @@ func New() *Config {
 		{Name: "slowlog-max-len", Group: groupLog, Value: in(&c.SlowlogMaxLen, newInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
 		{Name: "latency-monitor-threshold", Group: groupLog, Value: in(&c.LatencyThreshold, newInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
 		{Name: "loglevel", Group: groupLog, Value: in(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
-		{Name: "loglevel-file", Group: groupLog, Value: in(&c.LogLevelFile, newText("", "path", checkPath)), Help: "file that holds the loglevel; SIGHUP has it read again"},
+		{Name: "loglevel-file", Group: groupLog, Value: in(&c.LogLevelFile, newText("", "path", checkPath)), Help: "file that holds the loglevel; celld reads it again at SIGHUP"},
 		{Name: "log-format", Group: groupLog, Value: in(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
 	before := func(group string, rows []Setting) {

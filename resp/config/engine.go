@@ -30,14 +30,14 @@ type storeConfig struct {
 func (c *storeConfig) rows() []Setting {
 	return []Setting{
 		{Name: "store", Group: groupStore, Value: in(&c.URL, newSecret("url", withoutPassword)), secret: true, Help: "keep the limits on this Redis or Valkey: redis://host, or rediss:// with TLS; redis://h1,h2,h3 for a Cluster; redis://h1,h2,h3?master=name for Sentinels; unix:///path; empty: in memory"},
-		{Name: "store-prefix", Group: groupStore, Value: in(&c.Prefix, newText("", "text", nil)), Help: "what all keys there begin with"},
+		{Name: "store-prefix", Group: groupStore, Value: in(&c.Prefix, newText("", "text", nil)), Help: "prefix of all keys on the engine"},
 		{Name: "store-username", Group: groupStore, Value: in(&c.Username, newText("", "name", nil)), Help: "user, where --store has none"},
 		{Name: "store-password", Group: groupStore, Value: in(&c.Password, newSecret("password", hidden)), secret: true, Help: "password, where --store has none; other users of the machine can see flags, so prefer --store-password-file or the environment"},
 		{Name: "store-password-file", Group: groupStore, Value: in(&c.PasswordFile, newText("", "path", checkPath)), Help: "file that holds that password; a line break at its end is not part of it"},
 		{Name: "store-tls-ca-cert-file", Group: groupStore, Value: in(&c.TLSCA, newText("", "path", checkPath)), Help: "certificates that rediss:// trusts, in PEM; the default is those of the system"},
 		{Name: "store-tls-cert-file", Group: groupStore, Value: in(&c.TLSCert, newText("", "path", checkPath)), Help: "celld's own certificate for rediss://, in PEM"},
 		{Name: "store-tls-key-file", Group: groupStore, Value: in(&c.TLSKey, newText("", "path", checkPath)), Help: "its key, in PEM"},
-		{Name: "store-timeout", Group: groupStore, Value: in(&c.Timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest that a call waits for the engine"},
+		{Name: "store-timeout", Group: groupStore, Value: in(&c.Timeout, newDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest time that a call waits for the engine"},
 		{Name: "store-max-waiting", Group: groupStore, Value: in(&c.MaxWaiting, newSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the engine; one more gets an error"},
 		{Name: "store-denials", Group: groupStore, Value: in(&c.Denials, newInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the engine is not asked again; 0: none"},
 		{Name: "store-failure", Group: groupStore, Value: in(&c.Failure, newText("error", "modes", readable(remote.ParseFailures))), Mutable: true, Help: "what calls get while the engine does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},

@@ -27,7 +27,7 @@ func (c *httpConfig) rows() []Setting {
 		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.TokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.MaxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.TrustedProxies, newText("", "nets", readable(parseNets))), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
-		{Name: "http-tls", Group: groupHTTP, Value: in(&c.TLS, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and what else is set for TLS"},
+		{Name: "http-tls", Group: groupHTTP, Value: in(&c.TLS, newYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and the other settings of TLS"},
 		{Name: "http-pprof", Group: groupHTTP, Value: in(&c.Pprof, newYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
 }

@@ -35,7 +35,7 @@ type tlsConfig struct {
 func (c *tlsConfig) rows() []Setting {
 	return []Setting{
 		{Name: "tls-port", Group: groupTLS, Value: in(&c.Port, newInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
-		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.Cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by those that vouch for it; read again when it changes"},
+		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.Cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by the certificates that vouch for it; read again when it changes"},
 		{Name: "tls-key-file", Group: groupTLS, Value: in(&c.Key, newText("", "path", checkPath)), Help: "its key, in PEM"},
 		{Name: "tls-key-file-pass", Group: groupTLS, Value: in(&c.KeyPass, newSecret("text", hidden)), secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
 		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.CA, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},

@@ -125,7 +125,7 @@ func TestInherited(t *testing.T) {
 		}
 	}
 	s, _ := sockets(t, map[string]string{"port": "0"}, Inherited{TLS: []net.Listener{secure}})
-	if listeners, err := s.Listen(); err == nil || err.Error() != "a socket for TLS is passed, and --tls-port with its certificates is not set" {
+	if listeners, err := s.Listen(); err == nil || err.Error() != "systemd passes a socket for TLS, but --tls-port and its certificates are not set" {
 		closeAll(listeners)
 		t.Errorf("a socket for TLS without certificates: %v", err)
 	}
@@ -152,7 +152,7 @@ func TestListenTLS(t *testing.T) {
 	if got := declared(s); got != "listener2:name=tls,bind=127.0.0.1,bind=-192.0.2.1,port="+port+" " {
 		t.Errorf("INFO has %s", got)
 	}
-	if want, _ := s.mostClients(1 << 20); s.cfg.MaxClients.Get() != want || !strings.Contains(log.String(), `msg="optional address is not there" host=192.0.2.1`) {
+	if want, _ := s.mostClients(1 << 20); s.cfg.MaxClients.Get() != want || !strings.Contains(log.String(), `msg="an optional address does not exist here" host=192.0.2.1`) {
 		t.Errorf("maxclients %d, want %d; %s", s.cfg.MaxClients.Get(), want, log)
 	}
 }

@@ -97,7 +97,7 @@ func (s *Sockets) listenHosts(flag string, port int) (open []transport.Listener,
 			open = append(open, transport.Listener{Listener: ln})
 			port = ln.Addr().(*net.TCPAddr).Port
 		case optional && !errors.Is(err, syscall.EADDRINUSE):
-			s.log.Debug("optional address is not there", "host", host, "error", err)
+			s.log.Debug("an optional address does not exist here", "host", host, "error", err)
 		default:
 			closeAll(open)
 			if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
@@ -107,7 +107,7 @@ func (s *Sockets) listenHosts(flag string, port int) (open []transport.Listener,
 		}
 	}
 	if len(open) == 0 {
-		return nil, errors.New("listen: none of the addresses of --bind is there")
+		return nil, errors.New("listen: none of the addresses of --bind exists here")
 	}
 	return open, nil
 }
@@ -168,7 +168,7 @@ func (s *Sockets) inherit() (open []transport.Listener, err error) {
 		open = append(open, transport.Listener{Listener: ln})
 	}
 	if len(s.inherited.TLS) > 0 && s.cfg.TLS.Keeper == nil {
-		return nil, errors.New("a socket for TLS is passed, and --tls-port with its certificates is not set")
+		return nil, errors.New("systemd passes a socket for TLS, but --tls-port and its certificates are not set")
 	}
 	return append(open, s.secured(s.inherited.TLS...)...), nil
 }

@@ -66,7 +66,7 @@ func TestListen(t *testing.T) {
 		{bind: "127.0.0.91", port: port, want: at},
 		{bind: "127.0.0.91,-" + notHere, port: port, want: at},
 		{bind: "-" + notHere + ",127.0.0.91", port: port, want: at},
-		{bind: "-" + notHere, port: port, want: "listen: none of the addresses of --bind is there", fails: true},
+		{bind: "-" + notHere, port: port, want: "listen: none of the addresses of --bind exists here", fails: true},
 		{bind: "127.0.0.91," + notHere, port: port, want: notHere + ":" + port + ": cannot assign requested address", fails: true},
 		{bind: "127.0.0.91", port: port, socket: socket, want: at + " unix:" + socket},
 		{bind: "127.0.0.91", port: "0", socket: socket, perm: "604", want: "unix:" + socket},

@@ -38,11 +38,11 @@ func Engine(l *List, f store.Facts) {
 // EngineCounters declares what is counted of the engine.
 func EngineCounters(l *List, n *remote.Stats) {
 	l.Counter(Metric{Field: "store_calls", Name: "celld_store_commands_total", JSON: "engine.calls", Help: "Commands sent to the engine, each of which may decide many calls.", Value: n.Requests.Load()})
-	l.Counter(Metric{Field: "store_failures", Name: "celld_store_failures_total", JSON: "engine.failures", Help: "Commands that the engine did not answer, or with an error that says that it cannot.", Value: n.Failures.Load()})
+	l.Counter(Metric{Field: "store_failures", Name: "celld_store_failures_total", JSON: "engine.failures", Help: "Commands that the engine did not answer, or answered with an error that says that it cannot serve them.", Value: n.Failures.Load()})
 	l.Counter(Metric{Field: "store_timeouts", Name: "celld_store_timeouts_total", Help: "Commands that the engine did not answer in time.", Value: n.Timeouts.Load()})
-	l.Counter(Metric{Field: "store_conflicts", Name: "celld_store_conflicts_total", Help: "Decisions that were made again as others had changed the key meanwhile.", Value: n.Conflicts.Load()})
-	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total", Help: "Calls denied without asking the engine, as it had just denied their key.", Value: n.DenialsAnswered.Load()})
+	l.Counter(Metric{Field: "store_conflicts", Name: "celld_store_conflicts_total", Help: "Decisions that were made again because others had changed the key meanwhile.", Value: n.Conflicts.Load()})
+	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total", Help: "Calls denied without asking the engine, because it had just denied their key.", Value: n.DenialsAnswered.Load()})
 	l.Counter(Metric{Field: "store_decided_without", Name: "celld_store_decided_without_total", JSON: "engine.decided_without",
 		Help: "Calls that store-failure allowed, denied or decided by a share while the engine did not answer.", Value: n.DecidedWithout.Load()})
-	l.Counter(Metric{Field: "store_refused", Name: "celld_store_refused_total", JSON: "engine.refused", Help: "Calls on limits answered with STOREDOWN, as store-failure is error.", Value: n.Refused.Load()})
+	l.Counter(Metric{Field: "store_refused", Name: "celld_store_refused_total", JSON: "engine.refused", Help: "Calls on limits answered with STOREDOWN, because store-failure is error.", Value: n.Refused.Load()})
 }

@@ -52,7 +52,7 @@ func appendOnly(l *List, st *persistence.Status, rewriting time.Duration) {
 	l.Counter(Metric{Field: "aof_rewrites", Name: "celld_aof_rewrites_total", Help: "Rewrites of the append-only file.", Value: st.Rewrites, Lasts: true})
 	l.Gauge(Metric{Field: "aof_last_write_status", Name: "celld_aof_failed", JSON: "files.append_only.failed", Help: "1 while changes do not reach the append-only file.", Value: Failed(st.AOFErr != nil)})
 	l.Field("aof_last_cow_size", 0)
-	l.Counter(Metric{Name: "celld_aof_fsyncs_total", Help: "Times that the append-only file was brought to the disk.", Value: st.AOFSyncs})
+	l.Counter(Metric{Name: "celld_aof_fsyncs_total", Help: "Times that the append-only file was synced to the disk.", Value: st.AOFSyncs})
 	l.Counter(Metric{Name: "celld_aof_fsync_seconds_total", Help: "Seconds that this took.", Value: time.Duration(st.AOFSyncNS)})
 	info := func(field string) string {
 		if st.AOF {

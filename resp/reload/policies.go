@@ -47,7 +47,7 @@ func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 			tell(n, problem)
 		case p.Name == "":
 		case before > 0:
-			tell(n, fmt.Sprintf("'%s' stands in line %d as well", p.Name, before))
+			tell(n, fmt.Sprintf("'%s' is also in line %d", p.Name, before))
 		default:
 			seen[p.Name] = n
 			list = append(list, p)
@@ -64,7 +64,7 @@ func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 		tell(n+1, err.Error())
 	}
 	if more := wrong - len(bad); more > 0 {
-		bad = append(bad, fmt.Errorf("read the policies: %s: bad lines beside these: %d", path, more))
+		bad = append(bad, fmt.Errorf("read the policies: %s: more bad lines: %d", path, more))
 	}
 	if wrong > 0 {
 		return nil, errors.Join(bad...)

@@ -24,11 +24,11 @@ func TestPoliciesFile(t *testing.T) {
 	}{
 		{"", "", 0},
 		{good, "", 4},
-		{"\ufeffapi 1/1s\napi 2/1s\n", ":2: 'api' stands in line 1 as well", 0},
+		{"\ufeffapi 1/1s\napi 2/1s\n", ":2: 'api' is also in line 1", 0},
 		{many.String(), "", policy.MaxPolicies},
 		{many.String() + "more 1/1s\n", ":65537: there are more than 65536 policies", 0},
 		{"api 5/1s\nb 5\n", ":2: invalid limit: limit '5': expected count/period, such as 100/1m", 0},
-		{"api 5/1s\n#\n\napi 6/1s\n", ":4: 'api' stands in line 1 as well", 0},
+		{"api 5/1s\n#\n\napi 6/1s\n", ":4: 'api' is also in line 1", 0},
 		{"api 5/1s # five\nb#c 6/1s#\n", ":2: invalid limit: period '1s#': unknown unit, expected us, ms, s, m, h or d", 0},
 		{"api 5/1s # five\nb#c 6/1s #\n  #d 7/1s\n", "", 2},
 		{"api\n", ":1: " + errPolicyLine, 0},
@@ -37,7 +37,7 @@ func TestPoliciesFile(t *testing.T) {
 		{"api: 5/1s\n", ":1: invalid policy name 'api:': expected no colon at its end, such as 'api' or 'api:cust42'", 0},
 		{"api 5\nb: 5/1s\n#\nc 5/1s x\nd 1/1s\nd 2/1s", ":1: invalid limit: limit '5': expected count/period, such as 100/1m" +
 			"\nFILE:2: invalid policy name 'b:': expected no colon at its end, such as 'api' or 'api:cust42'" +
-			"\nFILE:4: " + errPolicyLine + "\nFILE:6: 'd' stands in line 5 as well", 0},
+			"\nFILE:4: " + errPolicyLine + "\nFILE:6: 'd' is also in line 5", 0},
 		{"api 0/1s\n", ":1: invalid limit: count '0': expected 1 to 2147483647", 0},
 		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide, log or conc", 0},
 		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", ":2: invalid policy name: expected 1 to 128 bytes without spaces", 0},
@@ -64,7 +64,7 @@ func TestBadLinesOfPoliciesAreCounted(t *testing.T) {
 		bad  int
 		last string
 	}{
-		{20, ":20: " + errPolicyLine}, {21, ": bad lines beside these: 1"}, {70_000, ": bad lines beside these: 69980"},
+		{20, ":20: " + errPolicyLine}, {21, ": more bad lines: 1"}, {70_000, ": more bad lines: 69980"},
 	} {
 		file := filepath.Join(t.TempDir(), "policies")
 		if err := os.WriteFile(file, []byte(strings.Repeat("x\n", test.bad)), 0o600); err != nil {

@@ -124,7 +124,7 @@ func TestReloadOfTooManyPolicies(t *testing.T) {
 	w.Config.PoliciesFile.Put(w.put(t, "policies", "p1 2/1s\n"))
 	w.logs(t, "changed=[p1]", "reloaded")
 	w.put(t, "policies", "p2 2/1s\nmore 1/1s\n")
-	full := "set the policy 'more' of " + w.dir + "/policies: ERR there are 65536 policies, which is the most there may be"
+	full := "set the policy 'more' of " + w.dir + "/policies: ERR there are 65536 policies already, and no more are allowed"
 	w.logs(t, `error="`+full+`"`, "failed=policies")
 	if p := w.InForce.PolicyNamed("p2"); p.Limit.Count != 1 {
 		t.Errorf("%v", p)

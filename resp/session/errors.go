@@ -58,7 +58,7 @@ const (
 	errScriptReadOnly = "ERR Write commands are not allowed from read-only scripts."
 	errScriptFlush    = "ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 	errScriptKilled   = "ERR Script killed by user with SCRIPT KILL..."
-	errScriptStopping = "ERR Script ended as the server stops"
+	errScriptStopping = "ERR Script ended: the server is stopping"
 	errNotBusy        = "NOTBUSY No scripts in execution right now."
 	errUnkillable     = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 	errBusy           = command.ErrBusy

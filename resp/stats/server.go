@@ -48,7 +48,7 @@ func NewServer() *Server {
 
 // DeclareTraffic declares the first part of INFO's section Stats.
 func (st *Server) DeclareTraffic(l *metrics.List, keys *store.Stats) {
-	const forbidden = "Commands refused as their user may not run them, or not on that key."
+	const forbidden = "Commands refused because their user may not run them, or may not use that key."
 	l.Counter(metrics.Metric{Field: "total_connections_received", Name: "celld_connections_received_total", JSON: "connections.received",
 		Help: "Connections that were accepted and served.", Value: st.Connections.Load()})
 	l.Counter(metrics.Metric{Field: "total_commands_processed", Name: "celld_commands_processed_total", Help: "Commands that ran.", Value: st.Commands.Load()})
@@ -82,7 +82,7 @@ func (st *Server) DeclareTroubles(l *metrics.List) {
 	l.Counter(metrics.Metric{Field: "client_output_buffer_limit_disconnections", Name: "celld_output_buffer_limit_disconnections_total",
 		Help: "Connections closed at client-output-buffer-limit.", Value: st.OutputLimitCloses.Load()})
 	l.Counter(metrics.Metric{Field: "idle_disconnections", Name: "celld_idle_disconnections_total", Help: "Connections closed because they were idle for timeout seconds.", Value: st.IdleCloses.Load()})
-	l.Counter(metrics.Metric{Field: "log_lines_dropped", Name: "celld_log_lines_dropped_total", Help: "Lines of the log that were dropped as nobody read it.", Value: st.DroppedLines()})
+	l.Counter(metrics.Metric{Field: "log_lines_dropped", Name: "celld_log_lines_dropped_total", Help: "Lines of the log that were dropped because nobody read them.", Value: st.DroppedLines()})
 	l.Counter(metrics.Metric{Field: "handler_panics", Name: "celld_handler_panics_total", Help: "Panics that cost one connection.", Value: st.Panics.Load()})
 	metrics.EngineCounters(l, st.Engine)
 	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total", Help: "TLS connections whose handshake failed.", Value: st.FailedHandshakes.Load()})

@@ -30,7 +30,7 @@ func (n Notifier) Stopping() { n.tell(daemon.SdNotifyStopping + "\nSTATUS=stoppi
 
 func (n Notifier) tell(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		n.Log.Warn("systemd cannot be told", "state", state, "error", err)
+		n.Log.Warn("cannot notify systemd", "state", state, "error", err)
 	}
 }
 
@@ -39,7 +39,7 @@ func (n Notifier) tell(state string) {
 func (n Notifier) Watch(works func(context.Context) error) {
 	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		n.Log.Warn("systemd's watchdog is not told", "error", err)
+		n.Log.Warn("the watchdog of systemd is not notified", "error", err)
 	}
 	if err != nil || limit == 0 {
 		return
@@ -47,7 +47,7 @@ func (n Notifier) Watch(works func(context.Context) error) {
 	for ticker := time.NewTicker(limit / 2); ; <-ticker.C {
 		ctx, cancel := context.WithTimeout(context.Background(), limit/2)
 		if err := works(ctx); err != nil {
-			n.Log.Warn("systemd's watchdog is not told: no decision goes through", "error", err)
+			n.Log.Warn("the watchdog of systemd is not notified: no decision goes through", "error", err)
 		} else {
 			n.tell(daemon.SdNotifyWatchdog)
 		}

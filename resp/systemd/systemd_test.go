@@ -81,7 +81,7 @@ func TestNotifier(t *testing.T) {
 		t.Error(log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", "/none")
-	if n.Stopping(); !strings.Contains(log.String(), "systemd cannot be told") {
+	if n.Stopping(); !strings.Contains(log.String(), "cannot notify systemd") {
 		t.Errorf("nobody hears it, and the log has %q", log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", "")
@@ -146,7 +146,7 @@ func (n Notifier) watchUntil(works func(context.Context) error) {
 // Without a watchdog nothing is watched, and what is wrong with one is logged.
 func TestNoWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_PID", "")
-	for usec, want := range map[string]string{"": "", "x": "systemd's watchdog is not told", "-1": "systemd's watchdog is not told"} {
+	for usec, want := range map[string]string{"": "", "x": "the watchdog of systemd is not notified", "-1": "the watchdog of systemd is not notified"} {
 		var log bytes.Buffer
 		t.Setenv("WATCHDOG_USEC", usec)
 		Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}.Watch(func(context.Context) error {

@@ -98,7 +98,7 @@ func TestTheToken(t *testing.T) {
 func TestDoubledHeaders(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{})
 	for headers, want := range map[string]string{
-		"X-A: a\nX-A: b": "the header X-A is there 2 times", "X-A: a\nx-a:": "the header X-A is there 2 times", "X-A:": "the header X-A is missing", "X-B: a": "the header X-A is missing",
+		"X-A: a\nX-A: b": "the request has the header X-A 2 times", "X-A: a\nx-a:": "the request has the header X-A 2 times", "X-A:": "the header X-A is missing", "X-B: a": "the header X-A is missing",
 	} {
 		if w := ask(t, s, "GET /check/api/by/x-a HTTP/1.1\n"+here+"\n"+headers); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%q: %s", headers, answer(w))

@@ -19,8 +19,8 @@ import (
 
 // anotherName and anotherSite say why a request is refused.
 const (
-	anotherName = "without --http-token-file this is served to http://localhost and to addresses only, and not by other names"
-	anotherSite = "the page of another site has the browser ask"
+	anotherName = "without --http-token-file, celld answers only requests to localhost or to an address"
+	anotherSite = "the request comes from the page of another site"
 )
 
 // byPerson answers what people and tools read. A link that leads here is followed.
@@ -43,7 +43,7 @@ func (s *site) byPage(r *http.Request, sources []source) (why string) {
 	switch {
 	case r.Header["Via"] != nil || s.bearer(r):
 	case s.token == nil && !isAddress(r.Host) && strings.Contains(r.Host, ".") && (!shown || r.Header["Accept"] != nil):
-		return anotherName + ", except to proxies that send Via"
+		return anotherName + ", and those of proxies that send Via"
 	case fromAnotherSite(r) && !shown:
 		return anotherSite + "; a proxy shows by Via, X-Forwarded-For or X-Real-IP that it asks"
 	}

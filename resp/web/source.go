@@ -29,7 +29,7 @@ func parseSource(text string) (source, error) {
 	if strings.ContainsFunc(text, func(r rune) bool {
 		return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 	}) {
-		return source{}, fmt.Errorf("%.64q is no source: expected a header's name, client-address or word:<w>", text)
+		return source{}, fmt.Errorf("%.64q is not a source: expected a header's name, client-address or word:<w>", text)
 	}
 	return source{header: http.CanonicalHeaderKey(text)}, nil
 }
@@ -45,7 +45,7 @@ func (s *source) read(r *http.Request, trusted []netip.Prefix) (string, error) {
 	case s.header == "Host": // net/http keeps it elsewhere
 		values = []string{r.Host}
 	case len(values) > 1: // one of them may be a client's, and the other a proxy's
-		return "", fmt.Errorf("the header %s is there %d times", s.header, len(values))
+		return "", fmt.Errorf("the request has the header %s %d times", s.header, len(values))
 	}
 	if len(values) == 0 || values[0] == "" {
 		return "", fmt.Errorf("the header %s is missing", s.header)

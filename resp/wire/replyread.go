@@ -63,7 +63,7 @@ func ParseReply(b []byte) (reply Reply, rest []byte, err error) {
 func parseHead(line []byte) (reply Reply, length int, err error) {
 	last := len(line) - 2
 	if last < 1 || line[last] != '\r' {
-		return Reply{}, -1, fmt.Errorf("no reply of Redis: %.200q", line)
+		return Reply{}, -1, fmt.Errorf("not a reply of Redis: %.200q", line)
 	}
 	reply = Reply{Kind: line[0]}
 	text := line[1:last]
@@ -86,7 +86,7 @@ func parseHead(line []byte) (reply Reply, length int, err error) {
 		}
 		return reply, -1, nil
 	}
-	return Reply{}, -1, fmt.Errorf("no reply of Redis: %.200q", line)
+	return Reply{}, -1, fmt.Errorf("not a reply of Redis: %.200q", line)
 }
 
 // counts takes the number in the first line of a reply: a length or a count, and -1 for a null. It returns false where the kind has no
@@ -116,7 +116,7 @@ func (r Reply) withText(text []byte, length int) (Reply, error) {
 		return Reply{}, io.ErrUnexpectedEOF
 	}
 	if text[length] != '\r' || text[length+1] != '\n' {
-		return Reply{}, fmt.Errorf("no reply of Redis: a string of %d bytes with %q behind it", length, text[length:])
+		return Reply{}, fmt.Errorf("not a reply of Redis: a string of %d bytes with %q behind it", length, text[length:])
 	}
 	r.Text = text[:length:length]
 	return r, nil

@@ -36,14 +36,14 @@ type family struct{ server func() Server }
 func Rows(server func() Server) []*command.Row {
 	f := family{server}
 	return []*command.Row{
-		{Name: "cl.renew", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id ms", Summary: "Has a lease end so many ms from now.", Run: renew},
+		{Name: "cl.renew", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id ms", Summary: "Sets the end of a lease to this many ms from now.", Run: renew},
 		{Name: "cl.release", Arity: 3, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: release},
 		{Name: "cl.settle", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: settle},
 		{Name: "cl.reset", Arity: -2, Flags: command.Write | command.Fast, Keys: command.AllKeys, Access: command.Writes, Group: command.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
 		{Name: "cl.policy", Arity: -2, Group: command.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
 		{Name: "cl.rule", Arity: -2, Group: command.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
 		{Name: "cl.top", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
-		{Name: "cl.stats", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts for the limit that binds only.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
+		{Name: "cl.stats", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts only for the limit that binds.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
 	}
 }
 

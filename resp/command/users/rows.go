@@ -33,7 +33,7 @@ func Rows(server func() Server) []*command.Row {
 		{Name: "cat", Arity: -2, Flags: open, Usage: "[category]", Summary: "Returns the categories, or the commands of one.", Since: "6.0.0", Group: "server", Run: f.cat},
 		{Name: "deluser", Arity: -3, Most: command.ShortList, Flags: operator, Usage: "username ...", Summary: "Removes users, and closes their connections.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.delUser)},
 		{Name: "dryrun", Arity: -4, Many: true, Flags: operator, Usage: "username command [arg ...]", Summary: "Says whether a user may run a command.", Since: "7.0.0", Group: "server", Run: f.dryRun},
-		{Name: "genpass", Arity: -2, Flags: open, Usage: "[bits]", Summary: "Returns a random password of so many bits, 256 by default.", Since: "6.0.0", Group: "server", Run: genPass},
+		{Name: "genpass", Arity: -2, Flags: open, Usage: "[bits]", Summary: "Returns a random password of this many bits, 256 by default.", Since: "6.0.0", Group: "server", Run: genPass},
 		{Name: "getuser", Arity: 3, Flags: operator, Usage: "username", Summary: "Returns the rights of a user.", Since: "6.0.0", Group: "server", Run: f.getUser},
 		{Name: "list", Arity: 2, Flags: operator, Summary: "Returns the users and their rules, as the file has them.", Since: "6.0.0", Group: "server", Run: func(c *command.Call) { c.List(f.list) }},
 		{Name: "load", Arity: 2, Flags: operator, Summary: "Reads the file of users again.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.load)},

@@ -244,16 +244,16 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "argument must be error, allow, deny or local, not ''",
 		"Error":                      "argument must be error, allow, deny or local, not 'Error'",
-		"allow,":                     "argument must go on with policy=mode, not ''",
-		"allow,deny":                 "argument must go on with policy=mode, not 'deny'",
-		"allow,=deny":                "argument must go on with policy=mode, not '=deny'",
+		"allow,":                     "argument must continue with policy=mode, not ''",
+		"allow,deny":                 "argument must continue with policy=mode, not 'deny'",
+		"allow,=deny":                "argument must continue with policy=mode, not '=deny'",
 		"allow,api=":                 "argument must be error, allow, deny or local, not ''",
 		"allow,api=never":            "argument must be error, allow, deny or local, not 'never'",
 		"allow,api=deny,api=deny":    "argument has the policy 'api' twice",
 		"api=deny":                   "argument must be error, allow, deny or local, not 'api=deny'",
-		"allow,api=deny,login =deny": "argument must go on with policy=mode, not 'login =deny'",
-		"allow, api=deny":            "argument must go on with policy=mode, not ' api=deny'",
-		"allow,@=deny":               "argument must go on with policy=mode, not '@=deny'",
+		"allow,api=deny,login =deny": "argument must continue with policy=mode, not 'login =deny'",
+		"allow, api=deny":            "argument must continue with policy=mode, not ' api=deny'",
+		"allow,@=deny":               "argument must continue with policy=mode, not '@=deny'",
 		"allow,api=deny,@api=deny":   "argument has the policy 'api' twice",
 	} {
 		if f, err := Parse(text); err == nil || err.Error() != want {

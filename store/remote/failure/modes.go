@@ -43,7 +43,7 @@ func Parse(text string) (Modes, error) {
 		equals := strings.LastIndexByte(word, '=')
 		name := strings.TrimPrefix(word[:max(equals, 0)], "@")
 		if name == "" || strings.ContainsAny(word, " \t") { // no policy has such a name
-			return Modes{}, fmt.Errorf("argument must go on with policy=mode, not '%s'", word)
+			return Modes{}, fmt.Errorf("argument must continue with policy=mode, not '%s'", word)
 		}
 		if _, twice := f.policies[name]; twice {
 			return Modes{}, fmt.Errorf("argument has the policy '%s' twice", name)

@@ -46,7 +46,7 @@ func TestMistakes(t *testing.T) {
 		want string
 	}{
 		{nil, ""}, {errors.New("other"), ""}, {context.DeadlineExceeded, ""}, {&net.OpError{Op: "read", Err: errors.New("x")}, ""},
-		{&dialError{certificate}, "the engine's certificate is refused: unknown authority"},
+		{&dialError{certificate}, "celld refuses the engine's certificate: unknown authority"},
 		{&net.OpError{Op: "remote error", Err: errors.New("bad certificate")}, "the engine refuses the connection: bad certificate"},
 		{fmt.Errorf("dial: %w", tls.RecordHeaderError{}), "the engine does not speak TLS"},
 	} {

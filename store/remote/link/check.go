@@ -185,7 +185,7 @@ func (n *node) persistenceWarning() string {
 
 func (n *node) clockWarning() string {
 	if n.clockKnown && n.clock.Abs()-n.clockError > mostClockOff {
-		return "limits go by the engine's clock; times in replies are of that"
+		return "limits and the times in replies follow the engine's clock"
 	}
 	return ""
 }

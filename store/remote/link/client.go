@@ -86,7 +86,7 @@ func (l *Link) tlsConfig(a Address) (*tls.Config, error) {
 		}
 	}
 	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
-		return nil, errors.New("a client certificate needs both its file and its key's")
+		return nil, errors.New("a client certificate needs two files: the certificate and its key")
 	}
 	if o.TLSCertFile != "" {
 		certificate, err := readPair(o.TLSCertFile, o.TLSKeyFile)

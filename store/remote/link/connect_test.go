@@ -46,7 +46,7 @@ func TestOpenRefuses(t *testing.T) {
 		"HELLO -WRONGPASS invalid username-password pair or user is disabled.":     "refuses the user or password",
 		"HELLO -NOAUTH HELLO must be called with the client already authenticated": "wants a password",
 		"SELECT -ERR DB index is out of range":                                     "databases",
-		"SELECT -ERR SELECT is not allowed in cluster mode":                        "no database but 0",
+		"SELECT -ERR SELECT is not allowed in cluster mode":                        "only database 0",
 	} {
 		command, line, _ := strings.Cut(reply, " ")
 		fake := startFake(t, "127.0.0.1:0", func(got string) string {
@@ -63,8 +63,8 @@ func TestOpenRefuses(t *testing.T) {
 	fake := startFake(t, "127.0.0.1:0", func(string) string { return "" })
 	celld := startFake(t, "127.0.0.1:0", infoOfCelld)
 	for url, want := range map[string]string{
-		"redis://" + fake.addr + "," + fake.addr: "no Cluster",
-		"redis://" + fake.addr + "?master=m":     "no Sentinel",
+		"redis://" + fake.addr + "," + fake.addr: "are for a Cluster, and it is not one",
+		"redis://" + fake.addr + "?master=m":     "is for Sentinels, and it is not one",
 		"rediss://" + fake.addr:                  "does not speak TLS",
 		"redis://:s3cret":                        "port",
 		"redis://" + celld.addr:                  "it is a celld",

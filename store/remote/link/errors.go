@@ -23,7 +23,7 @@ var ErrLate = &DownError{Cause: CauseTimeout}
 var ErrNoConnection = &DownError{Cause: "there is no connection to the engine"}
 
 // ErrAnswer reports an answer that no script of celld gives.
-var ErrAnswer = errors.New("the engine has answered something else than its script")
+var ErrAnswer = errors.New("the engine's answer is not one that celld's script gives")
 
 // DownError reports that the engine has not decided.
 type DownError struct {

@@ -15,15 +15,15 @@ import (
 var mistakes = []struct{ prefix, why string }{
 	{"WRONGPASS ", "the engine refuses the user or password"},
 	{"NOAUTH ", "the engine wants a password"},
-	{"AUTH ", "the engine has no password, and one was given"},
+	{"AUTH ", "a password was given, and the engine has none"},
 	{"invalid password", "the engine refuses the password"},
-	{"Client sent AUTH", "the engine has no password, and one was given"},
+	{"Client sent AUTH", "a password was given, and the engine has none"},
 	{"DB index is out of range", "the engine does not have that many databases"},
-	{"SELECT is not allowed in cluster mode", "the engine is a Cluster, which has no database but 0"},
+	{"SELECT is not allowed in cluster mode", "the engine is a Cluster, which has only database 0"},
 	{"No such master with that name", "the Sentinels know no master of that name"},
-	{"unknown command 'SENTINEL'", "it is no Sentinel, which master is for"},
-	{"unknown command `SENTINEL`", "it is no Sentinel, which master is for"},
-	{"This instance has cluster support disabled", "it is no Cluster, which several addresses are for; with Sentinels, add ?master="},
+	{"unknown command 'SENTINEL'", "?master= is for Sentinels, and it is not one"},
+	{"unknown command `SENTINEL`", "?master= is for Sentinels, and it is not one"},
+	{"This instance has cluster support disabled", "several addresses are for a Cluster, and it is not one; with Sentinels, add ?master="},
 }
 
 // mistake returns what is wrong with the settings if that is what an error of connecting is about, else "".
@@ -45,7 +45,7 @@ func mistake(err error, a Address) string {
 	certificate, alert, record := (*tls.CertificateVerificationError)(nil), (*net.OpError)(nil), tls.RecordHeaderError{}
 	switch {
 	case errors.As(err, &certificate):
-		return "the engine's certificate is refused: " + certificate.Err.Error()
+		return "celld refuses the engine's certificate: " + certificate.Err.Error()
 	case errors.As(err, &alert) && alert.Op == "remote error": // an alert of TLS
 		return "the engine refuses the connection: " + alert.Err.Error()
 	case errors.As(err, &record):

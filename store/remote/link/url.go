@@ -112,7 +112,7 @@ func (a *Address) readDatabase(text string) error {
 		a.DB = int(n)
 	}
 	if a.DB != 0 && len(a.Hosts) > 1 && a.Master == "" {
-		return errors.New("several addresses are those of a Cluster, which has no database but 0")
+		return errors.New("several addresses mean a Cluster, which has only database 0")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (a *Address) readOptions(query string, database *string) error {
 		case into == nil:
 			return errors.New("the options are master, sentinel-username, sentinel-password and, of rediss, server-name")
 		case *into != "":
-			return fmt.Errorf("the option %s is there twice", name)
+			return fmt.Errorf("the option %s is given twice", name)
 		case value == "":
 			return fmt.Errorf("the option %s has no value", name)
 		}
