@@ -4,7 +4,7 @@
 //   node crawler.js http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 const Redis = require("ioredis");
 
-// No retries: who asks again is at the end of the queue.
+// No retries: a call that asks again is at the end of the queue.
 const options = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false };
 
 // turn returns when the host may be asked.

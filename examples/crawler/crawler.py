@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-# A reply may take the minute that turn waits for. No retries: who asks again is at the end of the queue. The pool has a
+# A reply may take the minute that turn waits for. No retries: a call that asks again is at the end of the queue. The pool has a
 # connection for each call that waits.
 limiter = redis.Redis.from_url(
     os.environ.get("RATE_LIMITER", "redis://127.0.0.1:6379"), socket_timeout=70, retry=Retry(NoBackoff(), 0)

@@ -23,7 +23,7 @@ func main() {
 		log.Fatalf("RATE_LIMITER: %v", err)
 	}
 	options.ReadTimeout = 70 * time.Second // a reply may take the minute that turn waits for; the default is 3 seconds
-	options.MaxRetries = -1                // who asks again is at the end of the queue
+	options.MaxRetries = -1                // a call that asks again is at the end of the queue
 	limiter := redis.NewClient(options)    // its pool has a connection for each call that waits
 
 	pages := make(chan string)

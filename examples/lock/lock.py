@@ -3,7 +3,7 @@
 The lock ends five seconds after it was taken, whether its holder knows or not: the holder may be paused, or its clock may
 run slow. So the lock alone does not protect the number. Each holder gets an id that is higher than all before; it sends the
 id along, and the server refuses a write with a lower id than it has seen. A server that cannot do this may see two
-holders write at once. The lock also ends when celld loses its data: have it keep them on disk (--appendonly yes), and
+holders write at once. The lock also ends when celld loses its data: let it keep them on disk (--appendonly yes), and
 it goes on after a restart.
 
 pip install redis
