@@ -162,7 +162,7 @@ func (w onEngine) callersOf(p *peer, e *engine) []callers {
 	return all
 }
 
-// engine is a Redis, and the celld that keep their limits on it.
+// engine is a Redis, and the instances of celld that keep their limits on it.
 type engine struct {
 	server *server
 	celld  []*server

@@ -1,4 +1,5 @@
-// Package docs has no code. Its tests hold the pages together: each link leads somewhere, and what they name is there. One reads comments.
+// Package docs has no code. Its tests hold the pages together: each link leads somewhere, and what they name is there.
+// Two hold pages, comments and messages to plain words.
 package docs
 
 import (
@@ -208,11 +209,35 @@ func TestNamesAreThere(t *testing.T) {
 }
 
 var (
-	plainer = regexp.MustCompile(`but for |many celld`)
+	// plainer finds words for which there are plainer ones: except, several instances, what was taken, and a verb in place of "has it
+	// do", as in "makes it wait".
+	plainer = regexp.MustCompile(`(?i)\bbut for |\b(?:many|several|both|two|three|all) celld\b|\s\d+ celld\b|\bwhat (?:is|was) spent\b|` +
+		`\b(?:has|have|had) (?:it|them|him|others|callers|clients|nobody|(?:an?|the|its|each) [\w']+) ` +
+		`(?:ask|wait|speak|keep|forget|serve|send|give|go|lead|begin|sleep|decide|wake|drop|store)\b`)
 	opening = regexp.MustCompile(`^(\w+) (?:has|have) `)
 )
 
-// TestComments fails where a comment uses words for which there are plainer ones, or opens with "X has" above what X declares.
+// checkWords fails where a text has a word for which there is a plainer one.
+func checkWords(t *testing.T, where, text string) {
+	t.Helper()
+	if found := plainer.FindString(strings.Join(strings.Fields(text), " ")); found != "" {
+		t.Errorf("%s: %q", where, found)
+	}
+}
+
+// TestWordsOfPages holds the pages and the live page to plain words.
+func TestWordsOfPages(t *testing.T) {
+	for page, text := range pages(t) {
+		checkWords(t, page, text)
+	}
+	live, err := os.ReadFile("../resp/web/page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWords(t, "page.html", string(live))
+}
+
+// TestComments holds comments, and texts outside of tests, to plain words. No comment opens with "X has" above what X declares.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	lineOf := func(p token.Pos) int { return files.Position(p).Line }
@@ -229,9 +254,7 @@ func TestComments(t *testing.T) {
 		}
 		begins := map[int]string{} // by the line below a comment, the name that it begins with
 		for _, c := range file.Comments {
-			if found := plainer.FindString(strings.Join(strings.Fields(c.Text()), " ")); found != "" {
-				t.Errorf("%s: %q", files.Position(c.Pos()), found)
-			}
+			checkWords(t, files.Position(c.Pos()).String(), c.Text())
 			if name := opening.FindStringSubmatch(c.Text()); name != nil {
 				begins[lineOf(c.End())+1] = name[1]
 			}
@@ -247,6 +270,10 @@ func TestComments(t *testing.T) {
 				names = n.Names
 			case *ast.Field:
 				names = n.Names
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && !strings.HasSuffix(path, "_test.go") {
+					checkWords(t, files.Position(n.Pos()).String(), n.Value)
+				}
 			}
 			for _, name := range names {
 				if begins[lineOf(name.Pos())] == name.Name {

@@ -96,7 +96,7 @@ func TestPersistenceMoves(t *testing.T) {
 					c = persisters[name].start(t, dir, format)
 					same(t, fmt.Sprintf("%s, server %d", name, i+2), statesOf(c), want)
 					if got := c.Throttle("spent", "1", "1", "86400"); got[0] != 1 || got[2] != 0 {
-						t.Errorf("%s: %v of what was spent", name, got)
+						t.Errorf("%s: %v of what was taken", name, got)
 					}
 					if got := c.Throttle("half", "9", "1", "86400"); got[0] != 0 || got[2] != int64(4-i) {
 						t.Errorf("%s: %v of what was half spent", name, got)

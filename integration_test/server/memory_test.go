@@ -23,7 +23,7 @@ type flood struct {
 
 const floodClients = 3
 
-// floods fill a table of so many bytes some four times each. Their order has each find memory that another has used in another way.
+// floods fill a table of so many bytes some four times each. In their order, each finds memory that another has used in another way.
 func floods(maxMemory int) []flood {
 	long := strings.Repeat("x", 60_000)
 	began := time.Now().Add(-10 * time.Minute).UnixNano()

@@ -243,7 +243,7 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	r.Wait(0)
 }
 
-// TestReloadOnAnEngine gives the policies to all celld of an engine, and users to one.
+// TestReloadOnAnEngine gives the policies to all instances on an engine, and users to one.
 func TestReloadOnAnEngine(t *testing.T) {
 	t.Parallel()
 	engine := strings.Replace(harness.StartRedis(t), "unix:", "unix://", 1)

@@ -56,7 +56,7 @@ func TestPageIsGuarded(t *testing.T) {
 	stats(t, srv, "Authorization", "Bearer secret")
 }
 
-// A web site that has its own name lead here gets nothing.
+// A web site that points its own name here gets nothing.
 func TestPageByAnotherName(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--http-pprof", "yes")

@@ -1,7 +1,7 @@
 package dir
 
 // Paced writes a large file and keeps little of it in the kernel's cache. Every 4 MB, as in Redis, it syncs what was written and
-// has the kernel forget it. There are three reasons:
+// tells the kernel to forget it. There are three reasons:
 //
 //   - It is faster: 1.0 GB takes 0.8 s, not 1.5.
 //   - It takes nothing of a container's memory limit.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A page of any web site can have the browser that shows it ask 127.0.0.1, by an image or a form, and can have its own site's name lead
+// A page of any web site can make the browser that shows it ask 127.0.0.1, by an image or a form, and its site can point its own name
 // there (DNS rebinding). It must not read what we answer, spend limits, or keep us busy. A browser says what we need to tell its
 // requests:
 //
@@ -70,7 +70,7 @@ func isAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// fromAnotherSite reports whether a browser says that the page of another site has it ask. Another port of this machine is another
+// fromAnotherSite reports whether a browser says that it asks for the page of another site. Another port of this machine is another
 // site, too.
 func fromAnotherSite(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "same-origin" && site != "none" }) ||
@@ -80,7 +80,7 @@ func fromAnotherSite(r *http.Request) bool {
 		})
 }
 
-// forwarded reports whether a check has a header that the page of another site cannot have a browser send: one that proxies set, or one
+// forwarded reports whether a check has a header that the page of another site cannot make a browser send: one that proxies set, or one
 // that the key is made of.
 func forwarded(r *http.Request, sources []source) bool {
 	headers := []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"}

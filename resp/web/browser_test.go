@@ -103,7 +103,7 @@ func TestWhoReads(t *testing.T) {
 	}
 }
 
-// With a token, any name will do. A page has a browser send the password that it knows, and a Bearer token it does not.
+// With a token, any name will do. A page can make a browser send the password that it knows, and no Bearer token.
 func TestPagesAndTheToken(t *testing.T) {
 	s := newTestSite(t, withToken)
 	const bearer, basic = "\nAuthorization: Bearer secret", "\nAuthorization: Basic OnNlY3JldA=="

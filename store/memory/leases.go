@@ -246,7 +246,7 @@ func (t *take) hold(g *grant) {
 	}
 }
 
-// bookedNS is how far ahead a call's limit has counted it. Another limit may have the call wait longer.
+// bookedNS is how far ahead a call's limit has counted it. The call may wait longer for another limit.
 func (c *call) bookedNS(calls []call) int64 {
 	for i := range calls {
 		if b := &calls[i]; b.booked && b.sameKey(c) && b.sharesState(c) {

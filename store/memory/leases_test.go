@@ -311,7 +311,7 @@ func TestALeaseOfTheSameStateTwice(t *testing.T) {
 	}
 }
 
-// What is reserved with another limit that has it wait is given back only to the window that it was counted in.
+// What is reserved with another limit, for which it waits, is given back only to the window that it was counted in.
 func TestAReservedLeaseOfAnEarlierWindow(t *testing.T) {
 	const window = "100/second"
 	s := memory.New(memory.Options{})

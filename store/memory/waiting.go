@@ -38,7 +38,7 @@ func (s *takes) Waiting() (callers, keys int64) { return s.waits.Callers(), s.Wa
 // SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
 func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 
-// waitNS is how long this limit has a call wait, at nowNS: 0 if it does not.
+// waitNS is how long a call waits for this limit, at nowNS: 0 if it does not wait.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
 	switch {
 	case c.Ruled || c.Limit.Shadow:
@@ -137,7 +137,7 @@ func (t *take) mayWait() bool {
 	return would && t.Taken.Limited && !t.ruled && t.Mode == cell.Take
 }
 
-// forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or none has it wait. surelyNS is what
+// forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or it waits for none. surelyNS is what
 // of it is sure.
 func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
 	binding = -1

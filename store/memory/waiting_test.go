@@ -136,7 +136,7 @@ func TestAPlainCallStandsBehind(t *testing.T) {
 	})
 }
 
-// What changes a key or a limit has those who wait for it looked at again at once.
+// After a change of a key or a limit, those who wait for it are looked at again at once.
 func TestWhatLetsWaitersGo(t *testing.T) {
 	const literal = "1/1h"
 	granted, denied := (*waiter).granted, (*waiter).denied

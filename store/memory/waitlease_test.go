@@ -155,7 +155,7 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 	})
 }
 
-// Nobody passes as of an instant before that of the lease that lets him, also when somebody else has had it given back.
+// Nobody passes as of an instant before that of the lease that lets him, also when somebody else gave it back.
 func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }

@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// Waits is a store that can have calls wait.
+// Waits is a store in which calls can wait.
 type Waits interface {
 	store.Limiter
 	store.Leases

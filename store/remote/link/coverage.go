@@ -15,7 +15,7 @@ import (
 // coverage is which slots of a Cluster have a master, as its nodes say.
 //
 // A Cluster that serves no key is away. One that lacks a part of its Slots, and serves the rest (cluster-require-full-coverage no), is
-// not: all celld see the same, so that where they were not ready, nobody would serve the keys that can be served.
+// not: all instances see the same, so that where they were not ready, nobody would serve the keys that can be served.
 type coverage struct {
 	mu        sync.Mutex
 	now       func() time.Time

@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// silent is a Store whose engine has not answered a call in time, so that there is a doubt. resume has it answer all.
+// silent is a Store whose engine has not answered a call in time, so that there is a doubt. After resume it answers all.
 func silent(t *testing.T) (s *Link, e *harness.Ailing, h *harness.Hands, resume func()) {
 	t.Helper()
 	e = harness.NewAiling(t)

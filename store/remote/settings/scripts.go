@@ -12,7 +12,7 @@ import (
 //	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456      a limit, and its epoch
 //	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
 //
-// An epoch is the version that made a policy, or reset it. What is spent under another epoch counts no longer. Versions are the
+// An epoch is the version that made a policy, or reset it. What was taken under another epoch no longer counts. Versions are the
 // engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
 
 // No policy and no rule has the name of one of these fields.

@@ -58,7 +58,7 @@ const persisted = 2 * int64(Linger/time.Millisecond)
 // LingersMs is for how many ms a key lingers at most.
 const LingersMs = persisted + nearMs
 
-// untilField is the field of a hash that says when EXPIRE would have the key go, in Unix ms, where it goes before that, as it has nothing
+// untilField is the field of a hash that says when EXPIRE would remove the key, in Unix ms, where it goes before that, as it has nothing
 // left to remember. A TAT has that behind a space. Calls drop it, as they end an EXPIRE.
 const untilField = " until"
 

@@ -156,7 +156,7 @@ func TestFieldsThatLinger(t *testing.T) {
 	}
 }
 
-// What a table has under a key is written with the expiry that has the engine drop it in time, and that tells what EXPIRE and PERSIST said.
+// What a table has under a key is written with the expiry at which the engine drops it, and which tells what EXPIRE and PERSIST said.
 func TestWhatIsWritten(t *testing.T) {
 	const nowMs = in2100 / 1e6
 	for _, c := range []struct {

@@ -27,7 +27,7 @@ const IDsKey = "celld:ids"
 // leases a second has IDs in step with the clock.
 const processes = 1 << 8
 
-// numberField is the field of celld:ids that has the number given last. An engine that has lost it goes on from any.
+// numberField is the field of celld:ids that holds the number given last. An engine that has lost it goes on from any.
 const numberField = " process"
 
 var numberScript = link.NewScript(`

@@ -74,7 +74,7 @@ end
 var raiseScript = link.NewScript("local at, count = 1, #KEYS\n" + marksLua +
 	"if not behind then" + raiseLua + "end\nreturn string.format('%.0f', highest)")
 
-// raise raises the marks before a change that a Cluster takes without them only, and then has it stored. Between the two another process
+// raise raises the marks before a change that a Cluster takes without them only, and then stores it. Between the two another process
 // may give and end a lease with a higher ID, and the change is stored all the same.
 func (v *View) raise(store, done func()) {
 	m := &v.marks

@@ -45,7 +45,7 @@ local function answer(did, first)
 end
 `
 
-// openScript answers what the keys hold, or has the view wait for its turn.
+// openScript answers what the keys hold, or tells the view to wait for its turn.
 var openScript = link.NewScript(turnLua + readLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end

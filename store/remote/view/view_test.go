@@ -69,7 +69,7 @@ func TestViewThatOnlyReadsAsksNothing(t *testing.T) {
 	v.Close()
 }
 
-// Another's write between the reading and the storing has a view read anew, whatever kind of write it is.
+// A view reads anew after another's write between its reading and its storing, whatever kind of write it is.
 func TestConflict(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	for name, test := range map[string]struct{ before, between []string }{

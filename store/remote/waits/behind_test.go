@@ -192,7 +192,7 @@ func TestGoneWhileItIsRefused(t *testing.T) {
 	}
 }
 
-// An engine that fails while one is refused has its call go by --store-failure.
+// If the engine fails while one is refused, the call goes by --store-failure.
 func TestRefusedAsTheEngineFails(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		d.spend("k", tenSeconds)

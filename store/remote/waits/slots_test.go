@@ -256,7 +256,7 @@ func TestWhichLineIsFirst(t *testing.T) {
 	}
 }
 
-// Rules that decide on all keys of a call have it answered at once; else it waits as any.
+// Rules that decide on all keys of a call answer it at once; else it waits as any.
 func TestAWaitUnderRules(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		if d.s.waits.ruled(&store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)}}, 0) {

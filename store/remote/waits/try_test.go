@@ -249,7 +249,7 @@ func TestAPolicyThatHasGone(t *testing.T) {
 	})
 }
 
-// A call for two states waits in the line of the one that has it wait longer, in the order in which all came.
+// A call for two states waits in the line of the one for which it waits longer, in the order in which all came.
 func TestACallChangesItsLine(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		const long = "1/40s,burst=1"
