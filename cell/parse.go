@@ -156,7 +156,7 @@ func (p *limitParser) parseOption(text string) error {
 	case at < 0:
 		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow")
 	case p.has(name):
-		return wrong("option", text, name+" stands twice")
+		return wrong("option", text, name+" is given twice")
 	case given && name == "shadow":
 		return wrong("option", text, "shadow takes no value")
 	}

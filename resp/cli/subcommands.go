@@ -33,8 +33,9 @@ error. Otherwise it prints one line and exits with 1, within 6 seconds.
 		{"ready", "[flags]", "exit with 0 if that server serves requests", `
 Asks the server whether it serves requests. Use it to wait for the server, such as in a startupProbe or a
 readinessProbe. It exits with 0 when the server answers PING with PONG, and otherwise with 1. A server that got
-SIGTERM and is in its --shutdown-delay is not ready, although it serves, so that it gets no new clients. Nor is one
-whose --store is away or refuses calls, or whose disk refuses changes. /readyz of the HTTP port says the same.
+SIGTERM and is in its --shutdown-delay is not ready, although it serves, so that it gets no new clients. Nor is
+a server ready while its engine (--store) is away or refuses calls, or while its disk refuses changes. /readyz of
+the HTTP port says the same.
 ` + describes, serverFlags},
 		{"help", "[subcommand]", "print this, or the help of a subcommand", "", nil},
 		{"version", "[-v]", "print the version, with -v also the commit and the modules that it was built from", "", nil},

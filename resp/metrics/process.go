@@ -30,7 +30,7 @@ var runtimeMetrics = []struct {
 	{"go_memstats_frees_total", "Objects that were freed.", []string{"/gc/heap/frees:objects", "/gc/heap/tiny/allocs:objects"}},
 	{"go_memstats_heap_inuse_bytes", "Spans of the heap in use.", []string{heapObjects, heapUnused}},
 	{"go_memstats_heap_idle_bytes", "Spans of the heap without objects.", []string{heapFree, heapReleased}},
-	{"go_memstats_heap_released_bytes", "Of these, bytes given back to the system.", []string{heapReleased}},
+	{"go_memstats_heap_released_bytes", "Spans of the heap without objects that were given back to the system.", []string{heapReleased}},
 	{"go_memstats_heap_sys_bytes", "Address space of the heap.", []string{heapObjects, heapUnused, heapFree, heapReleased}},
 	{"go_memstats_stack_inuse_bytes", "Stacks of goroutines.", []string{"/memory/classes/heap/stacks:bytes"}},
 	{"go_memstats_next_gc_bytes", "Size of the heap at which the next collection ends.", []string{"/gc/heap/goal:bytes"}},

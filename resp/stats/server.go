@@ -87,7 +87,7 @@ func (st *Server) DeclareTroubles(l *metrics.List) {
 	metrics.EngineCounters(l, st.Engine)
 	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total", Help: "TLS connections whose handshake failed.", Value: st.FailedHandshakes.Load()})
 	l.Counter(metrics.Metric{Field: "tls_reload_failures", Name: "celld_tls_reload_failures_total", Help: "Changes of the certificates' files that could not be used.", Value: st.FailedReloads.Load()})
-	l.Histogram(metrics.Metric{Name: "celld_wait_duration_seconds", JSON: "waiting.granted", Help: "How long calls with WAIT waited that were granted.", Value: st.Waits.Histogram()})
+	l.Histogram(metrics.Metric{Name: "celld_wait_duration_seconds", JSON: "waiting.granted", Help: "How long granted calls with WAIT waited.", Value: st.Waits.Histogram()})
 }
 
 func kilobytes(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1024) }
