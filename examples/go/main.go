@@ -49,7 +49,7 @@ func main() {
 	log.Fatal(http.Serve(listener, nil))
 }
 
-// hello is protected from overload by its limit. Without the limiter it lets everybody in: better a service
+// hello's limit protects the service from overload. Without the limiter it lets everybody in: better a service
 // that is busy than one that is down because of its limiter.
 func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	// 10 a minute, all at once if need be. Further limits may follow: "10/1m", "100/1h". Times are milliseconds.
@@ -60,7 +60,7 @@ func (s *service) hello(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "hello")
 }
 
-// login stops people from guessing passwords by its limit. Without the limiter nobody may log in.
+// login's limit stops people from guessing passwords. Without the limiter nobody may log in.
 func (s *service) login(w http.ResponseWriter, r *http.Request) {
 	// 5 a minute, and 4 + 1 of them at once. Times are seconds.
 	reply, err := s.ask(r, "CL.THROTTLE", "login:"+address(r), 4, 5, 60)

@@ -1,4 +1,4 @@
-// A distributed lock: it adds 1 to a number that a server keeps, so often, while others do the same.
+// A distributed lock: it adds 1 to a number that a server keeps, as often as you say, while others do the same.
 //
 // The lock ends five seconds after it was taken, whether its holder knows or not: the holder may be paused, or its clock may
 // run slow. So the lock alone does not protect the number. Each holder gets an id that is higher than all before; it sends the
