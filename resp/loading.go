@@ -43,7 +43,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 			srv.sessions.Log.Info("loaded", about...)
 		}
 		if len(loaded.Others) > 0 {
-			srv.sessions.Log.Warn("left out keys that are not limits", "files", loaded.Files, "found", loaded.OthersText())
+			srv.sessions.Log.Warn("left out what is not a limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
 	if err := srv.reloads.KeepPolicies(); err != nil { // before Start, which writes them

@@ -79,7 +79,7 @@ func TestPersistenceOfOthers(t *testing.T) {
 				t.Errorf("%s keys are said to be of the past, want 4", got)
 			}
 			log := srv.Log.String()
-			_, found, _ := strings.Cut(log, "left out keys that are not limits")
+			_, found, _ := strings.Cut(log, "left out what is not a limit")
 			for kind, n := range want {
 				part := fmt.Sprintf("%d %s", n, kind)
 				if name == "aof commands" { // the kinds are the names of commands there

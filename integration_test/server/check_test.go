@@ -199,7 +199,7 @@ func TestCheckDataFiles(t *testing.T) {
 		{map[string]string{"dump.rdb": "REDIS9999"}, "RDB version 9999 is newer", []string{"--appendonly", "yes"}},
 		{map[string]string{"appendonly.aof": "no log\r\n"}, "appendonly.aof: damaged at byte 0", []string{"--appendonly", "yes"}},
 		{map[string]string{"appendonly.aof": "REDIS9999"}, "RDB version 9999 is newer", []string{"--appendonly", "yes"}},
-		{map[string]string{"appendonlydir/appendonly.aof.manifest": "file a.base.rdb seq 1 type b\n"}, "a.base.rdb is missing", []string{"--appendonly", "yes"}},
+		{map[string]string{"appendonlydir/appendonly.aof.manifest": "file a.base.rdb seq 1 type b\n"}, "a.base.rdb, which appendonly.aof.manifest lists, is missing", []string{"--appendonly", "yes"}},
 		{map[string]string{"other/x": ""}, "none", []string{"--save", "1 1", "--dir", "/none"}},
 	} {
 		dir := files(t, test.contents)
