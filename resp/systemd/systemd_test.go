@@ -146,7 +146,8 @@ func (n Notifier) watchUntil(works func(context.Context) error) {
 // Without a watchdog nothing is watched, and what is wrong with one is logged.
 func TestNoWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_PID", "")
-	for usec, want := range map[string]string{"": "", "x": "the watchdog of systemd is not notified", "-1": "the watchdog of systemd is not notified"} {
+	const refusal = "the watchdog of systemd is not notified"
+	for usec, want := range map[string]string{"": "", "x": refusal, "-1": refusal} {
 		var log bytes.Buffer
 		t.Setenv("WATCHDOG_USEC", usec)
 		Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}.Watch(func(context.Context) error {

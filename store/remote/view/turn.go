@@ -9,8 +9,8 @@ import (
 )
 
 // Turns are no guess, and save the engine nothing: they keep calls from failing. Of 40 instances that each changed one key all the time,
-// 1.5 to 7 % of the calls failed without turns, as they had not got through within 500 ms, and none with them. With 8, none failed without them,
-// either, and a call took 150 µs of the engine's CPU and not 280.
+// 1.5 to 7 % of the calls failed without turns, as they had not got through within 500 ms, and none with them. With 8, none failed
+// without them, either, and a call took 150 µs of the engine's CPU and not 280.
 //
 // Of views that change the same key at once, one stores, and the others conflict. One that has conflicted thrice queues for a
 // turn: its name goes to the end of a list on the engine, beside the key. While there is a list, only its first may store, and all
