@@ -38,7 +38,7 @@ func (srv *Service) declareClients(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.", Value: srv.Config.MaxClients.Get()})
 	calls, keys := srv.Port.Waiting()
 	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls", Help: "Calls that wait for their turn.", Value: calls})
-	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that they wait for.", Value: keys})
+	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys", Help: "Keys that calls wait for.", Value: keys})
 	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.", Value: srv.Config.MaxWaiters.Get()})
 	l.Field("tracking_clients", srv.Clients.Tracking())
 	l.Field("monitor_clients", len(srv.Clients.Monitors()))
