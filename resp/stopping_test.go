@@ -182,7 +182,7 @@ func (here) Here() bool { return true }
 // wantStopped waits for the end of a script's connection, which is told why if there is the time.
 func wantStopped(c sessiontest.Client) {
 	c.T.Helper()
-	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-ERR Script ended as the server stops") {
+	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-ERR Script ended: the server is stopping") {
 		c.T.Errorf("%q, %v", rest, err)
 	}
 }
