@@ -1,6 +1,10 @@
 package cell
 
-import "math"
+import (
+	"math"
+
+	"celld/cell/lease"
+)
 
 // Algo is how a limit counts. Each has a file of its name.
 type Algo uint8
@@ -41,7 +45,7 @@ type algorithm interface {
 	// give gives back up to n, the latest first, and returns how much that was.
 	give(l *Limit, st *State, nowNS, n int64) int64
 	// giveBack gives back the costs of leases. It may change the order of these.
-	giveBack(l *Limit, st *State, nowNS int64, from []Lease)
+	giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease)
 	// takenNS is what a lease remembers of its call, and passedNS when the call passed by that, as far as is known.
 	takenNS(st State, nowNS int64) uint64
 	passedNS(l *Limit, takenNS uint64) uint64
@@ -121,7 +125,7 @@ func (*plain) fit(*Limit, *State, int64) int { return 0 }
 
 func (*plain) fits(*Limit, State) bool { return true }
 
-func (*plain) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+func (*plain) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	sum := int64(0)
 	for i := range from {
 		sum = min(sum+from[i].Cost, math.MaxInt64/2)

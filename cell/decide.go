@@ -3,6 +3,8 @@ package cell
 import (
 	"math"
 	"math/bits"
+
+	"celld/cell/lease"
 )
 
 // Decide decides on a call of a cost from 0 to MaxCost at nowNS, in Unix ns. A Take or Force that is granted changes the state;
@@ -83,7 +85,7 @@ func (l *Limit) decideCopied(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-// Give gives back up to n of what was taken, the latest first, and returns how much that was. Of algo=conc it ends MostGiven leases at
+// Give gives back up to n of what was taken, the latest first, and returns how much that was. Of algo=conc it ends lease.MostGiven leases at
 // most: call it again for the rest.
 func (l *Limit) Give(st *State, nowNS, n int64) int64 { return l.kind().give(l, st, nowNS, n) }
 
@@ -199,7 +201,7 @@ func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, ta
 //
 // companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it
 // is not known when they were taken.
-func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []Lease) {
+func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []lease.Lease) {
 	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
 		l.kind().giveBack(l, st, nowNS, from)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"celld/cell/lease"
 )
 
 // MaxPeriodSeconds is the longest period: 292 years, the most whole seconds that int64 nanoseconds hold.
@@ -244,7 +246,7 @@ func (*gcra) passedNS(l *Limit, takenNS uint64) uint64 {
 	return takenNS - min(takenNS, uint64(l.bucket.toleranceNS))
 }
 
-func (*gcra) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+func (*gcra) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	now := uint64(nowNS)
 	for i := range from {
 		if taken := from[i].TakenNS; taken > now && st.A > now {

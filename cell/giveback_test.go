@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
+	"celld/cell/lease"
 )
 
 // What is given back of a call at once, or as long as what it was taken in is there, leaves the key as if the call had not been made.
@@ -38,7 +39,7 @@ func TestGivingBackUndoesTheCall(t *testing.T) {
 		if l.Algo == cell.Window && l.EndNS(&st) != l.EndNS(&without) || l.Algo == cell.Window && l.EndNS(&st) <= uint64(now) {
 			return // without that call its window had begun later
 		}
-		l.GiveBack(&st, now, &l.Shape, []cell.Lease{{Cost: cost, TakenNS: taken}})
+		l.GiveBack(&st, now, &l.Shape, []lease.Lease{{Cost: cost, TakenNS: taken}})
 		for _, cost := range []int64{0, 1, l.Capacity()} {
 			got, want := attempt(&l, st, now, cost, cell.Take), attempt(&l, without, now, cost, cell.Take)
 			if l.Algo == cell.GCRA && now != at && (got.Limited || !want.Limited) && got.Remaining <= want.Remaining {
@@ -64,11 +65,11 @@ func TestNothingIsGivenBackToAnotherWindow(t *testing.T) {
 		}
 		decide(&l, &st, later, 3, cell.Take)
 		before := l.Decide(&st, later, 0, cell.Peek)
-		l.GiveBack(&st, later, &l.Shape, []cell.Lease{{Cost: 5, TakenNS: start}})
+		l.GiveBack(&st, later, &l.Shape, []lease.Lease{{Cost: 5, TakenNS: start}})
 		if after := l.Decide(&st, later, 0, cell.Peek); after != before {
 			t.Errorf("%s: %+v became %+v", text, before, after)
 		}
-		l.GiveBack(&st, later, &l.Shape, []cell.Lease{{Cost: 2, TakenNS: uint64(later)}, {Cost: 5, TakenNS: start}})
+		l.GiveBack(&st, later, &l.Shape, []lease.Lease{{Cost: 2, TakenNS: uint64(later)}, {Cost: 5, TakenNS: start}})
 		if after := l.Decide(&st, later, 0, cell.Peek); after.Remaining != before.Remaining+2 {
 			t.Errorf("%s: %+v became %+v, want 2 more", text, before, after)
 		}

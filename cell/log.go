@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"celld/cell/lease"
 )
 
 // log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the
@@ -189,8 +191,8 @@ func (c calls) end(period uint64) uint64 {
 }
 
 // giveBack writes the log anew, without what is given back. A call of before may have become part of the one after it.
-func (*log) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
-	slices.SortFunc(from, func(a, b Lease) int { return cmp.Compare(a.TakenNS, b.TakenNS) })
+func (*log) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
+	slices.SortFunc(from, func(a, b lease.Lease) int { return cmp.Compare(a.TakenNS, b.TakenNS) })
 	now := uint64(nowNS)
 	c := calls{st}
 	c.drop(c.firstAfter(now, uint64(l.PeriodNS)))

@@ -1,6 +1,10 @@
 package cell
 
-import "math"
+import (
+	"math"
+
+	"celld/cell/lease"
+)
 
 // slide without buckets counts in windows that begin at multiples of its period, and takes it that the calls of the window
 // before were spread evenly: with cur in this window of length W, which began elapsed ago, and prev in the one before, a
@@ -78,7 +82,7 @@ func (w windows) take(st *State, fromCur, fromPrev uint64) {
 }
 
 // giveBack gives to the two windows that still count.
-func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	period := uint64(l.PeriodNS)
 	w := slideAt(st, uint64(nowNS), period)
 	fromCur, fromPrev := uint64(0), uint64(0)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"celld/cell/lease"
 )
 
 // buckets are slide with buckets=n. It cuts time into sub-windows of period/n, and sums the current one and the n-1 before it (Sentinel's
@@ -170,7 +172,7 @@ func (*buckets) give(l *Limit, st *State, nowNS, n int64) int64 {
 }
 
 // giveBack gives to the sub-windows that still count.
-func (*buckets) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
+func (*buckets) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	c := countersOf(&l.Shape, st)
 	newest := c.newest(uint64(nowNS))
 	if c.sum(newest) == 0 {

@@ -3,6 +3,8 @@ package cell
 import (
 	"math"
 	"math/bits"
+
+	"celld/cell/lease"
 )
 
 // State is what is remembered of a limit under a key: two words that mean what the algorithm's file says, and for those
@@ -12,6 +14,9 @@ type State struct {
 	BlockedNS uint64   // Unix ns until which all is denied (block=); 0 or past: not
 	Ring      []uint64 // log, slide with buckets, and leases; Fit makes it
 }
+
+// Leases are the leases of a state whose shape HoldsLeases.
+func (st *State) Leases() lease.Set { return lease.SetIn(&st.B, &st.Ring) }
 
 // Mode is what a call does.
 type Mode uint8

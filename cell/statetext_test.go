@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
+	"celld/cell/lease"
 )
 
 func TestStateText(t *testing.T) {
@@ -151,7 +152,7 @@ func FuzzParseState(f *testing.F) {
 			surviveAll(t, l, st, now, n&cell.MaxCost)
 		}
 		if l.HoldsLeases() {
-			surviveLeases(t, l, st, now, uint64(n)&cell.MaxLeaseID)
+			surviveLeases(t, l, st, now, uint64(n)&lease.MaxID)
 		}
 	})
 }
@@ -257,14 +258,14 @@ func surviveLeases(t rapid.TB, l cell.Limit, st cell.State, now int64, id uint64
 		}
 	}
 	for _, id := range []uint64{id, 1, 2} {
-		cell.FindLease(&st, id, now)
-		cell.Links(&st, id, now)
-		change(func(st *cell.State) { cell.DropLease(st, id, now) })
-		change(func(st *cell.State) { cell.RenewLease(st, id, uint64(now)) })
-		change(func(st *cell.State) { cell.RenewLease(st, id, math.MaxInt64) })
+		st.Leases().Find(id, now)
+		st.Leases().Links(id, now)
+		change(func(st *cell.State) { st.Leases().Drop(id, now) })
+		change(func(st *cell.State) { st.Leases().Renew(id, uint64(now)) })
+		change(func(st *cell.State) { st.Leases().Renew(id, math.MaxInt64) })
 	}
-	cell.FindNamed(&st, [2]uint64{0, 1}, now)
-	change(cell.EndBound)
+	st.Leases().FindNamed([2]uint64{0, 1}, now)
+	change(func(st *cell.State) { st.Leases().EndBound() })
 	change(func(st *cell.State) { l.Shift(st, -now) })
 }
 

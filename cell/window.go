@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"celld/cell/lease"
 )
 
 // window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
@@ -176,8 +178,8 @@ func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 }
 
 // giveBack gives to windows that are not over.
-func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []Lease) {
-	over := func(taken Lease) bool { return !l.inWindow(st, taken.TakenNS, uint64(nowNS)) }
+func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
+	over := func(taken lease.Lease) bool { return !l.inWindow(st, taken.TakenNS, uint64(nowNS)) }
 	w.plain.giveBack(l, st, nowNS, slices.DeleteFunc(from, over))
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 )
 
@@ -43,7 +43,7 @@ func TestNoStepTakesLong(t *testing.T) {
 		}
 	}
 	leases := 0
-	for ; leases < cell.MaxLeases-10; leases++ {
+	for ; leases < lease.Max-10; leases++ {
 		take(leases)
 	}
 	for name, begin := range map[string]func(){

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"celld/cell"
+	"celld/cell/lease"
 	"celld/resp/acl"
 	"celld/resp/clock"
 	"celld/resp/command"
@@ -40,7 +40,7 @@ const (
 
 const (
 	stallKeys    = 300_000
-	stallLeases  = cell.MaxLeases - 10
+	stallLeases  = lease.Max - 10
 	stallClients = 10_000
 )
 

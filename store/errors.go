@@ -25,7 +25,7 @@ var (
 var (
 	ErrLeaseTime     = errors.New("a lease of algo=conc lasts for its period") // LeaseNS with conc
 	ErrNoLease       = errors.New("there is no lease")                         // Bound or Name, and neither LeaseNS nor conc
-	ErrTooManyLeases = errors.New("too many leases under one key")             // more than cell.MaxLeases of one limit
+	ErrTooManyLeases = errors.New("too many leases under one key")             // more than lease.Max of one limit
 )
 
 // ErrNoPolicy reports a state of a policy that is not there, and a call whose policy has gone while it waited.

@@ -3,7 +3,7 @@ package store
 import (
 	"bytes"
 
-	"celld/cell"
+	"celld/cell/lease"
 )
 
 // The first key of a Take leads to the others: its lease has links, which hold their names. So a command may reach keys that it does not
@@ -38,8 +38,8 @@ func (l *LimitState) Reach(may Right, reads, writes bool) error {
 	if may == nil || !l.Limit.HoldsLeases() {
 		return nil
 	}
-	for names, whole := range cell.AllLinks(&l.State) {
-		keys, readable := cell.NamesIn(names)
+	for names, whole := range l.State.Leases().AllLinks {
+		keys, readable := lease.NamesIn(names)
 		if !whole || !readable {
 			return ErrField
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -198,7 +199,7 @@ func BenchmarkPause(b *testing.B) {
 	}
 	for _, limit := range []string{"2000000/1s,algo=conc", "2000000/1h", "2000000/1h,algo=window", "2000000/1h,algo=slide,buckets=60", "2000000/1h,algo=log"} {
 		b.Run("leases of one key/"+limit, func(b *testing.B) {
-			s := leases(b, limit, 1, cell.MaxLeases)
+			s := leases(b, limit, 1, lease.Max)
 			start := time.Now()
 			s.Take([]store.Call{{Key: []byte("key:0"), Limit: limitOf(b, limit)}}, store.TakeOptions{}, memtest.At(t0+2*second))
 			report(b, time.Since(start))

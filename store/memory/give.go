@@ -17,7 +17,7 @@ func (s *takes) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.
 	return given, err
 }
 
-// GiveSome is a step of Give: it ends at most cell.MostGiven leases, and says whether there may be more to give back.
+// GiveSome is a step of Give: it ends at most lease.MostGiven leases, and says whether there may be more to give back.
 func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
 	var c call
 	s.start(&c, &store.Call{Key: key, Limit: l, Policy: policy})

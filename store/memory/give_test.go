@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -135,23 +135,23 @@ func TestGiveAndLook(t *testing.T) {
 func TestGiveOfManyLeases(t *testing.T) {
 	const limit = "5000/1h,algo=conc"
 	s, l := memory.New(memory.Options{}), limitOf(t, "5000/1h,algo=conc")
-	for range 3 * cell.MostGiven {
+	for range 3 * lease.MostGiven {
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	}
-	for _, n := range []int64{cell.MostGiven + 5, 1, cell.MostGiven, 2*cell.MostGiven + 5} {
+	for _, n := range []int64{lease.MostGiven + 5, 1, lease.MostGiven, 2*lease.MostGiven + 5} {
 		before := left(t, s, "k", limit, t0)
 		want := min(n, 5000-before)
 		if given, err := s.Give([]byte("k"), l, 0, n, memtest.At(t0)); given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
 			t.Errorf("%d, %v, want %d", given, err, want)
 		}
 	}
-	for range 3 * cell.MostGiven {
+	for range 3 * lease.MostGiven {
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 	}
 	for _, step := range []struct {
 		n, given int64
 		more     bool
-	}{{1, 1, false}, {cell.MostGiven, cell.MostGiven, false}, {cell.MostGiven + 1, cell.MostGiven, true}} {
+	}{{1, 1, false}, {lease.MostGiven, lease.MostGiven, false}, {lease.MostGiven + 1, lease.MostGiven, true}} {
 		if given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, memtest.At(t0)); given != step.given || more != step.more || err != nil {
 			t.Errorf("%d: %d, more %v, %v", step.n, given, more, err)
 		}

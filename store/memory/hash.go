@@ -15,7 +15,7 @@ import (
 // ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
 func (s *Store) ParseField(name, text string) (f store.Field, err error) {
 	if f, err = s.ReadField(name, text); err == nil && f.Limit.HoldsLeases() {
-		cell.EndBound(&f.State)
+		f.State.Leases().EndBound()
 	}
 	return f, err
 }
@@ -49,7 +49,7 @@ func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 		return store.Field{}, store.ErrField
 	}
 	if f.Limit.HoldsLeases() {
-		s.RaiseID(cell.HighestLease(&f.State))
+		s.RaiseID(f.State.Leases().HighestID())
 	}
 	return f, nil
 }
@@ -62,7 +62,7 @@ func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS int64) (joined store.Limits, added int, err error) {
 	over := func(l *store.LimitState) bool {
 		if l.Limit.Leases { // those that have ended are still to be given back
-			return cell.Leases(&l.State) == 0
+			return l.State.Leases().Len() == 0
 		}
 		return table.LimitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
 	}

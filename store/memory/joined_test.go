@@ -19,7 +19,7 @@ func job(s *memory.Store, name string, most time.Duration, cost int64, calls ...
 	if !calls[0].Limit.HoldsLeases() {
 		terms.LeaseNS = int64(time.Hour)
 	}
-	return lease(s, terms, cost, calls...)
+	return takeLease(s, terms, cost, calls...)
 }
 
 // Whoever asks for the same under the same name is answered with the one that waits, and nothing is taken twice.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory/shard"
 	"celld/store/memory/table"
@@ -76,7 +77,7 @@ func (t *take) reservedNS(id uint64) (waitNS uint64) {
 			continue
 		}
 		st := c.sh.Tallies.State(p)
-		if l, found := cell.FindLease(&st, id, nowNS); found {
+		if l, found := st.Leases().Find(id, nowNS); found {
 			waitNS = max(waitNS, max(c.Limit.PassedNS(l.TakenNS), uint64(nowNS))-uint64(nowNS))
 		}
 	}
@@ -84,16 +85,16 @@ func (t *take) reservedNS(id uint64) (waitNS uint64) {
 }
 
 // leaseNamed is the lease of that name under the call's key: the one with a cost, where there are several.
-func (c *call) leaseNamed(name [2]uint64, a store.Access) (l cell.Lease, found bool) {
+func (c *call) leaseNamed(name [2]uint64, a store.Access) (l lease.Lease, found bool) {
 	if c.e == nil {
-		return cell.Lease{}, false
+		return lease.Lease{}, false
 	}
 	for p := range c.sh.TalliesOf(c.e) {
 		if !p.HoldsLeases() || c.sh.Lost(p) {
 			continue
 		}
 		st := c.sh.Tallies.State(p)
-		if one, ok := cell.FindNamed(&st, name, a.NowNS); ok && (!found || l.Cost == 0) {
+		if one, ok := st.Leases().FindNamed(name, a.NowNS); ok && (!found || l.Cost == 0) {
 			l, found = one, true
 		}
 	}
@@ -147,7 +148,7 @@ func (t *take) grant() grant {
 			others = append(others, c.Key)
 		}
 	}
-	g.links = cell.LinkNames(others)
+	g.links = lease.LinkNames(others)
 	return g
 }
 
@@ -185,8 +186,8 @@ func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err erro
 	}
 	if c.Limit.HoldsLeases() && c.changes {
 		c.Limit.Fit(&c.st, nowNS)
-		cell.FitLeases(&c.st, more)
-		if cell.Leases(&c.st)+more > cell.MaxLeases {
+		c.st.Leases().Fit(more)
+		if c.st.Leases().Len()+more > lease.Max {
 			return 0, store.ErrTooManyLeases
 		}
 	}
@@ -204,8 +205,8 @@ func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err erro
 		c.before = c.sh.Tallies.State(p)
 		bytes -= c.sh.Tallies.Bytes(p)
 	}
-	cell.FitLeases(&c.before, more)
-	if cell.Leases(&c.before)+more > cell.MaxLeases {
+	c.before.Leases().Fit(more)
+	if c.before.Leases().Len()+more > lease.Max {
 		return 0, store.ErrTooManyLeases
 	}
 	return max(0, bytes+table.TallyBytes+table.BytesOfRing(c.before.Ring)), nil
@@ -215,18 +216,18 @@ func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err erro
 // moment on at which the call may go ahead.
 func (t *take) hold(g *grant) {
 	now := t.a.NowNS
-	from, lease := now, cell.Lease{ID: t.of.newID(t.of.WallNS(now) / 1000)}
+	from, own := now, lease.Lease{ID: t.of.newID(t.of.WallNS(now) / 1000)}
 	if t.Terms != nil {
 		from = int64(shard.LaterNS(now, int64(t.Terms.WaitNS)))
-		lease.Bound, lease.Name = t.Terms.Bound, nameOf(t.Terms.Name)
-		t.Terms.Lease = int64(lease.ID)
+		own.Bound, own.Name = t.Terms.Bound, nameOf(t.Terms.Name)
+		t.Terms.Lease = int64(own.ID)
 	}
-	lease.EndNS = shard.LaterNS(from, g.lasts)
+	own.ExpiryNS = shard.LaterNS(from, g.lasts)
 	for i := range t.calls {
 		c := &t.calls[i]
 		switch {
 		case g.companionOf(c):
-			one := lease
+			one := own
 			if c.changes && g.leaseNS > 0 {
 				st := c.sh.Tallies.State(c.tally) // after all calls that share it
 				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(shard.LaterNS(now, c.bookedNS(t.calls))))
@@ -234,15 +235,15 @@ func (t *take) hold(g *grant) {
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
 			st := c.sh.Tallies.State(c.tally)
-			c.Limit.IdentifyLease(&st, from, lease)
+			c.Limit.IdentifyLease(&st, from, own)
 		}
 	}
 	for _, name := range g.links {
-		end := lease.EndNS
+		expiry := own.ExpiryNS
 		if g.lead.Limit.HoldsLeases() {
-			end = shard.LaterNS(from, g.lead.Limit.PeriodNS)
+			expiry = shard.LaterNS(from, g.lead.Limit.PeriodNS)
 		}
-		g.lead.putLease(cell.Lease{ID: lease.ID, EndNS: end, Link: true, Name: name, Bound: lease.Bound})
+		g.lead.putLease(lease.Lease{ID: own.ID, ExpiryNS: expiry, Link: true, Name: name, Bound: own.Bound})
 	}
 }
 
@@ -257,11 +258,11 @@ func (c *call) bookedNS(calls []call) int64 {
 }
 
 // putLease puts a lease, or a link, where the leases of the call's limit are. There is room.
-func (c *call) putLease(lease cell.Lease) {
+func (c *call) putLease(l lease.Lease) {
 	t := &c.sh.Tallies
-	l, p, own := *c.Limit, c.tally, c.Limit.HoldsLeases()
+	limit, p, own := *c.Limit, c.tally, c.Limit.HoldsLeases()
 	if !own {
-		if l, p = c.companion(); p == nil {
+		if limit, p = c.companion(); p == nil {
 			p = c.sh.AddTally(c.e, c.Policy)
 		}
 	}
@@ -269,8 +270,8 @@ func (c *call) putLease(lease cell.Lease) {
 	if !own && c.before.Ring != nil && len(c.before.Ring) > len(st.Ring) {
 		st = c.before
 	}
-	cell.AddLease(&st, lease)
-	t.Keep(p, &l, l.Code(), &st)
+	st.Leases().Add(l)
+	t.Keep(p, &limit, limit.Code(), &st)
 }
 
 // nextDueNS is when the next of the leases flows back that were taken from a call's limit.
@@ -283,5 +284,5 @@ func (c *call) nextDueNS() int64 {
 		return shard.NotDue
 	}
 	st := c.sh.Tallies.State(p)
-	return cell.NextDue(&st)
+	return st.Leases().NextExpiryNS()
 }

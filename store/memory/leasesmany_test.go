@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -22,12 +23,12 @@ func TestAllLeasesOfAKeyEndAtOnce(t *testing.T) {
 		if l.Algo == cell.Conc {
 			terms.LeaseNS = 0
 		}
-		for i := range int64(cell.MaxLeases) {
+		for i := range int64(lease.Max) {
 			if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0+i)); err != nil || taken.Limited {
 				t.Fatal(limit, i, taken, err)
 			}
 		}
-		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0+cell.MaxLeases)); err != store.ErrTooManyLeases {
+		if _, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, memtest.At(t0+lease.Max)); err != store.ErrTooManyLeases {
 			t.Errorf("%s: one more: %v", limit, err)
 		}
 		if n := left(t, s, "k", limit, t0+2*second); n != 2000000 {

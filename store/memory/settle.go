@@ -19,7 +19,7 @@ func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, e
 		for _, c := range keys {
 			for p := range c.sh.TalliesOf(c.e) {
 				if st, _, found := c.sh.FindLease(p, id, a.NowNS); found {
-					cell.RenewLease(&st, uint64(id), end) // in its ring
+					st.Leases().Renew(uint64(id), end) // in its ring
 				}
 			}
 			c.leasesChanged(a.NowNS)

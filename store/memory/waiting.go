@@ -61,13 +61,13 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	}
 	held := c.sh.Tallies.State(p)
 	if !l.Additive() { // what flows back is not known as easily
-		if cell.Leased(&held) > 0 {
+		if held.Leases().Cost() > 0 {
 			return 0
 		}
 		return waitNS
 	}
 	was := c.st
-	l.Give(&c.st, c.sh.TimeOf(l, nowNS), cell.Leased(&held))
+	l.Give(&c.st, c.sh.TimeOf(l, nowNS), held.Leases().Cost())
 	waitNS = c.waitNS(nowNS, cost)
 	c.st = was
 	return waitNS

@@ -14,8 +14,8 @@ import (
 	"celld/store/policy"
 )
 
-// lease asks on terms of a lease.
-func lease(s *memory.Store, terms store.Terms, cost int64, calls ...store.Call) *waiter {
+// takeLease asks on terms of a lease.
+func takeLease(s *memory.Store, terms store.Terms, cost int64, calls ...store.Call) *waiter {
 	w := &waiter{s: s}
 	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
 	if s.TakeBatch(w.reqs[:], memtest.At(clock()), w) {
@@ -91,9 +91,9 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 				if c := one(); c.Limit.Algo != cell.Conc {
 					terms.LeaseNS = int64(time.Hour)
 				}
-				first := lease(s, terms, 2, one())
+				first := takeLease(s, terms, 2, one())
 				terms.Mode, terms.MaxNS = store.Wait, forever
-				second, third := lease(s, terms, 1, one()), lease(s, terms, 1, one())
+				second, third := takeLease(s, terms, 1, one()), takeLease(s, terms, 1, one())
 				if !first.granted() || !second.waits() || !third.waits() {
 					t.Fatal(limit, c.name, first.taken(), second.taken(), third.taken())
 				}
@@ -119,7 +119,7 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }
 		plainly(s, 6, one())
-		held := lease(s, store.Terms{LeaseNS: forever}, 4, one())
+		held := takeLease(s, store.Terms{LeaseNS: forever}, 4, one())
 		if w := await(s, 2*time.Second-1, 6, one()); !w.taken().Limited || w.waits() || w.taken().RetryAfterNS != 6e9 {
 			t.Errorf("it would not pass for 2 s without the lease: %+v", w.taken())
 		}
@@ -140,11 +140,11 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "10/10s,algo=window") }
 		plainly(s, 6, one())
-		lead := lease(s, store.Terms{}, 1, one(), memtest.Call(t, "l", "5/1m,algo=conc")) // k's only leads to l's
+		lead := takeLease(s, store.Terms{}, 1, one(), memtest.Call(t, "l", "5/1m,algo=conc")) // k's only leads to l's
 		if w := await(s, 2*time.Second, 4, one()); !w.denied() || lead.lease() == 0 {
 			t.Errorf("nothing flows back: %+v", w.taken())
 		}
-		held := lease(s, store.Terms{LeaseNS: forever}, 2, one())
+		held := takeLease(s, store.Terms{LeaseNS: forever}, 2, one())
 		w := await(s, 2*time.Second, 3, one())
 		if !w.waits() || !memtest.Did(s.Release([]byte("k"), held.lease(), memtest.At(clock()))) {
 			t.Errorf("it may pass: %+v", w.taken())
@@ -160,7 +160,7 @@ func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }
 		plainly(s, 5, one())
-		lease(s, store.Terms{LeaseNS: 3e9}, 5, one())
+		takeLease(s, store.Terms{LeaseNS: 3e9}, 5, one())
 		w := await(s, 10*time.Second, 6, one())
 		start := clock()
 		pass(2 * time.Second)
@@ -184,7 +184,7 @@ func TestAReservedLease(t *testing.T) {
 				one := func() store.Call { return memtest.Call(t, "k", limit) }
 				plainly(s, one().Limit.Capacity(), one())
 				reserve := func() *waiter {
-					return lease(s, store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
+					return takeLease(s, store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
 				}
 				var waits [4]uint64 // of plain calls
 				look := func(i int) { waits[i] = plainly(s, 1, one()).taken().RetryAfterNS }
@@ -221,7 +221,7 @@ func TestAReservedLease(t *testing.T) {
 						t.Errorf("%s: a repeat: %+v", limit, behind.taken())
 					}
 					terms := store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: 1e9}
-					if behind := lease(s, terms, 1, one()); !behind.denied() || behind.lease() != 0 || !next.waits() {
+					if behind := takeLease(s, terms, 1, one()); !behind.denied() || behind.lease() != 0 || !next.waits() {
 						t.Errorf("%s: behind another: %+v", limit, behind.taken())
 					}
 				}
@@ -237,10 +237,10 @@ func TestLateLeases(t *testing.T) {
 		lateClock := func() int64 { return (clock() + 6e6) / 7e6 * 7e6 }
 		s := memory.New(memory.Options{Now: lateClock})
 		one := func() store.Call { return memtest.Call(t, "k", "1/1h,burst=1") }
-		lease(s, store.Terms{LeaseNS: 1e9}, 1, one())
+		takeLease(s, store.Terms{LeaseNS: 1e9}, 1, one())
 		start := clock()
-		w := lease(s, store.Terms{LeaseNS: 1e9, Mode: store.Wait, MaxNS: forever}, 1, one())
-		next := lease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, one())
+		w := takeLease(s, store.Terms{LeaseNS: 1e9, Mode: store.Wait, MaxNS: forever}, 1, one())
+		next := takeLease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, one())
 		pass(3 * time.Second)
 		if !w.granted() || !next.granted() || w.at(start) > time.Second+8*time.Millisecond || next.at(start) > 2*time.Second+16*time.Millisecond {
 			t.Errorf("%v and %v", w.at(start), next.at(start))

@@ -272,7 +272,7 @@ func TestQueuesOfAllKinds(t *testing.T) {
 					if terms.Name != "" { // a repeat is answered when the first is
 						a.state = ""
 					}
-					a.waiter = lease(s, terms, rapid.Int64Range(1, 4).Draw(rt, "cost"), calls...)
+					a.waiter = takeLease(s, terms, rapid.Int64Range(1, 4).Draw(rt, "cost"), calls...)
 					if mode == store.Reserve {
 						if a.waits() {
 							rt.Fatal("a reservation waits")

@@ -56,7 +56,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 					calls = append(calls, memtest.Call(t, string(rune('a'+i)), limit))
 				}
 				begun := clock()
-				w := lease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, calls...)
+				w := takeLease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, calls...)
 				pass(8 * time.Second)
 				if !w.granted() {
 					t.Errorf("%s: it waits for %v", limits, time.Duration(clock()-begun))

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"celld/cell"
+	"celld/cell/lease"
 	"celld/resp/command"
 )
 
@@ -69,7 +69,7 @@ func giveInSteps(c *command.Call, l limit, n int64) {
 	given := int64(0)
 	c.InSteps(func(c *command.Call) (more bool) {
 		some, more, err := c.Keys().GiveSome(c.Args[1], l.Limit, l.policy, n-given, c.Access())
-		c.Did(int(min(some, cell.MostGiven)), 0)
+		c.Did(int(min(some, lease.MostGiven)), 0)
 		given += some
 		switch {
 		case err != nil:

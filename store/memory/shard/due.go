@@ -2,6 +2,7 @@ package shard
 
 import (
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store/memory/table"
 )
 
@@ -48,7 +49,7 @@ func (sh *Shard) flowedBack(n uint32, e *table.Slot, nowNS int64) {
 func (sh *Shard) anyDue(e *table.Slot, nowNS int64) bool {
 	for p := range sh.TalliesOf(e) {
 		if p.Code.Load()&cell.CodeOfLeases != 0 {
-			if st := sh.Tallies.State(p); cell.Due(&st, nowNS) {
+			if st := sh.Tallies.State(p); st.Leases().NextExpiryNS() <= nowNS {
 				return true
 			}
 		}
@@ -62,8 +63,8 @@ func (sh *Shard) giveDueOf(e *table.Slot, p *table.Tally, nowNS int64) {
 		return
 	}
 	st := sh.Tallies.State(p)
-	var due []cell.Lease
-	for l := range cell.DropDue(&st, nowNS) {
+	var due []lease.Lease
+	for l := range st.Leases().DropExpired(nowNS) {
 		if due = append(due, l); len(due) == dueBatch {
 			sh.giveBack(e, p, due, nowNS)
 			due = due[:0]
@@ -78,7 +79,7 @@ func (sh *Shard) giveDueOf(e *table.Slot, p *table.Tally, nowNS int64) {
 const dueBatch = 4096
 
 // giveBack gives what a companion's leases held back to its limit, if that is there.
-func (sh *Shard) giveBack(e *table.Slot, p *table.Tally, from []cell.Lease, nowNS int64) {
+func (sh *Shard) giveBack(e *table.Slot, p *table.Tally, from []lease.Lease, nowNS int64) {
 	base := sh.BaseOf(e, p)
 	if base == nil || len(from) == 0 {
 		return
@@ -97,7 +98,7 @@ func (sh *Shard) giveBack(e *table.Slot, p *table.Tally, from []cell.Lease, nowN
 // DropIfEmpty removes a tally of leases that has none, unless it is the last of its key.
 func (sh *Shard) DropIfEmpty(e *table.Slot, p *table.Tally) {
 	st := sh.Tallies.State(p)
-	if cell.Leases(&st) > 0 || st.BlockedNS != 0 {
+	if st.Leases().Len() > 0 || st.BlockedNS != 0 {
 		return
 	}
 	sh.RemoveTallies(e, func(of *table.Tally) bool { return of == p })
@@ -119,8 +120,8 @@ func (sh *Shard) LinkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found
 	for p := range sh.TalliesOf(e) {
 		if p.HoldsLeases() {
 			st := sh.Tallies.State(p)
-			links, has := cell.Links(&st, uint64(id), nowNS)
-			keys, _ := cell.NamesIn(links)
+			links, has := st.Leases().Links(uint64(id), nowNS)
+			keys, _ := lease.NamesIn(links)
 			names, found = append(names, keys...), found || has
 		}
 	}
@@ -128,10 +129,10 @@ func (sh *Shard) LinkedOf(e *table.Slot, id, nowNS int64) (names [][]byte, found
 }
 
 // FindLease looks for a lease that has not ended in a tally.
-func (sh *Shard) FindLease(p *table.Tally, id, nowNS int64) (st cell.State, l cell.Lease, found bool) {
+func (sh *Shard) FindLease(p *table.Tally, id, nowNS int64) (st cell.State, l lease.Lease, found bool) {
 	if p.HoldsLeases() {
 		st = sh.Tallies.State(p)
-		l, found = cell.FindLease(&st, uint64(id), nowNS)
+		l, found = st.Leases().Find(uint64(id), nowNS)
 	}
 	return st, l, found
 }
@@ -140,14 +141,14 @@ func (sh *Shard) FindLease(p *table.Tally, id, nowNS int64) (st cell.State, l ce
 func (sh *Shard) DropLease(e *table.Slot, p *table.Tally, id, n, nowNS int64) {
 	for {
 		st := sh.Tallies.State(p)
-		l, found := cell.DropLease(&st, uint64(id), nowNS)
+		l, found := st.Leases().Drop(uint64(id), nowNS)
 		if !found {
 			return
 		}
 		p.SetState(&st)
 		if back := l.Cost - n; back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
 			l.Cost = back
-			sh.giveBack(e, p, []cell.Lease{l}, nowNS)
+			sh.giveBack(e, p, []lease.Lease{l}, nowNS)
 		}
 	}
 }

@@ -182,8 +182,8 @@ func TestEachCallHasItsLease(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1m,algo=conc"))
 		if _, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
-			if id := cell.HighestLease(&l.State); id <= last || cell.Leases(&l.State) != n {
-				t.Errorf("call %d has lease %d of %d, after %d", n, id, cell.Leases(&l.State), last)
+			if id := l.State.Leases().HighestID(); id <= last || l.State.Leases().Len() != n {
+				t.Errorf("call %d has lease %d of %d, after %d", n, id, l.State.Leases().Len(), last)
 			} else {
 				last = id
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory/table"
 )
@@ -267,8 +268,8 @@ func TestLeasesFlowBackToAQueue(t *testing.T) {
 	l.Decide(&st, now, 3, cell.Take)
 	companion := *l
 	companion.Leases = true
-	cell.FitLeases(&held, 1)
-	cell.AddLease(&held, cell.Lease{ID: 1, EndNS: uint64(end), Cost: 2, TakenNS: l.TakenNS(&st, now)})
+	held.Leases().Fit(1)
+	held.Leases().Add(lease.Lease{ID: 1, ExpiryNS: uint64(end), Cost: 2, TakenNS: l.TakenNS(&st, now)})
 	limits := store.Limits{{Limit: *l, State: st}, {Limit: companion, State: held}}
 	if err := s.Update(key, store.Access{NowNS: now}, func(store.Value, bool) (store.Value, store.Action) {
 		return store.Value{TAT: table.EndNS(limits, 0), Kind: store.HoldsLimits, Limits: &limits}, store.Put

@@ -173,7 +173,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			continue
 		}
 		if one.Limit.HoldsLeases() {
-			k.read.lease = max(k.read.lease, cell.HighestLease(&one.State))
+			k.read.lease = max(k.read.lease, one.State.Leases().HighestID())
 		}
 		fields = append(fields, one)
 	}
@@ -242,7 +242,7 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 			if l.Limit.EndNS(&l.State) > uint64(v.NowNS) {
 				c.fields = append(c.fields, field{k.nameOf(v, l), string(l.Limit.AppendState(nil, &l.State))})
 				if l.Limit.HoldsLeases() {
-					c.lease = max(c.lease, cell.HighestLease(&l.State))
+					c.lease = max(c.lease, l.State.Leases().HighestID())
 				}
 			}
 		}

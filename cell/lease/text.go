@@ -1,4 +1,4 @@
-package cell
+package lease
 
 import (
 	"encoding/hex"
@@ -7,16 +7,19 @@ import (
 	"strings"
 )
 
-func (r leases) appendText(b []byte) []byte {
-	b = append(b, " leases="...)
+// AppendText appends the leases as text: each is its ID, its expiry and its cost, then t with when it was taken, b if it is bound, and n
+// with its name; a link has k in place of n.
+//
+//	1763739000000000:1763739030000000000:1,7:1763739040000000000:2:b:n00000000000000000000000000000001
+func (s Set) AppendText(b []byte) []byte {
 	first := true
-	for l := range r.each {
+	for l := range s.each {
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
 		b = append(strconv.AppendUint(b, l.ID, 10), ':')
-		b = append(strconv.AppendUint(b, l.EndNS, 10), ':')
+		b = append(strconv.AppendUint(b, l.ExpiryNS, 10), ':')
 		b = strconv.AppendInt(b, l.Cost, 10)
 		if l.TakenNS != 0 {
 			b = strconv.AppendUint(append(b, ":t"...), l.TakenNS, 10)
@@ -37,40 +40,42 @@ func (r leases) appendText(b []byte) []byte {
 	return b
 }
 
-func (*held) read(r *stateReader, _ *Limit) (st State) {
-	text := r.field("leases")
-	if text == "" || r.bad {
-		return st
+// Parse reads what AppendText writes into a Set that is empty, and reports whether it could. latestNS is the latest expiry that a lease may
+// have, in Unix ns.
+func (s Set) Parse(text string, latestNS uint64) bool {
+	if text == "" {
+		return true
 	}
 	n := strings.Count(text, ",") + 1
-	if r.bad = n > MaxLeases; r.bad {
-		return st
+	if n > Max {
+		return false
 	}
 	all := make([]Lease, 0, n)
 	sum, last := uint64(0), uint64(0)
-	for range n {
-		var one string
-		one, text, _ = strings.Cut(text, ",")
-		l := r.lease(one)
+	for one := range strings.SplitSeq(text, ",") {
+		r := reader{}
+		l := r.lease(one, latestNS)
 		sum += uint64(l.Cost)
-		if r.bad = r.bad || sum > mostUsed || l.EndNS < last; r.bad {
-			return st
+		if r.bad || sum > mostCost || l.ExpiryNS < last {
+			return false
 		}
-		all, last = append(all, l), l.EndNS
+		all, last = append(all, l), l.ExpiryNS
 	}
-	to := leases{&st}
-	to.fit(n)
-	to.refill(all)
-	return st
+	s.Fit(n)
+	s.refill(all)
+	return true
 }
 
-func (r *stateReader) lease(text string) (l Lease) {
+// reader reads a lease, and sets bad where it is none.
+type reader struct{ bad bool }
+
+func (r *reader) lease(text string, latestNS uint64) (l Lease) {
 	const tags = "tbnk" // in this order; a name or a link's comes last
 	parts := strings.Split(text, ":")
-	if r.bad = r.bad || len(parts) < 3; r.bad {
+	if r.bad = len(parts) < 3; r.bad {
 		return l
 	}
-	l.ID, l.EndNS, l.Cost = r.digits(parts[0], MaxLeaseID), r.digits(parts[1], latestEnd), int64(r.digits(parts[2], mostUsed))
+	l.ID, l.ExpiryNS, l.Cost = r.digits(parts[0], MaxID), r.digits(parts[1], latestNS), int64(r.digits(parts[2], mostCost))
 	last := -1
 	for _, part := range parts[3:] {
 		value := part[min(1, len(part)):]
@@ -99,11 +104,20 @@ func (r *stateReader) lease(text string) (l Lease) {
 }
 
 // hex reads 32 digits.
-func (r *stateReader) hex(text string) (name [2]uint64) {
+func (r *reader) hex(text string) (name [2]uint64) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 16 || text != strings.ToLower(text) {
 		r.bad = true
 		return name
 	}
 	return pieceOf(b)
+}
+
+// digits reads a number as it is written: without sign and leading zeros.
+func (r *reader) digits(text string, most uint64) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most || text[0] == '0' && len(text) > 1 {
+		r.bad = true
+	}
+	return n
 }

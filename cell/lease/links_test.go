@@ -1,4 +1,4 @@
-package cell_test
+package lease_test
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func TestAllLinks(t *testing.T) {
 			t.Fatal(leases, err)
 		}
 		var got []string
-		for names, whole := range cell.AllLinks(&st) {
+		for names, whole := range st.Leases().AllLinks {
 			var last []uint64
 			for _, name := range names {
 				last = append(last, name[1])
@@ -39,7 +39,7 @@ func TestAllLinks(t *testing.T) {
 		if got := strings.Join(got, " "); got != want {
 			t.Errorf("%s: %s, want %s", leases, got, want)
 		}
-		for range cell.AllLinks(&st) { // it may be left early
+		for range st.Leases().AllLinks { // it may be left early
 			break
 		}
 	}
