@@ -7,13 +7,13 @@ const nsPerSecond, nsPerMS = 1_000_000_000, 1_000_000
 // The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
 // limits are orders of magnitude below that.
 const (
-	MaxCount     = 1<<31 - 1
-	MaxPerSecond = 10_000_000
-	MaxBuckets   = 128
-	MaxCold      = 100_00
-	MinPeriodNS  = 1_000
+	maxCount     = 1<<31 - 1
+	maxPerSecond = 10_000_000
+	maxBuckets   = 128
+	maxCold      = 100_00
+	minPeriodNS  = 1_000
 	MaxPeriodNS  = 366 * 86_400 * nsPerSecond
-	MaxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
+	maxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
 )
 
 // MaxCost is the most that one call may take.

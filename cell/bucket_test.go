@@ -27,7 +27,7 @@ func TestEmissionInterval(t *testing.T) {
 		{"999999999 a second", 999_999_999, 1, 1},
 		{"one a nanosecond", 1_000_000_000, 1, 1},
 		{"one a nanosecond for a minute", 60_000_000_000, 60, 1},
-		{"one in 292 years", 1, cell.MaxPeriodSeconds, 9223372036 * time.Second},
+		{"one in 292 years", 1, maxPeriodSeconds, 9223372036 * time.Second},
 
 		// Where float64 has not the digits: past 2^53 ns, 104 days.
 		{"7 in 291 days, 1 ns up", 7, 25_156_720, 3593817142857143},
@@ -78,8 +78,8 @@ func TestNewBucketErrors(t *testing.T) {
 		// Of several faults the first in this order is reported.
 		{"zero before all", minInt, 0, maxInt, cell.ErrZeroRate},
 		{"zero period before all", minInt, -1, 0, cell.ErrZeroRate},
-		{"a burst before a negative period", -2, 1, -cell.MaxPeriodSeconds, outOfRange("max_burst", -2)},
-		{"a longer negative period before a burst", -2, 1, -cell.MaxPeriodSeconds - 1, outOfRange("period", -cell.MaxPeriodSeconds-1)},
+		{"a burst before a negative period", -2, 1, -maxPeriodSeconds, outOfRange("max_burst", -2)},
+		{"a longer negative period before a burst", -2, 1, -maxPeriodSeconds - 1, outOfRange("period", -maxPeriodSeconds-1)},
 		{"a long period before a burst and a count", -2, -1, maxInt, outOfRange("period", maxInt)},
 		{"too fast before a burst", -2, maxInt, 1, cell.ErrZeroRate},
 		{"a burst before a count", -2, -1, 60, outOfRange("max_burst", -2)},
@@ -110,8 +110,8 @@ func TestQuantityErrors(t *testing.T) {
 		{"292 years of nanoseconds", 1_000_000_000, 1, maxInt, true},
 		{"the same given back", 1_000_000_000, 1, -maxInt, true},
 		{"one more given back", 1_000_000_000, 1, minInt, false},
-		{"one call of 292 years", 1, cell.MaxPeriodSeconds, 1, true},
-		{"two", 1, cell.MaxPeriodSeconds, 2, false},
+		{"one call of 292 years", 1, maxPeriodSeconds, 1, true},
+		{"two", 1, maxPeriodSeconds, 2, false},
 		{"the most", 30, 60, maxInt, false},
 		{"the most given back", 30, 60, minInt, false},
 	} {

@@ -2,37 +2,37 @@ package cell
 
 import "time"
 
-// Unit is the calendar's window, or Span for one that is a length of time.
-type Unit uint8
+// unit is a window of the calendar; noUnit: the period is a length of time.
+type unit uint8
 
 const (
-	Span Unit = iota
-	Second
-	Minute
-	Hour
-	Day
-	Week // from Monday
-	Month
-	Year
+	noUnit unit = iota
+	unitSecond
+	unitMinute
+	unitHour
+	unitDay
+	unitWeek // from Monday
+	unitMonth
+	unitYear
 )
 
-var unitNames = [...]string{Span: "", Second: "second", Minute: "minute", Hour: "hour", Day: "day", Week: "week", Month: "month",
-	Year: "year"}
+var unitNames = [...]string{noUnit: "", unitSecond: "second", unitMinute: "minute", unitHour: "hour", unitDay: "day", unitWeek: "week",
+	unitMonth: "month", unitYear: "year"}
 
-func (u Unit) String() string { return unitNames[u] }
+func (u unit) String() string { return unitNames[u] }
 
 // shortestNS is the length of the shortest window of a unit.
-func (u Unit) shortestNS() int64 {
+func (u unit) shortestNS() int64 {
 	const day = 86_400 * nsPerSecond
-	return [...]int64{Second: nsPerSecond, Minute: 60 * nsPerSecond, Hour: 3_600 * nsPerSecond, Day: day, Week: 7 * day, Month: 28 * day,
-		Year: 365 * day}[u]
+	return [...]int64{unitSecond: nsPerSecond, unitMinute: 60 * nsPerSecond, unitHour: 3_600 * nsPerSecond, unitDay: day, unitWeek: 7 * day,
+		unitMonth: 28 * day, unitYear: 365 * day}[u]
 }
 
 // edge is the first instant of the month or year that an instant is in, or of one that is so many later, in the time of the zone. A zone
 // here is an offset: no hour is left out or comes twice.
-func (u Unit) edge(ns int64, later int) int64 {
+func (u unit) edge(ns int64, later int) int64 {
 	at := time.Unix(0, ns).UTC()
-	if u == Year {
+	if u == unitYear {
 		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	}
 	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).UnixNano()

@@ -9,8 +9,8 @@ import (
 	"celld/cell/lease"
 )
 
-// MaxPeriodSeconds is the longest period: 292 years, the most whole seconds that int64 nanoseconds hold.
-const MaxPeriodSeconds = math.MaxInt64 / nsPerSecond
+// maxPeriodSeconds is the longest period: 292 years, the most whole seconds that int64 nanoseconds hold.
+const maxPeriodSeconds = math.MaxInt64 / nsPerSecond
 
 // ErrZeroRate reports a limit with no rate: a count or a period of 0, or more than one call a nanosecond.
 var ErrZeroRate = errors.New("zero rate")
@@ -36,7 +36,7 @@ func (b Bucket) Capacity() int64 { return b.capacity }
 
 // NewBucket returns a bucket that allows count calls in each period, which is in seconds, and maxBurst + 1 calls at once.
 //
-// maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to MaxPeriodSeconds, and
+// maxBurst is -1 (nothing ever passes) or more, count 1 to period × 10^9, period 1 to maxPeriodSeconds, and
 // (maxBurst + 1) × period / count at most 292 years. Else the error is ErrZeroRate or a *RangeError.
 //
 // The emission interval is period / count in float64, truncated to whole nanoseconds, as in redis-cell
@@ -46,7 +46,7 @@ func NewBucket(maxBurst, count, period int64) (Bucket, error) {
 	if count == 0 || period == 0 {
 		return Bucket{}, ErrZeroRate
 	}
-	if period > MaxPeriodSeconds || period < -MaxPeriodSeconds {
+	if period > maxPeriodSeconds || period < -maxPeriodSeconds {
 		return Bucket{}, &RangeError{"period", period}
 	}
 	intervalNS := int64(float64(period*nsPerSecond) / float64(count))

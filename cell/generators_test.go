@@ -8,6 +8,8 @@ import (
 	"celld/cell"
 )
 
+const maxPeriodSeconds = math.MaxInt64 / 1_000_000_000 // 292 years
+
 const aDayIn2027 = 1_800_000_000_000_000_000 // an instant to begin at
 
 // setting is a limit with the quantities that it stands for, from the model rather than from the limit.
@@ -27,7 +29,7 @@ func newSetting(t rapid.TB, p params) setting {
 
 // drawSetting draws a limit from one call in 292 years to 10^9 a second, with a burst from -1 to as much as there may be.
 func drawSetting(t *rapid.T) setting {
-	const year, most = 31_536_000, cell.MaxPeriodSeconds
+	const year, most = 31_536_000, maxPeriodSeconds
 	p := params{period: rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 60, 3600, 86400, year, most}),
 		rapid.Int64Range(1, year),
@@ -93,13 +95,12 @@ func later(now, waitNS int64) int64 { return now + min(waitNS, math.MaxInt64-now
 
 // anyInt64 draws from the whole range, near the bounds of this arithmetic more often than chance would have it.
 func anyInt64() *rapid.Generator[int64] {
-	const maxPeriod = cell.MaxPeriodSeconds
 	return rapid.OneOf(
 		rapid.Int64(),
 		rapid.Int64Range(-3, 100),
 		rapid.SampledFrom([]int64{
 			math.MinInt64, math.MinInt64 + 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt32, math.MaxInt32,
-			maxPeriod - 1, maxPeriod, maxPeriod + 1, -maxPeriod, -maxPeriod - 1, 1_000_000_000, 1_000_000_001, 18446744074, 1 << 62,
+			maxPeriodSeconds - 1, maxPeriodSeconds, maxPeriodSeconds + 1, -maxPeriodSeconds, -maxPeriodSeconds - 1, 1_000_000_000, 1_000_000_001, 18446744074, 1 << 62,
 		}),
 	)
 }

@@ -14,7 +14,7 @@ func TestTheLastYearsAreLikeAnyOther(t *testing.T) {
 	property := func(t *rapid.T, l cell.Limit) {
 		const days = 86_400 * 1_000_000_000
 		step := l.PeriodNS
-		if l.Unit != cell.Span {
+		if l.Unit.String() != "" {
 			step = 7 * days // months and years are not alike
 		}
 		now := rapid.Int64Range(1, 100*days).Draw(t, "start")
@@ -40,7 +40,7 @@ func TestTheLastYearsAreLikeAnyOther(t *testing.T) {
 	for _, a := range append(algorithms, algorithm{name: "warmup", draw: drawWarmup}) {
 		t.Run(a.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				if l := drawOptions(t, a.draw(t)); l.Unit < cell.Month {
+				if l := drawOptions(t, a.draw(t)); l.Unit.String() != "month" && l.Unit.String() != "year" {
 					property(t, l)
 				}
 			})

@@ -17,11 +17,11 @@ type Limit struct {
 // keeps the state.
 type Shape struct {
 	Algo     Algo
-	Unit     Unit
+	Unit     unit
 	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
 	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
 	ZoneMin  int16 // minutes east of UTC
-	Cold     int16 // warmup: how many times longer the interval is when it is cold, in hundredths, 101..MaxCold
+	Cold     int16 // warmup: how many times longer the interval is when it is cold, in hundredths, 101..maxCold
 	PeriodNS int64 // of a calendar's window the shortest
 	Leases   bool  // the companion of such a state: the leases that were taken from it
 }
@@ -30,7 +30,7 @@ type Shape struct {
 // as long as they were told.
 func (s *Shape) Aligned() bool { return s.byWall() && !s.Leases }
 
-func (s *Shape) byWall() bool { return s.Clock || s.Unit != Span }
+func (s *Shape) byWall() bool { return s.Clock || s.Unit != noUnit }
 
 // HoldsLeases reports that a state of this shape is one of leases.
 func (s *Shape) HoldsLeases() bool { return s.can(ofLeases) }
@@ -59,7 +59,7 @@ func (s *Shape) Code() uint32 {
 // ShapeOf is the shape of a Code and a period in ns.
 func ShapeOf(code uint32, periodNS int64) Shape {
 	s := Shape{
-		Algo: Algo(code & 7), Unit: Unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&CodeOfLeases != 0,
+		Algo: Algo(code & 7), Unit: unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&CodeOfLeases != 0,
 		Buckets: uint8(code >> 8), PeriodNS: periodNS,
 	}
 	if s.byWall() {
@@ -72,7 +72,7 @@ func ShapeOf(code uint32, periodNS int64) Shape {
 
 // Params are what a state is scaled by when they change.
 type Params struct {
-	Count int64 // 1..MaxCount in each period
+	Count int64 // 1..maxCount in each period
 	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms
 }
 
@@ -103,8 +103,8 @@ func (l *Limit) prepare() (ok bool) {
 // intervalNS is what a call costs at this rate, rounded up, so that no more than the rate passes.
 func (p Params) intervalNS(s Shape) int64 { return (s.PeriodNS + p.Count - 1) / p.Count }
 
-// Restore returns the limit of a shape and parameters, without block and shadow. Both must come from a parsed Limit.
-func Restore(s Shape, p Params) Limit {
+// LimitOf returns the limit of a shape and parameters, without block and shadow. Both must come from a parsed Limit.
+func LimitOf(s Shape, p Params) Limit {
 	l := Limit{Shape: s, Params: p}
 	l.prepare()
 	return l

@@ -80,7 +80,7 @@ func drawRateOf(t *rapid.T, periodUS int64) string {
 }
 
 func drawCount(t *rapid.T, periodNS int64) int64 {
-	most := min(cell.MaxCount, periodNS/100)
+	most := min(cell.MaxCost, periodNS/100)
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{1, min(2, most), min(3, most), min(100, most), most}),
 		rapid.Int64Range(1, min(20, most)),
@@ -97,7 +97,7 @@ func drawGCRA(t *rapid.T) cell.Limit {
 }
 
 func drawBurst(t *rapid.T, l cell.Limit) int64 {
-	most := min(cell.MaxCount, math.MaxInt64/intervalNS(l))
+	most := min(cell.MaxCost, math.MaxInt64/intervalNS(l))
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 2, most}),
 		rapid.Int64Range(1, 20),

@@ -198,22 +198,22 @@ func windowEnd(l cell.Limit, now int64) int64 {
 	}
 	year, month, day := at.Date()
 	hour, minute, second := at.Clock()
-	switch l.Unit {
-	case cell.Second:
+	switch l.Unit.String() {
+	case "second":
 		return date(year, month, day, hour, minute, second+1)
-	case cell.Minute:
+	case "minute":
 		return date(year, month, day, hour, minute+1, 0)
-	case cell.Hour:
+	case "hour":
 		return date(year, month, day, hour+1, 0, 0)
-	case cell.Day:
+	case "day":
 		return date(year, month, day+1, 0, 0, 0)
-	case cell.Week:
+	case "week":
 		for day++; time.Date(year, month, day, 0, 0, 0, 0, zone).Weekday() != time.Monday; day++ {
 		}
 		return date(year, month, day, 0, 0, 0)
-	case cell.Month:
+	case "month":
 		return date(year, month+1, 1, 0, 0, 0)
-	case cell.Year:
+	case "year":
 		return date(year+1, 1, 1, 0, 0, 0)
 	}
 	if !l.Clock {

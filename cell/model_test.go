@@ -20,7 +20,7 @@ func (p params) check() string {
 	switch {
 	case p.count == 0 || p.period == 0:
 		return "zero rate"
-	case p.period < -cell.MaxPeriodSeconds || p.period > cell.MaxPeriodSeconds:
+	case p.period < -maxPeriodSeconds || p.period > maxPeriodSeconds:
 		return "period"
 	case p.interval().Sign() == 0:
 		return "zero rate"

@@ -71,7 +71,7 @@ func (p *limitParser) parse(text string) error {
 		return wrong("limit", text, "expected count/period, such as 100/1m")
 	}
 	var ok bool
-	if p.Count, ok = parseNumber(count, 1, MaxCount); !ok {
+	if p.Count, ok = parseNumber(count, 1, maxCount); !ok {
 		return wrong("count", count, anyCount)
 	}
 	if err := p.parsePeriod(period); err != nil {
@@ -88,13 +88,13 @@ func (p *limitParser) parse(text string) error {
 }
 
 func (p *limitParser) parsePeriod(text string) error {
-	if unit := slices.Index(unitNames[:], text); unit > int(Span) {
-		p.Unit, p.Algo = Unit(unit), Window
+	if at := slices.Index(unitNames[:], text); at > int(noUnit) {
+		p.Unit, p.Algo = unit(at), Window
 		p.PeriodNS = p.Unit.shortestNS()
 		return nil
 	}
 	var what string
-	if p.PeriodNS, what = parseDuration(text, MinPeriodNS, MaxPeriodNS); what != "" {
+	if p.PeriodNS, what = parseDuration(text, minPeriodNS, MaxPeriodNS); what != "" {
 		return wrong("period", text, what)
 	}
 	return nil
@@ -113,11 +113,11 @@ const anyCount = "expected 1 to 2147483647"
 var options = []option{
 	{"algo", "", "expected gcra, window, slide, log or conc", (*limitParser).readAlgo},
 	{"burst", "gcra", anyCount, func(p *limitParser, value string) (ok bool) {
-		p.Burst, ok = parseNumber(value, 1, MaxCount)
+		p.Burst, ok = parseNumber(value, 1, maxCount)
 		return ok
 	}},
 	{"warmup", "gcra", "expected 1ms to 24d, in whole ms", func(p *limitParser, value string) bool {
-		ns, problem := parseDuration(value, nsPerMS, MaxWarmupNS)
+		ns, problem := parseDuration(value, nsPerMS, maxWarmupNS)
 		p.warmupMS = ns / nsPerMS
 		return problem == "" && ns%nsPerMS == 0
 	}},
@@ -135,12 +135,12 @@ var options = []option{
 		return ok
 	}},
 	{"buckets", "slide", "expected 2 to 128", func(p *limitParser, value string) bool {
-		n, ok := parseNumber(value, 2, MaxBuckets)
+		n, ok := parseNumber(value, 2, maxBuckets)
 		p.Buckets = uint8(n)
 		return ok
 	}},
 	{"block", "", "", func(p *limitParser, value string) bool {
-		p.BlockNS, p.problem = parseDuration(value, MinPeriodNS, MaxPeriodNS)
+		p.BlockNS, p.problem = parseDuration(value, minPeriodNS, MaxPeriodNS)
 		return p.problem == ""
 	}},
 	{"shadow", "", "", func(p *limitParser, _ string) bool {
@@ -172,7 +172,7 @@ func (p *limitParser) readAlgo(value string) bool {
 	if at < 0 || Algo(at) == Warmup {
 		return false
 	}
-	if p.Algo = Algo(at); p.Unit != Span && p.Algo != Window {
+	if p.Algo = Algo(at); p.Unit != noUnit && p.Algo != Window {
 		p.problem = "a period of the calendar needs algo=window"
 	}
 	return p.problem == ""
@@ -203,17 +203,17 @@ func (p *limitParser) check(count string) error {
 func (p *limitParser) conflict(count string) (part, text, want string) {
 	warms := p.has("warmup")
 	switch {
-	case p.Unit != Span && p.Clock:
-		return "align", "clock", "a period of the calendar is always aligned"
+	case p.Unit != noUnit && p.Clock:
+		return "align", "clock", "a period of the calendar is aligned"
 	case p.has("tz") && !p.byWall():
 		return "tz", p.zone, "needs align=clock, or a period of the calendar"
-	case p.Count > p.PeriodNS/(nsPerSecond/MaxPerSecond):
+	case p.Count > p.PeriodNS/(nsPerSecond/maxPerSecond):
 		return "count", count, "more than 10000000 a second"
 	case warms && p.Burst > 1:
 		return "burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1"
 	case p.has("cold") && !warms:
 		return "option", "cold", "needs warmup"
-	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < MinPeriodNS:
+	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < minPeriodNS:
 		return "buckets", strconv.Itoa(int(p.Buckets)), "each must be 1us or longer"
 	}
 	return "", "", ""
@@ -224,14 +224,14 @@ const usualCold = 3_00 // Guava's, for which it has no setting
 // parseCold reads a number of up to two decimals as hundredths.
 func parseCold(text string) (hundredths int16, ok bool) {
 	whole, part, dot := strings.Cut(text, ".")
-	n, ok1 := parseNumber(whole, 1, MaxCold/100)
+	n, ok1 := parseNumber(whole, 1, maxCold/100)
 	m, ok2 := int64(0), true
 	if dot {
 		m, ok2 = parseNumber((part + "0")[:min(2, len(part)+1)], 0, 99)
 		ok2 = ok2 && len(part) <= 2 && part != ""
 	}
 	n = n*100 + m
-	return int16(min(n, MaxCold)), ok1 && ok2 && 100 < n && n <= MaxCold
+	return int16(min(n, maxCold)), ok1 && ok2 && 100 < n && n <= maxCold
 }
 
 func parseNumber(text string, least, most int64) (int64, bool) {
@@ -290,7 +290,7 @@ func (l *Limit) AppendText(b []byte) []byte {
 		b = appendDuration(append(b, ",burst=1,warmup="...), l.warmupNS())
 	case l.Algo == GCRA && l.Burst != l.Count:
 		b = strconv.AppendInt(append(b, ",burst="...), l.Burst, 10)
-	case l.Algo != GCRA && l.Unit == Span:
+	case l.Algo != GCRA && l.Unit == noUnit:
 		b = append(append(b, ",algo="...), l.Algo.String()...)
 	}
 	b = l.Shape.appendOptions(b)
@@ -310,7 +310,7 @@ func (s Shape) AppendText(b []byte) []byte {
 }
 
 func (s Shape) appendPeriod(b []byte) []byte {
-	if s.Unit != Span {
+	if s.Unit != noUnit {
 		return append(b, s.Unit.String()...)
 	}
 	return appendDuration(b, s.PeriodNS)

@@ -77,7 +77,7 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 		"5/2s,burst=9": {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 9}},
 		"5/2s":         {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}},
 		"5/month,tz=-01:30,shadow,block=1s": {
-			Shape:  cell.Shape{Algo: cell.Window, Unit: cell.Month, ZoneMin: -90, PeriodNS: int64(28 * day)},
+			Shape:  cell.Shape{Algo: cell.Window, Unit: 6 /* month */, ZoneMin: -90, PeriodNS: int64(28 * day)},
 			Params: cell.Params{Count: 5}, BlockNS: 1e9, Shadow: true,
 		},
 		"5/7d,algo=window,align=clock": {Shape: cell.Shape{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},

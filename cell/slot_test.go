@@ -21,13 +21,13 @@ func TestAligned(t *testing.T) {
 func TestRestore(t *testing.T) {
 	for _, text := range []string{"5/1m", "5/1m,burst=2", "5/1m,algo=window", "5/month,tz=+08:00", "5/1m,algo=slide,buckets=6", "5/1m,algo=log"} {
 		want := mustLiteral(t, text)
-		if got := cell.Restore(want.Shape, want.Params); got != want {
+		if got := cell.LimitOf(want.Shape, want.Params); got != want {
 			t.Errorf("%s became %v", text, got)
 		}
 	}
 	for _, text := range []string{"5/1m,block=1h", "5/1m,shadow"} {
 		l := mustLiteral(t, text)
-		if got, want := cell.Restore(l.Shape, l.Params), mustLiteral(t, "5/1m"); got != want {
+		if got, want := cell.LimitOf(l.Shape, l.Params), mustLiteral(t, "5/1m"); got != want {
 			t.Errorf("%s became %v, want %v", text, got, want)
 		}
 	}

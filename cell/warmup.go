@@ -47,7 +47,7 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 
 // mostWarmupDebt is the longest that the next call waits, 292 years as for a bucket. The key is cold again that much later and a warmup,
 // which is still an instant.
-const mostWarmupDebt = math.MaxInt64 - MaxWarmupNS
+const mostWarmupDebt = math.MaxInt64 - maxWarmupNS
 
 func (l *Limit) warmupNS() int64 { return l.Burst * nsPerMS }
 
@@ -142,7 +142,7 @@ func (*warmup) appendText(b []byte, _ Shape, st State) []byte {
 }
 
 func (*warmup) read(r *stateReader, l *Limit) (st State) {
-	st.A = r.number("free", math.MaxUint64-MaxWarmupNS)
+	st.A = r.number("free", math.MaxUint64-maxWarmupNS)
 	st.B = r.number("warmth", uint64(l.warmupNS()))
 	return st
 }

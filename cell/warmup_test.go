@@ -11,6 +11,8 @@ import (
 	"celld/cell"
 )
 
+const maxWarmupNS = 24 * 86_400 * 1_000_000_000
+
 // guava is SmoothRateLimiter.SmoothWarmingUp as Guava publishes it, in float64, with ns for its µs.
 type guava struct {
 	interval, warmup, coldInterval float64
@@ -210,7 +212,7 @@ func TestAWarmupGivesBackWhatWasBooked(t *testing.T) {
 		st, now := drawWarm(t, l)
 		cost := max(1, drawCost(t, l, cell.Decision{}))
 		after := st
-		if l.Book(&after, now, cost) == cell.Never || after.A-uint64(now) >= math.MaxInt64-cell.MaxWarmupNS {
+		if l.Book(&after, now, cost) == cell.Never || after.A-uint64(now) >= math.MaxInt64-maxWarmupNS {
 			return
 		}
 		full := after.B == uint64(l.Burst)*1e6
@@ -271,7 +273,7 @@ func TestAWarmupIsCarried(t *testing.T) {
 		if got, want := float64(st.B)/float64(l.Burst), warmth/float64(old.Burst); got > want*(1+1e-9)+1e-9 || got < want*(1-1e-9)-2 {
 			t.Fatalf("%v to %v: %v warm, and then %v", old, l, want, got)
 		}
-		if was.Limited && is.RetryAfterNS < math.MaxInt64-cell.MaxWarmupNS { // the longest wait
+		if was.Limited && is.RetryAfterNS < math.MaxInt64-maxWarmupNS { // the longest wait
 			want := float64(was.RetryAfterNS) / float64(intervalNS(old)) * float64(intervalNS(l))
 			if got := float64(is.RetryAfterNS); math.Abs(got-want) > 1+want*1e-9 {
 				t.Fatalf("%v to %v: waits %v, want %v", old, l, got, want)
@@ -333,7 +335,7 @@ func TestAWarmupIsMovedAndWritten(t *testing.T) {
 func TestHostileWarmupsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawWarmup(t)
-		const latest = math.MaxUint64 - cell.MaxWarmupNS // that is read from a text
+		const latest = math.MaxUint64 - maxWarmupNS // that is read from a text
 		warmth := uint64(l.Burst) * 1e6
 		st := cell.State{
 			A: rapid.OneOf(rapid.SampledFrom([]uint64{0, aDayIn2027, math.MaxInt64, latest}), rapid.Uint64Range(0, latest)).Draw(t, "free"),

@@ -113,8 +113,8 @@ func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 			st.B = 0
 			break
 		}
-		passes := max(now, st.BlockedNS)                       // not sooner
-		if before == count && end > passes && l.Unit < Month { // there may be millions of full ones
+		passes := max(now, st.BlockedNS)                           // not sooner
+		if before == count && end > passes && l.Unit < unitMonth { // there may be millions of full ones
 			full := min(left/count, (end-passes-1)/uint64(l.PeriodNS))
 			end -= full * uint64(l.PeriodNS)
 			left -= full * count
@@ -142,7 +142,7 @@ func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
 
 // beginNS is when the window begins that ends then, both in Unix ns. Before 1970 is 0.
 func (l *Limit) beginNS(end uint64) uint64 {
-	if l.Unit < Month {
+	if l.Unit < unitMonth {
 		return end - min(end, uint64(l.PeriodNS))
 	}
 	return uint64(max(0, l.Unit.edge(int64(end)-1+l.zoneNS(), 0)-l.zoneNS()))
@@ -155,11 +155,11 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if !l.byWall() {
 		return uint64(nowNS + l.PeriodNS)
 	}
-	if l.Unit >= Month {
+	if l.Unit >= unitMonth {
 		return uint64(l.Unit.edge(nowNS+l.zoneNS(), 1) - l.zoneNS())
 	}
 	first := -l.zoneNS()
-	if l.Unit == Week {
+	if l.Unit == unitWeek {
 		first += 4 * 86_400 * nsPerSecond // a Monday: 1970 began on a Thursday
 	}
 	return uint64((floorDiv(nowNS-first, l.PeriodNS)+1)*l.PeriodNS + first)

@@ -100,7 +100,7 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 	}
 	a.set(drawAdopting(t, kind, period) + rapid.SampledFrom([]string{"", ",block=1us", ",block=1h", ",shadow"}).Draw(t, "option"))
 	want := was
-	want.Limit = cell.Restore(a.limit.Shape, a.limit.Params)
+	want.Limit = cell.LimitOf(a.limit.Shape, a.limit.Params)
 	want.State.Ring = slices.Clone(was.State.Ring)
 	a.limit.Carry(&want.State, &old, t0, t0)
 	if a.limit.EndNS(&want.State) <= uint64(t0) {

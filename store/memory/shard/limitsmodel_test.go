@@ -305,7 +305,7 @@ func (m *limitsModel) adopt(w *callWork) (grown int64) {
 		return 0
 	}
 	grown = max(0, ringBytes(&st)-ringBytes(&h.st))
-	h.limit, h.st = cell.Restore(w.Limit.Shape, w.Limit.Params), st
+	h.limit, h.st = cell.LimitOf(w.Limit.Shape, w.Limit.Params), st
 	k.tat = m.end(k)
 	return grown
 }
@@ -332,7 +332,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 		w.Limit.Fit(&st, m.timeOf(w.Limit))
 	}
 	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
-	h.limit, h.st = cell.Restore(w.Limit.Shape, w.Limit.Params), st
+	h.limit, h.st = cell.LimitOf(w.Limit.Shape, w.Limit.Params), st
 	grown += max(0, table.TallyBytes+ringBytes(&st)-had)
 	k.tat, k.expiry = m.end(k), store.AtTAT
 	return newKey, grown
@@ -358,7 +358,7 @@ func (m *limitsModel) give(key string, l *cell.Limit, policy uint32, n int64) (i
 	if m.full(0, ringBytes(&st)-ringBytes(&h.st)) {
 		return 0, store.ErrFull
 	}
-	h.limit, h.st = cell.Restore(l.Shape, l.Params), st
+	h.limit, h.st = cell.LimitOf(l.Shape, l.Params), st
 	if k.tat = m.end(k); given > 0 {
 		k.expiry = store.AtTAT
 	}

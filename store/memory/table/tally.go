@@ -133,7 +133,7 @@ func (p *Tally) Alone(l *cell.Limit, policy uint32) bool {
 
 // Limit is the limit that has left a tally's state.
 func (p *Tally) Limit() cell.Limit {
-	return cell.Restore(p.Shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
+	return cell.LimitOf(p.Shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
 }
 
 func (p *Tally) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
