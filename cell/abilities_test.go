@@ -86,7 +86,8 @@ func TestWhatComesBackToABucket(t *testing.T) {
 
 func TestWhatALimitEarns(t *testing.T) {
 	l := mustLiteral(t, "10/1s,algo=log")
-	for cost, want := range map[int64]uint64{0: 0, 5: 5e8, 10: 1e9, math.MaxInt64: math.MaxInt64, 92_233_720_368: 9_223_372_036_800_000_000, 92_233_720_369: math.MaxInt64} {
+	for cost, want := range map[int64]uint64{0: 0, 5: 5e8, 10: 1e9, math.MaxInt64: math.MaxInt64, 92_233_720_368: 9_223_372_036_800_000_000,
+		92_233_720_369: math.MaxInt64} {
 		if got := l.EarnsNS(cost); got != want {
 			t.Errorf("%d: %d ns, want %d", cost, got, want)
 		}

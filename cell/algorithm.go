@@ -6,7 +6,7 @@ import (
 	"celld/cell/lease"
 )
 
-// Algo is how a limit counts. Each has a file of its name.
+// Algo is how a limit counts. Each algorithm is a file of its name.
 type Algo uint8
 
 const (
@@ -14,8 +14,8 @@ const (
 	Window             // a counter for each window of time
 	Slide              // counters of the last windows, weighted or summed
 	Log                // the calls themselves
-	Conc               // leases: what is in flight
-	Warmup             // a bucket of one that gives less after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
+	Conc               // leases: the calls in flight
+	Warmup             // a bucket of one whose rate is low after a rest, as Guava's SmoothWarmingUp: gcra with warmup=
 )
 
 func (a Algo) String() string { return algorithms[a].name }
@@ -23,40 +23,40 @@ func (a Algo) String() string { return algorithms[a].name }
 // Algos is how many algorithms there are, from 0 on.
 func Algos() int { return len(algorithms) }
 
-// algorithm is the arithmetic of a limit, and the only way to it: nobody else asks which algorithm a limit has. Instants are Unix ns.
-// What is passed by value stays on its owner's stack.
+// algorithm is the arithmetic of a limit. Nothing else asks which algorithm a limit counts by. Instants are Unix ns. Values that are passed
+// by value stay on the stack of their owner.
 type algorithm interface {
 	// prepare computes a limit's Capacity and bucket. It returns false where that does not fit int64 ns.
 	prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool)
-	// share makes p those of one of n that share a limit. The count is already that of the share.
+	// share changes p to the parameters of one of n that share a limit. The count is already that of the share.
 	share(s Shape, p Params, n int64) Params
 
-	// decide decides on a call, and takes what passes or is forced. Unless it is forced, a cost is at most the count, except with anyCost.
+	// decide decides on a call, and takes what passes or is forced. A cost above the count comes only by force or with anyCost.
 	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
-	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that, or Never. a and b are State.A and B:
-	// what can be booked has no more, and to pass whole states took 60 % more for those who wait behind others.
+	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that moment, or Never. a and b are State.A
+	// and B, which are all that algorithms with booking need: with whole states, a call that waits behind others took 60 % longer.
 	book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64)
-	// fit makes room for one more call to be taken, and returns by how many words the ring has grown. fits reports whether there is room.
+	// fit makes room to take one more call, and returns by how many words the ring has grown. fits reports whether there is room.
 	fit(l *Limit, st *State, nowNS int64) (words int)
 	fits(l *Limit, st State) bool
-	// end is when nothing of a state is left except a block; 0: nothing is left now.
+	// end is when nothing of a state is left except a block; 0: now.
 	end(a, b uint64, ring []uint64, period uint64) uint64
 
 	// give gives back up to n, the latest first, and returns how much that was.
 	give(l *Limit, st *State, nowNS, n int64) int64
 	// giveBack gives back the costs of leases. It may change the order of these.
 	giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease)
-	// takenNS is what a lease remembers of its call, and passedNS when the call passed by that, as far as is known.
+	// takenNS is what a lease remembers of its call. passedNS computes from it when the call passed, as far as is known.
 	takenNS(st State, nowNS int64) uint64
 	passedNS(l *Limit, takenNS uint64) uint64
 
-	// carry turns a state that another limit of this algorithm has left into one of l. Both have one Shape, except with anyShape.
+	// carry turns a state that another limit of this algorithm has left into a state of l. The Shapes are the same, except with anyShape.
 	carry(l *Limit, st *State, old *Limit, nowNS int64)
 	// shift adds ns to every instant, and shiftBack undoes that.
 	shift(s Shape, st *State, ns int64)
 	shiftBack(s Shape, st *State, ns int64)
 
-	// appendText and read are a state as text, of which a limit comes before and a block after this.
+	// appendText writes a state as text, and read reads it: what stands between the limit and the block.
 	appendText(b []byte, s Shape, st State) []byte
 	read(r *stateReader, l *Limit) State
 }
@@ -110,7 +110,7 @@ func (s *Shape) kind() *kind {
 
 func (s *Shape) can(a ability) bool { return s.kind().can&a != 0 }
 
-// plain is what most algorithms do: they have no ring and no parameter but the count, cannot be booked, and State.A is their only instant.
+// plain is what most algorithms do: they need no ring and no parameter except the count, cannot be booked, and State.A is their only instant.
 type plain struct{}
 
 func (*plain) prepare(_ Shape, p Params) (capacity int64, b Bucket, ok bool) {

@@ -4,8 +4,8 @@ import "math"
 
 const nsPerSecond, nsPerMS = 1_000_000_000, 1_000_000
 
-// The bounds of a literal. 10^7 a second is one call in 100 ns, which leaves a state in whole nanoseconds exact to 1 %; real
-// limits are orders of magnitude below that.
+// The bounds of a literal. 10^7 a second is one call in 100 ns, so a state in whole nanoseconds is exact to 1 %. Real limits are orders of
+// magnitude below that.
 const (
 	maxCount     = 1<<31 - 1
 	maxPerSecond = 10_000_000
@@ -25,5 +25,5 @@ const mostUsed = 1 << 53
 // latestBooked is the last moment for which a call is booked, in Unix ns: two periods later is still an instant.
 const latestBooked = math.MaxInt64 - 2*MaxPeriodNS
 
-// latestEnd is the latest instant at which something ends that has begun before the year 2262.
+// latestEnd is the latest end of what begins before the year 2262.
 const latestEnd = math.MaxInt64 + 2*MaxPeriodNS

@@ -28,8 +28,8 @@ func (u unit) shortestNS() int64 {
 		unitMonth: 28 * day, unitYear: 365 * day}[u]
 }
 
-// edge is the first instant of the month or year that an instant is in, or of one that is so many later, in the time of the zone. A zone
-// here is an offset: no hour is left out or comes twice.
+// edge is the first instant of a month or year, in the time of the zone: the one that ns is in, or so many later. A zone here is an offset:
+// no hour is left out or comes twice.
 func (u unit) edge(ns int64, later int) int64 {
 	at := time.Unix(0, ns).UTC()
 	if u == unitYear {

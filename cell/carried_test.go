@@ -24,7 +24,8 @@ func TestTheSameLimitCarriesNothing(t *testing.T) {
 
 // A key whose calls are gone needs no room under another limit.
 func TestNothingIsCarriedOfWhatIsGone(t *testing.T) {
-	for _, to := range []string{"5/1h", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc"} {
+	for _, to := range []string{"5/1h", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log",
+		"5/1m,algo=conc"} {
 		old, l := mustLiteral(t, "5/1m"), mustLiteral(t, to)
 		var st cell.State
 		decide(&old, &st, aDayIn2027, 5, cell.Take)
@@ -100,7 +101,8 @@ func TestTheLargestDebtIsCarried(t *testing.T) {
 
 // Once all is given back, there is nothing left to remember.
 func TestNothingIsLeftOfWhatIsGivenBack(t *testing.T) {
-	for _, text := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc"} {
+	for _, text := range []string{"5/1m", "5/1m,algo=window", "5/1m,algo=slide", "6/1m,algo=slide,buckets=6", "5/1m,algo=log",
+		"5/1m,algo=conc"} {
 		l := mustLiteral(t, text)
 		var st cell.State
 		decide(&l, &st, aDayIn2027, 3, cell.Take)

@@ -34,13 +34,13 @@ func (*conc) fit(_ *Limit, st *State, nowNS int64) (words int) {
 
 func (*conc) fits(_ *Limit, st State) bool { return st.Leases().Fits(1) }
 
-// IdentifyLease says whose lease it is that Decide has just added to a limit of algo=conc. Only what is neither time nor cost is
-// taken from id. It does nothing where there is none.
+// IdentifyLease names the lease that Decide has just added to a limit of algo=conc: the lease gets all of id except its times and its cost.
+// It does nothing where there is none.
 func (l *Limit) IdentifyLease(st *State, nowNS int64, id lease.Lease) {
 	st.Leases().Identify(uint64(nowNS+l.PeriodNS), id)
 }
 
-// held is a state of leases that nothing is decided by: the companion of another.
+// held is the companion of another state: leases that decide nothing.
 type held struct{ plain }
 
 func (*held) decide(*Limit, *State, int64, int64, Mode) outcome { return outcome{} }

@@ -55,7 +55,7 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
 }
 
-// bounds reports whether no call of a cost above the count passes.
+// bounds reports whether the count bounds the cost of a call.
 func (l *Limit) bounds(mode Mode) bool { return mode != Force && !l.can(anyCost) }
 
 // behind is the outcome behind a block, in ns.
@@ -67,7 +67,7 @@ func (o outcome) behind(blocked uint64, waits bool) outcome {
 	return o
 }
 
-// decideExceeding denies a call of a cost that never passes.
+// decideExceeding denies a call whose cost never passes.
 func (l *Limit) decideExceeding(st *State, nowNS int64, mode Mode) Decision {
 	if l.BlockNS > 0 && mode == Take && st.BlockedNS <= uint64(nowNS) {
 		st.BlockedNS = uint64(nowNS + l.BlockNS)
@@ -77,7 +77,7 @@ func (l *Limit) decideExceeding(st *State, nowNS int64, mode Mode) Decision {
 	return d
 }
 
-// decideCopied is for any other algorithm, of which the compiler does not see what it keeps.
+// decideCopied is for any other algorithm: the compiler does not see what that keeps.
 func (l *Limit) decideCopied(st *State, nowNS, cost int64, mode Mode) outcome {
 	limit, state := *l, *st
 	o := l.by.decide(&limit, &state, nowNS, cost, mode)
@@ -85,11 +85,11 @@ func (l *Limit) decideCopied(st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-// Give gives back up to n of what was taken, the latest first, and returns how much that was. Of algo=conc it ends lease.MostGiven leases at
-// most: call it again for the rest.
+// Give gives back up to n of what was taken, the latest first, and returns how much that was. With algo=conc one call ends at most
+// lease.MostGiven leases: call it again for the rest.
 func (l *Limit) Give(st *State, nowNS, n int64) int64 { return l.kind().give(l, st, nowNS, n) }
 
-// EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: nothing is left now.
+// EndNS is when nothing of a state is left to remember, in Unix ns. 0 or an instant that has passed: now.
 func (l *Limit) EndNS(st *State) uint64 {
 	return max(l.kind().end(st.A, st.B, st.Ring, uint64(l.PeriodNS)), st.BlockedNS)
 }
@@ -100,15 +100,14 @@ func (l *Limit) Fit(st *State, nowNS int64) (words int) { return l.kind().fit(l,
 // Fits reports whether one more call can be taken without Fit.
 func (l *Limit) Fits(st *State) bool { return l.kind().fits(l, *st) }
 
-// Carry turns a state that old has left into one for l. If they differ only in Params what was used is scaled with them, so
-// that a key that was used up stays so and waits no longer than one that is used up under l; only a log, which has the calls
-// themselves, is kept as it is. Between other limits it is the used share that is taken anew. Used is rounded up: a
-// change gains nothing. A ring that changes is a new one.
+// Carry turns a state that old has left into a state of l. If the limits differ only in Params, Carry scales what was used with them: a key
+// that was used up stays so, and waits no longer than one that is used up under l. A log is kept as it is, as it holds the calls themselves.
+// Between other limits, Carry takes the used share anew. It rounds up, so a change gains nothing. A ring that changes is a new one.
 //
-// wasNS is now in old's time and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
+// wasNS is now in old's time, and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //
-// Keep the outcome, even when the call is denied. Carried anew by each call, a debt would tell each of them the same retry after, and
-// none would ever pass.
+// Keep the outcome, even when the call is denied. If each call carried the state anew, each would get the same retry after, and none would
+// ever pass.
 func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 	if l.Shape == old.Shape && l.Params == old.Params {
 		return
@@ -127,7 +126,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 		l.Fit(st, nowNS)
 		at := nowNS
 		if l.HoldsLeases() {
-			at-- // so that what was used ends before a lease that is taken now: those of one end become one
+			at-- // so that what was used expires before a lease that is taken now: leases that expire together become one
 		}
 		l.Decide(st, at, int64(used), Force)
 	}
@@ -146,8 +145,8 @@ func (l *Limit) ShiftBack(st *State, ns int64) {
 	l.kind().shiftBack(l.Shape, st, ns)
 }
 
-// Forecast is how long a call of this cost has to wait, in ns, if nobody else calls: 0 if it passes now, Never if it never does.
-// For a Bookable limit it is what Book would return.
+// Forecast is how long a call of this cost must wait, in ns, if nobody else calls: 0 if it passes now, Never if it never does. For a
+// Bookable limit it is what Book would return.
 func (l *Limit) Forecast(st *State, nowNS, cost int64) (waitNS uint64) {
 	if l.Bookable() {
 		after := *st
@@ -159,7 +158,7 @@ func (l *Limit) Forecast(st *State, nowNS, cost int64) (waitNS uint64) {
 	return 0
 }
 
-// EarnsNS is how long a limit takes for a cost, in ns, at its rate; at most math.MaxInt64.
+// EarnsNS is how long the rate of a limit takes for a cost, in ns; at most math.MaxInt64.
 func (l *Limit) EarnsNS(cost int64) uint64 {
 	high, low := bits.Mul64(uint64(cost), uint64(l.PeriodNS))
 	if high >= uint64(l.Count) {
@@ -169,9 +168,8 @@ func (l *Limit) EarnsNS(cost int64) uint64 {
 	return min(earns, math.MaxInt64)
 }
 
-// Book takes a call at the first moment at which it passes, and returns how long that is from now, in ns. Calls that are decided
-// or booked later come after it. A call that never passes, or only centuries from now, is not booked: then it returns Never.
-// The limit must be Bookable.
+// Book takes a call for the first moment at which it passes, and returns how far ahead that is, in ns. Later calls come after it. Book
+// returns Never and takes nothing if the call never passes, or only centuries from now. The limit must be Bookable.
 func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	if cost == 0 {
 		return 0
@@ -188,32 +186,31 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	return at - uint64(nowNS)
 }
 
-// TakenNS is what the lease of a call that has just been granted remembers of it: when it was, or, with gcra, when it will have flowed
-// back.
+// TakenNS is what a lease remembers of the call that was just granted: when it passed, or, with gcra, when it will have flowed back.
 func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(*st, nowNS) }
 
-// PassedNS is when a call passed, or will, of which a lease remembers TakenNS, as far as that is known: 0 if it is not.
+// PassedNS is when the call of a lease with this TakenNS passed, or will pass; 0: not known.
 func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, takenNS) }
 
-// GiveBack gives back the costs of leases that were taken from a limit. What has come back by itself does not come back again: to a
-// bucket flows what has not flowed back, and to a window, a slide or a log only while the window, the sub-window or the call is there
-// that the lease was taken in. It sorts the leases by TakenNS, in the time that the limit is decided in. To leases it gives nothing.
+// GiveBack gives back the costs of leases that were taken from a limit, except what has come back by itself. To a bucket it gives what has not
+// flowed back yet. To a window, a slide or a log it gives only while the window, the sub-window or the call of the lease still counts. To
+// leases it gives nothing. It may change the order of from. TakenNS is in the time that the limit decides in.
 //
-// companion is the shape of the leases' state. Where the policy was a gcra's when they were taken, and is another's, nothing is given: it
-// is not known when they were taken.
+// companion is the shape of the leases' state. GiveBack gives nothing where the policy was a gcra when the leases were taken, and has another
+// algorithm now: it is not known when they were taken.
 func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []lease.Lease) {
 	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
 		l.kind().giveBack(l, st, nowNS, from)
 	}
 }
 
-// counts says what becomes of a call where so much counts against the count: whether it is taken, and whether it has to wait.
+// counts reports whether a call is taken, and whether it must wait, where used counts against the count.
 func (l *Limit) counts(used uint64, cost int64, mode Mode) (taken, waits bool) {
 	passes := cost == 0 || mode == Force || used+uint64(cost) <= uint64(l.Count)
 	return passes && cost > 0 && mode != Peek, !passes
 }
 
-// used is the outcome where n count against the count until endNS. It does not say when the call will pass.
+// used is the outcome where n counts against the count until endNS. It does not say when a denied call will pass.
 func (l *Limit) used(n, endNS, now uint64) outcome {
 	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: debtOf(endNS, now)}
 }

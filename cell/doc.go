@@ -21,17 +21,17 @@
 //
 // # Limit literals
 //
-// A Limit is what callers write, with the algorithm that it counts by. What is remembered of it under a key is a
-// State: two words, a block, and for some a ring of words, which Fit makes and nothing else allocates.
+// A Limit is what callers write. It counts by one algorithm. A State is what is remembered of it under a key: two words, a block, and for
+// some algorithms a ring of words. Only Fit allocates: it makes room in the ring.
 //
 //	limit, err := cell.ParseLimit("100/1m,algo=slide,buckets=6")
 //	limit.Fit(&state, now)
 //	d := limit.Decide(&state, now, 1, cell.Take)
 //	if d.Limited { wait(d.RetryAfterNS) }
-//	drop(state, limit.EndNS(&state))                 // from then on it is that of a key never seen
+//	drop(state, limit.EndNS(&state))                 // from then on the state is that of a key never seen
 //
-// RetryAfterNS is exact: unless others call, the same call passes then and not a nanosecond sooner. The algorithms differ in
-// what they remember, and in how much passes when callers choose the worst times:
+// RetryAfterNS is exact: unless others call, the same call passes then and not a nanosecond sooner. The algorithms differ in what they
+// remember, and in how much passes when callers choose the worst times:
 //
 //	algo              State.A           State.B             Ring           most in any span of a period
 //	────────────────  ────────────────  ──────────────────  ─────────────  ─────────────────────────────────
@@ -45,20 +45,20 @@
 //	                  newest counter                                       2 × count in a span that cuts one
 //	log               first<<32 |       sum before the      time and sum   count
 //	                  entries           first               of each call
-//	conc              -                 before which ends   leases         count at any instant
-//	                                    are over, or 0
+//	conc              -                 leases that expire  leases         count at any instant
+//	                                    before it are gone
 //
-// Leases are the ring of a conc, or of a companion: the state beside that of any other limit, of the same Shape with Leases set, that
-// holds what was taken on a lease. AddLease, FindLease and their like change both alike. What a lease of a companion held is the
-// caller's to give back, by Give.
+// Two kinds of states hold leases, and State.Leases gives access to them (package cell/lease): that of a conc, and a companion. A companion
+// stands beside the state of any other limit, has the same Shape with Leases set, and holds the leases of what was taken from that limit.
+// When such a lease expires, the caller gives its cost back to the limit by GiveBack.
 //
-// Of gcra, warmup and window a call can be booked ahead of its moment: Book takes it then, and tells how long that is. Forecast
-// only tells. What is decided or booked later comes after it.
+// With gcra, warmup and window, a call can be booked ahead of its moment. Book takes it for the first moment at which it passes, and returns
+// how far ahead that is. Forecast returns the same and takes nothing. Later calls come after a booked one.
 //
-// A state is that of one Shape (algorithm and period) and the Params (count and burst) that it was last decided by. Carry
-// turns it into one for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts
-// one that goes by the clock or the calendar when the wall clock is set.
-// AppendState and ParseState are a state as text; Parts, AppendPart and ParsePart what is new of a long log.
+// A state belongs to one Shape (algorithm and period) and to the Params (count and burst) that it was last decided by. Carry turns it into
+// a state for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts a state that follows
+// the clock or the calendar when the wall clock is set. AppendState writes a state as text, and ParseState reads it. Parts, AppendPart and
+// ParsePart do so for what is new in a long log.
 //
 // # Units
 //

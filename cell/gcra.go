@@ -82,7 +82,7 @@ func (b Bucket) remaining(debt, interval uint64) int64 {
 }
 
 // IntervalNS is the emission interval in ns: what one call costs. ToleranceNS is the most debt with which a call passes, its own cost
-// included. Both are for those who decide elsewhere, and must decide the same.
+// included. Both serve an engine, which decides elsewhere and must decide the same.
 func (b Bucket) IntervalNS() int64  { return max(b.intervalNS, 1) }
 func (b Bucket) ToleranceNS() int64 { return b.toleranceNS }
 
@@ -94,8 +94,8 @@ func (b Bucket) ToleranceNS() int64 { return b.toleranceNS }
 // A negative quantity gives back what an earlier call took, up to a full bucket. The error is a *RangeError for a
 // quantity whose cost does not fit int64 nanoseconds; then tat is returned as it came.
 //
-// Everything is measured from now rather than as instants: with a TAT of up to 2^64 and costs of up to 2^63 ns, sums of
-// instants would wrap, while none of the differences below can.
+// Everything is measured from now: with a TAT of up to 2^64 and costs of up to 2^63 ns, sums of instants would wrap, while none of the
+// differences below can.
 func (b Bucket) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Decision, err error) {
 	intervalNS := max(b.intervalNS, 1) // so that a call costs something under the zero Bucket, and does not pass
 	if affordable := math.MaxInt64 / intervalNS; quantity > affordable || quantity < -affordable {
@@ -124,9 +124,9 @@ func (b Bucket) Throttle(tat uint64, nowNS, quantity int64) (next uint64, d Deci
 	return now + debt, d, nil
 }
 
-// Share is the bucket for one of n who share the rate and cannot ask each other: a capacity n times smaller, rounded down, and an
-// interval n times longer. The capacity stays 1 at least, unless it was 0. So n shares together let through no more than the whole where
-// its capacity is n or more, and where it is less each lets through one call in n intervals. An n below 2 is the whole.
+// Share is the bucket for one of n instances that share the rate and cannot ask each other: the capacity is n times smaller, rounded down,
+// and the interval n times longer. The capacity stays 1 at least, unless it was 0. So n shares together let through no more than the whole
+// if its capacity is n or more. Otherwise each lets through one call in n intervals. For n below 2, Share returns the whole.
 func (b Bucket) Share(n int64) Bucket {
 	if n < 2 || b.capacity == 0 {
 		return b
@@ -151,8 +151,8 @@ type TokenCall struct {
 // Bucket returns the bucket of a call, and the quantity to ask it for.
 //
 // The emission interval is period / tokens rounded to the nearest µs, 1 at least, as in Redis. The error is a *RangeError:
-// for "tokens" where their cost does not fit int64 µs, and for "max_burst" where it takes 292 years or more to flow back,
-// as TATs are ns here; Redis's are µs, and it lets 292,000 years pass.
+// for "tokens" where their cost does not fit int64 µs, and for "max_burst" where it takes 292 years or more to flow back: TATs are ns here.
+// Redis's are µs, and allow 292,000 years.
 func (c TokenCall) Bucket() (b Bucket, quantity int64, err error) {
 	us := max(1, int64(float64(c.PeriodS*1e6)/float64(c.PerPeriod)+0.5))
 	switch {
@@ -162,7 +162,7 @@ func (c TokenCall) Bucket() (b Bucket, quantity int64, err error) {
 		return Bucket{}, 0, &RangeError{"max_burst", c.MaxBurst}
 	}
 	capacity := c.MaxBurst + 1
-	// More than the capacity never passes, however much more it is.
+	// More than the capacity never passes, so one more stands for any.
 	return Bucket{capacity: capacity, intervalNS: us * 1000, toleranceNS: us * 1000 * capacity}, min(c.Tokens, capacity+1), nil
 }
 
@@ -213,8 +213,8 @@ func (*gcra) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
 	return now + debt + increment, b, now + debt - min(debt, tolerance-increment)
 }
 
-// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back.
-// A debt that was booked behind a block may be longer already.
+// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back. A debt that was booked
+// behind a block may be longer already.
 func owe(debt, interval, cost uint64) uint64 {
 	high, increment := bits.Mul64(interval, cost)
 	if high != 0 || increment > math.MaxInt64 || debt > math.MaxInt64-increment {

@@ -54,7 +54,8 @@ func TestGivingBackUndoesTheCall(t *testing.T) {
 
 // What was taken in a window, a sub-window or a span that is over is not given to the next one.
 func TestNothingIsGivenBackToAnotherWindow(t *testing.T) {
-	for _, text := range []string{"9/1m,algo=window", "9/1m,algo=window,align=clock", "9/minute", "9/1m,algo=slide", "9/1m,algo=slide,buckets=6", "9/1m,algo=log"} {
+	for _, text := range []string{"9/1m,algo=window", "9/1m,algo=window,align=clock", "9/minute", "9/1m,algo=slide",
+		"9/1m,algo=slide,buckets=6", "9/1m,algo=log"} {
 		l := mustLiteral(t, text)
 		var st cell.State
 		const start = aDayIn2027 / 60e9 * 60e9

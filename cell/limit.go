@@ -5,7 +5,7 @@ package cell
 type Limit struct {
 	Shape
 	Params
-	BlockNS int64 // a denied key stays denied that long; 0: not longer than its state says
+	BlockNS int64 // how long a denied key stays denied; 0: as long as its state says
 	Shadow  bool  // evaluated, never limits
 
 	by       algorithm // Decide finds it here 1 ns faster than by the shape
@@ -13,38 +13,38 @@ type Limit struct {
 	bucket   Bucket // by which gcra and warmup decide; its capacity is what remaining is out of
 }
 
-// Shape tells the states of literals under one key apart: limits of the same shape share a state. A change of anything else
-// keeps the state.
+// Shape tells apart the states of the limits under one key: limits of the same shape share a state. A limit that changes in anything else
+// keeps its state.
 type Shape struct {
 	Algo     Algo
 	Unit     unit
 	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
 	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
 	ZoneMin  int16 // minutes east of UTC
-	Cold     int16 // warmup: how many times longer the interval is when it is cold, in hundredths, 101..maxCold
-	PeriodNS int64 // of a calendar's window the shortest
-	Leases   bool  // the companion of such a state: the leases that were taken from it
+	Cold     int16 // warmup: how many times longer the interval is when the limit is cold, in hundredths, 101..maxCold
+	PeriodNS int64 // of a window of the calendar: the shortest
+	Leases   bool  // the companion of such a state, which holds the leases of what was taken from it
 }
 
-// Aligned reports that the windows are the clock's or the calendar's. Such a limit decides by wall time. Leases do not: they last
-// as long as they were told.
+// Aligned reports that windows follow the clock or the calendar. Such a limit decides by wall time. Leases do not: they last as long as
+// they were granted for.
 func (s *Shape) Aligned() bool { return s.byWall() && !s.Leases }
 
 func (s *Shape) byWall() bool { return s.Clock || s.Unit != noUnit }
 
-// HoldsLeases reports that a state of this shape is one of leases.
+// HoldsLeases reports that a state of this shape holds leases: see State.Leases.
 func (s *Shape) HoldsLeases() bool { return s.can(ofLeases) }
 
 // HasRing reports that a state of this shape has a ring.
 func (s *Shape) HasRing() bool { return s.can(hasRing) }
 
-// KeepsCalls reports that a state of this shape has the calls themselves, up to Count of them. It may be told in parts: see Parts.
+// KeepsCalls reports that a state of this shape holds the calls themselves, up to Count of them. It may be written in parts: see Parts.
 func (s *Shape) KeepsCalls() bool { return s.can(ofCalls) }
 
-// CodeOfLeases is the bit of a Code that Leases sets.
+// CodeOfLeases is the bit of a Code for Leases.
 const CodeOfLeases = 1 << 7
 
-// Code packs all of a shape except its period, for stores of many. ShapeOf unpacks it.
+// Code packs all of a shape except its period, for stores with many states. ShapeOf unpacks it.
 func (s *Shape) Code() uint32 {
 	flags := uint32(0)
 	if s.Clock {
@@ -70,28 +70,28 @@ func ShapeOf(code uint32, periodNS int64) Shape {
 	return s
 }
 
-// Params are what a state is scaled by when they change.
+// Params scale a state: when they change, Carry keeps the used share.
 type Params struct {
 	Count int64 // 1..maxCount in each period
 	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms
 }
 
-// IsBucket reports that a limit is nothing but its Bucket: State.A is the TAT, and all that there is to remember.
+// IsBucket reports that a limit is only its Bucket: State.A is the TAT, and nothing else is remembered.
 func (l *Limit) IsBucket() bool { return l.can(bucketOnly) && l.BlockNS == 0 }
 
-// Bookable reports that a call can be booked ahead of its moment, and so that the wait of each of many who wait is known.
+// Bookable reports that a call can be booked ahead of its moment. So each of many who wait can be told how long.
 func (l *Limit) Bookable() bool { return l.can(bookable) }
 
-// Additive reports that what is booked adds up: whoever comes behind several calls waits as long as behind one of all their costs.
+// Additive reports that booked costs add up: a call behind several others waits as long as behind one call of their total cost.
 func (l *Limit) Additive() bool { return l.can(additive) }
 
-// Bucket is what a limit decides by that IsBucket: a Take of cost n is a Throttle of quantity n.
+// Bucket is the bucket that decides for a limit that IsBucket: a Take of cost n is a Throttle of quantity n.
 func (l *Limit) Bucket() Bucket { return l.bucket }
 
-// Capacity is the most that passes at one instant. For warmup it is the count, though there a call of any cost passes.
+// Capacity is the most that passes at one instant. For warmup it is the count, although a call of any cost passes.
 func (l *Limit) Capacity() int64 { return l.capacity }
 
-// prepare computes what a limit decides by; for that of a companion, what the limit beside it decides by.
+// prepare computes the capacity and the bucket. A companion gets those of the limit beside it.
 func (l *Limit) prepare() (ok bool) {
 	base := l.Shape
 	base.Leases = false

@@ -173,7 +173,8 @@ func drawPause(t *rapid.T, l cell.Limit, now int64, d cell.Decision) int64 {
 	told := min(d.RetryAfterNS, uint64(2*l.PeriodNS))
 	reset := min(d.ResetAfterNS, math.MaxInt64)
 	wait := rapid.OneOf(
-		rapid.SampledFrom([]uint64{0, 1, told, max(told, 1) - 1, told, max(told, 1) - 1, reset, max(reset, 1) - 1, uint64(l.PeriodNS), uint64(l.PeriodNS) - 1}),
+		rapid.SampledFrom([]uint64{0, 1, told, max(told, 1) - 1, told, max(told, 1) - 1, reset, max(reset, 1) - 1, uint64(l.PeriodNS),
+			uint64(l.PeriodNS) - 1}),
 		rapid.Uint64Range(0, uint64(l.PeriodNS)/8),
 		rapid.Uint64Range(0, 2*uint64(l.PeriodNS)),
 	).Draw(t, "wait")

@@ -11,14 +11,14 @@ import (
 	"celld/cell/lease"
 )
 
-// log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the
-// count. State.Ring has the calls in the order of time, two words for each: the time, and the sum of all costs up to and with
-// this call. The sums let a binary search find what must leave for a call to pass. State.A is first<<32 | n, the place of the
-// oldest call and the number of calls. State.B is the sum before the oldest.
+// log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the count. State.Ring
+// holds the calls in the order of time, two words for each: the time, and the sum of all costs up to this call, its own included. With these
+// sums, a binary search finds what must leave before a call passes. State.A is first<<32 | n, the place of the oldest call and the number of
+// calls. State.B is the sum before the oldest.
 //
-// Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When
-// Force adds one more, the two oldest become one at the time of the younger. That changes no decision: the entries after the
-// oldest add up to the count, so nothing passes before the younger leaves. Only after a Give does it deny for longer.
+// Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When Force adds one
+// more, the two oldest become one at the time of the younger. That changes no decision: the entries after the oldest add up to the count,
+// so nothing passes before the younger leaves. Only after a Give does the log deny for longer.
 type log struct{ plain }
 
 func (*log) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
@@ -97,7 +97,7 @@ func firstOf(low, high int, is func(int) bool) int {
 	return low + sort.Search(high-low, func(i int) bool { return is(low + i) })
 }
 
-// drop forgets the oldest i entries.
+// drop removes the oldest i entries.
 func (c calls) drop(i int) {
 	if i == 0 {
 		return
@@ -127,7 +127,7 @@ func (c calls) push(now, cost uint64, most int64) {
 	c.st.Ring[last], c.st.Ring[last+1] = now, sum
 }
 
-// mergeOldest makes the oldest i+1 entries one, at the time of the youngest of them.
+// mergeOldest merges the oldest i+1 entries into one, at the time of the youngest of them.
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
 // fit doubles the ring when it is full of calls that still count, up to count entries.
@@ -182,7 +182,7 @@ func (*log) end(a, b uint64, ring []uint64, period uint64) uint64 {
 	return calls{&State{A: a, B: b, Ring: ring}}.end(period)
 }
 
-// end is when the last entry stops to count.
+// end is when the last entry stops counting.
 func (c calls) end(period uint64) uint64 {
 	if c.n() == 0 {
 		return 0
@@ -190,7 +190,7 @@ func (c calls) end(period uint64) uint64 {
 	return c.time(c.n()-1) + period
 }
 
-// giveBack writes the log anew, without what is given back. A call of before may have become part of the one after it.
+// giveBack writes the log anew, without what is given back. An earlier call may have become part of the one after it.
 func (*log) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	slices.SortFunc(from, func(a, b lease.Lease) int { return cmp.Compare(a.TakenNS, b.TakenNS) })
 	now := uint64(nowNS)
@@ -252,7 +252,7 @@ func (*log) read(r *stateReader, _ *Limit) (st State) {
 	if text == "" {
 		return st
 	}
-	n := strings.Count(text, ",") + 1 // may be more than the count, which was lowered then
+	n := strings.Count(text, ",") + 1 // more than the count, if that was lowered
 	st.Ring = make([]uint64, 2*n)
 	calls{&st}.set(0, n)
 	var at, sum uint64

@@ -162,7 +162,8 @@ func TestFitIsEnough(t *testing.T) {
 
 // Fits is what Fit would find to do, told without doing it.
 func TestFits(t *testing.T) {
-	for _, text := range []string{"3/1s,algo=log", "9/1s,algo=log", "5/1s,algo=slide,buckets=4", "5/1s", "5/1s,algo=window", "5/1s,algo=slide"} {
+	for _, text := range []string{"3/1s,algo=log", "9/1s,algo=log", "5/1s,algo=slide,buckets=4", "5/1s", "5/1s,algo=window",
+		"5/1s,algo=slide"} {
 		l, err := cell.ParseLimit(text)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +197,8 @@ func TestAWrappedLogGrows(t *testing.T) {
 	if len(st.Ring) != 2*full {
 		t.Fatalf("%d words, then %d", full, len(st.Ring))
 	}
-	for cost, wait := range map[int64]uint64{41: second, 42: second, 43: 2 * second, 45: 2 * second, 46: 3 * second, 49: 3 * second, 50: 10 * second, 99: 10 * second, 100: 10*second + 1} {
+	for cost, wait := range map[int64]uint64{41: second, 42: second, 43: 2 * second, 45: 2 * second, 46: 3 * second, 49: 3 * second,
+		50: 10 * second, 99: 10 * second, 100: 10*second + 1} {
 		if d := decide(&l, &st, now, cost, cell.Take); !d.Limited || d.RetryAfterNS != wait {
 			t.Errorf("cost %d: %+v, want to wait %d", cost, d, wait)
 		}

@@ -21,7 +21,7 @@ func (e *LimitError) Error() string {
 //	period = [n] us|ms|s|m|h|d, or second minute hour day week month year (the calendar's, algo=window)
 //	option = algo=gcra|window|slide|log|conc, gcra by default
 //	         burst=n            gcra: the most at one instant; count by default
-//	         warmup=dur         gcra, burst=1 is implied: a rate that begins low after a rest, and how long it takes to rise
+//	         warmup=dur         gcra, burst=1 is implied: the rate begins low after a rest, and rises for that long
 //	         cold=f             with warmup: how many times longer the interval is then; 3 by default
 //	         align=clock        window: from multiples of the period; from the first hit by default
 //	         tz=±hh:mm          window: the zone of the clock or the calendar; UTC by default
@@ -103,8 +103,8 @@ func (p *limitParser) parsePeriod(text string) error {
 // option is what may follow the period.
 type option struct {
 	name string
-	algo string // that has it; "": each
-	want string // what is expected, where read does not say it
+	algo string // with which it may stand; "": each
+	want string // what is expected, unless read says it
 	read func(p *limitParser, value string) (ok bool)
 }
 
@@ -178,7 +178,7 @@ func (p *limitParser) readAlgo(value string) bool {
 	return p.problem == ""
 }
 
-// check looks at what depends on more than one part, and fills in what was left out.
+// check checks what depends on more than one part, and fills in what was left out.
 func (p *limitParser) check(count string) error {
 	for _, o := range options {
 		if o.algo != "" && o.algo != p.Algo.String() && p.has(o.name) {
@@ -199,7 +199,7 @@ func (p *limitParser) check(count string) error {
 	return nil
 }
 
-// conflict finds parts of which each is right by itself.
+// conflict finds parts that contradict each other.
 func (p *limitParser) conflict(count string) (part, text, want string) {
 	warms := p.has("warmup")
 	switch {
@@ -219,7 +219,7 @@ func (p *limitParser) conflict(count string) (part, text, want string) {
 	return "", "", ""
 }
 
-const usualCold = 3_00 // Guava's, for which it has no setting
+const usualCold = 3_00 // as in Guava, where it cannot be set
 
 // parseCold reads a number of up to two decimals as hundredths.
 func parseCold(text string) (hundredths int16, ok bool) {

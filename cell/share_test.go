@@ -101,7 +101,8 @@ func TestAShareOfALimitIsACallAtLeast(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				l, n := drawOptions(t, a.draw(t)), rapid.Int64Range(-1, 1_000_000).Draw(t, "shares")
 				share := l.Share(n)
-				if n < 2 && share != l || mustLiteral(t, share.String()) != share || share.Shape != l.Shape || share.BlockNS != l.BlockNS || share.Shadow != l.Shadow {
+				if n < 2 && share != l || mustLiteral(t, share.String()) != share || share.Shape != l.Shape || share.BlockNS != l.BlockNS ||
+					share.Shadow != l.Shadow {
 					t.Fatalf("1 of %d of %v is %v", n, l, share)
 				}
 				if n >= 2 && (share.Count > max(l.Count/n, 1) || share.Capacity() > max(l.Capacity()/n, 1)) {

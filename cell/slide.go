@@ -6,8 +6,8 @@ import (
 	"celld/cell/lease"
 )
 
-// slide without buckets counts in windows that begin at multiples of its period, and takes it that the calls of the window
-// before were spread evenly: with cur in this window of length W, which began elapsed ago, and prev in the one before, a
+// slide without buckets counts in windows that begin at multiples of its period, and assumes that the calls of the window before were
+// spread evenly: with cur in this window of length W, which began elapsed ago, and prev in the one before, a
 // call passes iff
 //
 //	cur×W + prev×(W-elapsed) + cost×W ≤ count×W
@@ -58,7 +58,7 @@ func (w windows) weighted(period uint64) uint64 {
 	return mulDivUp(w.prev, period-w.elapsed, period)
 }
 
-// roomFor is how long after its start no more than most is used, if more is now.
+// roomFor is how long after the start of the window no more than most is used, if more is now.
 func (w windows) roomFor(most, period uint64) uint64 {
 	if w.cur <= most {
 		return period - mulDiv(most-w.cur, period, w.prev) // prev×(W-elapsed) ≤ (most-cur)×W

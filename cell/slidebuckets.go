@@ -34,7 +34,7 @@ func (*buckets) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcom
 	return o
 }
 
-// counters are those of a state. The age of one is how many sub-windows it is older than State.A: 0..n-1.
+// counters are the counters of a state. The age of a counter is how many sub-windows it is older than State.A: 0..n-1.
 type counters struct {
 	st        *State
 	n, period uint64 // of them, and of all in ns
@@ -47,14 +47,14 @@ func countersOf(s *Shape, st *State) counters {
 // at is the number of the sub-window that an instant is in.
 func (c counters) at(ns uint64) uint64 { return mulDiv(ns, c.n, c.period) }
 
-// newest is the number of the newest sub-window, which may be ahead of now.
+// newest is the number of the newest sub-window. That may be ahead of now.
 func (c counters) newest(now uint64) uint64 { return max(c.at(now), c.st.A) }
 
 func (c counters) counter(age uint64) *uint64 {
 	return &c.st.Ring[(c.st.A+c.n-age)%c.n]
 }
 
-// gone is when a counter stops to count, in Unix ns: at the start of the sub-window n later.
+// gone is when a counter stops counting, in Unix ns: at the start of the sub-window n later.
 func (c counters) gone(age uint64) uint64 {
 	return mulDivUp(c.st.A+c.n-age, c.period, c.n)
 }
@@ -93,7 +93,7 @@ func (c counters) take(age, n uint64) uint64 {
 	return n
 }
 
-// leave is when need has left the sum, in Unix ns. need is at most the sum.
+// leave is when need will have left the sum, in Unix ns. need is at most the sum.
 func (c counters) leave(newest, need uint64) uint64 {
 	age := c.live(newest) - 1
 	for ; age > 0; age-- {
@@ -106,7 +106,7 @@ func (c counters) leave(newest, need uint64) uint64 {
 	return c.gone(age)
 }
 
-// end is when the newest that has a call stops to count.
+// end is when the newest counter with a call stops counting.
 func (c counters) end() uint64 {
 	if c.st.B == 0 {
 		return 0
@@ -134,7 +134,8 @@ func (c counters) turn(by int64) {
 	}
 }
 
-// in is how many sub-windows ns are, rounded to the nearest. Rounded down, a clock that was 1 ns behind at each of n starts freed all.
+// in is how many sub-windows ns are, rounded to the nearest. With rounding down, a clock that was 1 ns behind at each of n starts would free
+// all.
 func (c counters) in(ns int64) int64 {
 	half := c.period / (2 * c.n)
 	if ns < 0 {

@@ -7,11 +7,11 @@ import (
 	"celld/cell/lease"
 )
 
-// State is what is remembered of a limit under a key: two words that mean what the algorithm's file says, and for those
-// that keep more a ring of them. The zero value is that of a key never seen.
+// State is what is remembered of a limit under a key: two words, whose meaning stands in the file of the algorithm, and for some algorithms
+// a ring of words. The zero value is the state of a key never seen.
 type State struct {
 	A, B      uint64
-	BlockedNS uint64   // Unix ns until which all is denied (block=); 0 or past: not
+	BlockedNS uint64   // Unix ns until which every call is denied (block=); 0 or past: none is
 	Ring      []uint64 // log, slide with buckets, and leases; Fit makes it
 }
 
@@ -22,12 +22,12 @@ func (st *State) Leases() lease.Set { return lease.SetIn(&st.B, &st.Ring) }
 type Mode uint8
 
 const (
-	Take  Mode = iota // what passes is taken; what does not changes nothing but the block
+	Take  Mode = iota // a call that passes is taken; one that does not changes only the block
 	Peek              // nothing is changed
-	Force             // it is taken whether it passes or not
+	Force             // the call is taken whether it passes or not
 )
 
-// Never is the RetryAfterNS of a call that was not limited, and of one that no wait would let through.
+// Never is the RetryAfterNS of a call that passed, and of one that will never pass.
 const Never = math.MaxUint64
 
 // Decision is the answer to one call.
@@ -35,7 +35,7 @@ type Decision struct {
 	Limited      bool
 	Limit        int64  // the most that passes at one instant, max burst + 1
 	Remaining    int64  // what would pass now, 0..Limit
-	RetryAfterNS uint64 // until the same call is allowed, >= 1, or Never
+	RetryAfterNS uint64 // until the same call passes, >= 1, or Never
 	ResetAfterNS uint64 // until the key is full again and not blocked: EndNS - now, 0 when it is full
 }
 
@@ -46,7 +46,7 @@ type outcome struct {
 	resetNS   uint64
 }
 
-// ShiftInstant adds ns to an instant, which becomes neither negative nor, by that, later than MaxInt64. 0 is no instant and
+// ShiftInstant adds ns to an instant. The result is never negative, and no later than MaxInt64 unless the instant was. 0 is no instant and
 // stays 0.
 func ShiftInstant(instant uint64, ns int64) uint64 {
 	switch {
@@ -66,7 +66,7 @@ func scale(n, to, from uint64) uint64 {
 	return min(mulDivUp(n, to, from), math.MaxInt64)
 }
 
-// mulDiv is a×b/by rounded down. It must fit 64 bits; the product need not.
+// mulDiv is a×b/by rounded down. The result must fit 64 bits; the product need not.
 func mulDiv(a, b, by uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	quotient, _ := bits.Div64(high, low, by)

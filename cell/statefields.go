@@ -17,7 +17,7 @@ func appendBlocked(b []byte, st *State) []byte {
 	return appendField(b, "blocked", st.BlockedNS)
 }
 
-// stateReader reads one field after the other, and sets bad when one is wrong.
+// stateReader reads one field after another, and sets bad when one is wrong.
 type stateReader struct {
 	rest string
 	bad  bool

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AppendState appends a state that l has left as text, for tools and files: l without its block and shadow, and what the
-// state says, in Unix nanoseconds.
+// AppendState appends a state that l has left as text, for tools and files: l without its block and shadow, and the state, in Unix
+// nanoseconds.
 //
 //	limit=30/1m,burst=16 tat=1763739000000000000
 //	limit=100/1h,algo=window until=1763740800000000000 used=5
@@ -17,11 +17,9 @@ import (
 //	limit=20/30s,algo=conc leases=1763739000000000:1763739030000000000:1
 //	limit=100/1s,burst=1,warmup=5s free=1763739000000000000 warmth=2500000000
 //
-// A window has before= where calls are booked ahead: until= and used= are of the last window then, and before= is what was used in
-// the one before it. The sub-windows of a slide are told from the oldest on. A call is its time, or how long after the one before it
-// was, and its cost. A lease is its ID, its end and its cost, and, where it has them, t with when it was taken, b if it is bound, and
-// n with its name. A link has k in place of n. The companion of a state has leases= after that state's limit. blocked=, where a key is,
-// comes last.
+// Where calls are booked ahead, until= and used= are of the last window, and before= is what was used in the window before it. The
+// sub-windows of a slide begin with the oldest. A call is its time, or its distance from the call before it, and its cost. lease.Set's
+// AppendText says what a lease is. The companion of a state is leases= after that state's limit. blocked= comes last, if the key is blocked.
 func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
 	return appendBlocked(l.kind().appendText(b, l.Shape, *st), st)

@@ -198,7 +198,8 @@ func TestHostileStatesStayInRange(t *testing.T) {
 			}
 			text += " newest=" + number(math.MaxInt64/uint64(l.PeriodNS)*uint64(l.Buckets), "newest") + " used=" + strings.Join(counters, ",")
 		default:
-			text += " start=" + number(math.MaxInt64, "start") + " used=" + number(math.MaxUint32, "used") + " before=" + number(math.MaxUint32, "before")
+			text += " start=" + number(math.MaxInt64, "start") + " used=" + number(math.MaxUint32, "used") +
+				" before=" + number(math.MaxUint32, "before")
 		}
 		_, st, err := cell.ParseState(text)
 		if err != nil {
@@ -274,7 +275,8 @@ func wantSane(t rapid.TB, l cell.Limit, st cell.State, now, cost int64, mode cel
 	t.Helper()
 	st = clone(st)
 	d := decide(&l, &st, now, cost, mode)
-	if d.Limit != l.Capacity() || d.Remaining < 0 || d.Remaining > d.Limit || d.Limited && (cost == 0 || mode == cell.Force || d.RetryAfterNS == 0) {
+	if d.Limit != l.Capacity() || d.Remaining < 0 || d.Remaining > d.Limit ||
+		d.Limited && (cost == 0 || mode == cell.Force || d.RetryAfterNS == 0) {
 		t.Fatalf("%v at %d, cost %d, mode %d: %+v", l, now, cost, mode, d)
 	}
 	if end := max(l.EndNS(&st), uint64(now)); d.ResetAfterNS != end-uint64(now) {

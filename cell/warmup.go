@@ -2,9 +2,9 @@ package cell
 
 import "math"
 
-// warmup is a rate that begins low after a rest, for what needs to warm up, such as a cache or a pool: Guava's
-// SmoothRateLimiter.SmoothWarmingUp. Calls are spread evenly and each is paid for by the one after it, so a call of any cost passes
-// as soon as those before it are paid for. In the words of Guava, where interval is ns a call and permits are those stored:
+// warmup is a rate that begins low after a rest, for a cache or a pool that needs to warm up: Guava's SmoothRateLimiter.SmoothWarmingUp.
+// Calls are spread evenly. Each call is paid for by the wait of the next one, so a call of any cost passes as soon as those before it are
+// paid for. In the words of Guava, where interval is ns a call and permits are stored while nobody calls:
 //
 //	a permit costs              the most are stored when it is cold
 //	  cold × interval ─┐      ╱ │
@@ -13,12 +13,12 @@ import "math"
 //	                   └──┴─────┴─▶ stored
 //	                 0 threshold max
 //
-// It takes warmup to go from 0 to max while nobody calls. So what is stored is known by the time that it lacks: State.B is how
-// long it takes in ns to be cold again, 0..warmup, from State.A on, which is when the next call passes. A call of n then costs
+// While nobody calls, the stored permits rise from 0 to max within warmup. So a time stands for them: State.B is how long it takes in ns to
+// be cold again, 0..warmup, from State.A on. State.A is when the next call passes. A call of n then costs
 //
 //	n × interval + q × D × (2X - D) / warmup, q = (cold-1) × (5+cold)² / (16 × (1+cold))
 //
-// where X is how much is stored above the threshold, and D the part of it that the call takes, both as time.
+// where X is how much is stored above the threshold, and D is the part of it that the call takes, both as time.
 type warmup struct{ plain }
 
 func (*warmup) prepare(s Shape, p Params) (capacity int64, b Bucket, ok bool) {
@@ -45,13 +45,13 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	return o
 }
 
-// mostWarmupDebt is the longest that the next call waits, 292 years as for a bucket. The key is cold again that much later and a warmup,
-// which is still an instant.
+// mostWarmupDebt is the longest that the next call waits: 292 years, as for a bucket. The key is cold again a warmup later, which is still
+// an instant.
 const mostWarmupDebt = math.MaxInt64 - maxWarmupNS
 
 func (l *Limit) warmupNS() int64 { return l.Burst * nsPerMS }
 
-// warmthAt is when the next call passes and how warm it is then, if none comes before now.
+// warmthAt is when the next call passes, and how warm the limit is then, if no call comes before now.
 func (st *State) warmthAt(now uint64) (free, warmth uint64) {
 	if st.A >= now {
 		return st.A, st.B
@@ -59,7 +59,7 @@ func (st *State) warmthAt(now uint64) (free, warmth uint64) {
 	return now, st.B - min(st.B, now-st.A)
 }
 
-// warmthOf is how much warmer n calls make it, in ns: the time in which as many permits are stored.
+// warmthOf is by how much n calls warm the limit, in ns: the time in which as many permits are stored.
 func (l *Limit) warmthOf(n uint64) uint64 {
 	cold := uint64(l.Cold)
 	each := mulDiv(uint64(l.bucket.intervalNS), 2*(100+cold), 500+cold)
@@ -69,11 +69,11 @@ func (l *Limit) warmthOf(n uint64) uint64 {
 	return n * each
 }
 
-// costOfWarmth is what a call of n costs, in ns and at most MaxInt64, when it is as warm as that.
+// costOfWarmth is what a call of n costs at this warmth, in ns and at most MaxInt64.
 func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
 	warmup, cold := uint64(l.warmupNS()), uint64(l.Cold)
 	cost := owe(0, uint64(l.bucket.intervalNS), n)
-	above := mulDiv(warmup, 400, 500+cold) // the threshold, when it is cold
+	above := mulDiv(warmup, 400, 500+cold) // what is stored above the threshold when the limit is cold
 	if above <= warmth {
 		return cost
 	}
@@ -95,8 +95,8 @@ func (w *warmup) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64
 
 func (*warmup) end(free, warmth uint64, _ []uint64, _ uint64) uint64 { return free + warmth }
 
-// give undoes the latest calls that are not paid for. Where it is as warm as it gets, it stays so: what the calls took of
-// what was stored is not known.
+// give undoes the latest calls that are not paid for. A limit that is as warm as it gets stays so: nobody knows how many stored permits the
+// calls took.
 func (*warmup) give(l *Limit, st *State, nowNS, n int64) int64 {
 	now := uint64(nowNS)
 	if st.A <= now {
@@ -128,7 +128,7 @@ func (*warmup) give(l *Limit, st *State, nowNS, n int64) int64 {
 	return int64(few)
 }
 
-// carry keeps the share of what is stored, as Guava's setRate does, and of the wait.
+// carry keeps the share of the stored permits, as Guava's setRate does, and the share of the wait.
 func (*warmup) carry(l *Limit, st *State, old *Limit, nowNS int64) {
 	now := uint64(nowNS)
 	free, warmth := st.warmthAt(now)

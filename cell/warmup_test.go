@@ -94,7 +94,8 @@ func TestWarmupIsGuavas(t *testing.T) {
 			warmer := min(1, float64(n)*2*(1+cold)/(5+cold)*g.interval/g.warmup)
 			off = off*(1+2*steep*warmer) + float64(n)*perPermit
 			paced := max(0, g.nextFree-float64(now)) // as a caller that waits
-			pause := rapid.SampledFrom([]float64{0, 0, 0.5 * paced, paced, paced, paced, paced * 1.1, paced + g.warmup/3, paced + 2*g.warmup}).Draw(t, "pause")
+			pause := rapid.SampledFrom([]float64{0, 0, 0.5 * paced, paced, paced, paced, paced * 1.1, paced + g.warmup/3,
+				paced + 2*g.warmup}).Draw(t, "pause")
 			now += int64(pause)
 			if now > 1e18 {
 				break

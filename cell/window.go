@@ -8,13 +8,13 @@ import (
 	"celld/cell/lease"
 )
 
-// window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the
-// window ends, State.B what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one
-// window and again at the start of the next.
+// window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the window ends,
+// and State.B is what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one window, and again at
+// the start of the next.
 //
-// Calls that are booked ahead fill one window after the other, without a gap between them. Then State.A is when the last of these
-// ends, and State.B is before<<32 | used, where before is what was used in the window before it. Until the last window begins no
-// call passes, so the windows further back need not be told apart: they count as full. before is 0 if nothing was booked.
+// Calls that are booked ahead fill one window after another, without a gap. Then State.A is when the last of these windows ends, and State.B
+// is before<<32 | used, where before is what was used in the window before it. No call passes until the last window begins, so the windows
+// further back count as full. before is 0 if nothing was booked.
 type window struct{ plain }
 
 func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
@@ -44,7 +44,7 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 // mostBefore is the most that is remembered of the window before the last, so that State.B and a cost do not wrap.
 const mostBefore = math.MaxInt32
 
-// decideBooked decides where the last window was booked.
+// decideBooked decides where calls are booked into the last window.
 func (w *window) decideBooked(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	if begin := l.beginNS(st.A); uint64(nowNS) < begin {
 		return w.decideAhead(l, st, uint64(nowNS), begin, cost, mode)
@@ -58,8 +58,8 @@ func (w *window) decideBooked(l *Limit, st *State, nowNS, cost int64, mode Mode)
 	return o
 }
 
-// decideAhead decides before the last window that has booked calls begins: nothing passes. What is forced counts in the window that
-// it is in, and is forgotten with it.
+// decideAhead decides before the last booked window begins: nothing passes. A forced call counts in the window that it is in, and is
+// forgotten with it.
 func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, mode Mode) outcome {
 	o := outcome{resetNS: st.A - now}
 	used, before := st.B&math.MaxUint32, st.B>>32
@@ -77,7 +77,7 @@ func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, m
 	return o
 }
 
-// book takes a call in the first window from now on that has room for it and for which no later one is booked.
+// book takes a call in the first window from now on with room for it and with no later window booked.
 func (*window) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
 	end, used, before := a, b&math.MaxUint32, b>>32
 	switch {
@@ -94,7 +94,7 @@ func (*window) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) 
 	return l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32 | cost, end
 }
 
-// give gives back what is booked for the last window first, then what is for the one before, and so on.
+// give gives back what is booked for the last window first, then for the window before it, and so on.
 func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 	now, count, left := uint64(nowNS), uint64(l.Count), uint64(n)
 	if now >= st.A {
@@ -140,7 +140,7 @@ func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
 	return end
 }
 
-// beginNS is when the window begins that ends then, both in Unix ns. Before 1970 is 0.
+// beginNS is when the window with this end begins, both in Unix ns. Before 1970 is 0.
 func (l *Limit) beginNS(end uint64) uint64 {
 	if l.Unit < unitMonth {
 		return end - min(end, uint64(l.PeriodNS))
@@ -150,7 +150,7 @@ func (l *Limit) beginNS(end uint64) uint64 {
 
 func (s *Shape) zoneNS() int64 { return int64(s.ZoneMin) * 60 * nsPerSecond }
 
-// nextEdgeNS is when the window that nowNS is in ends, in Unix ns. One that is not aligned begins now.
+// nextEdgeNS is when the window of nowNS ends, in Unix ns. A window that is not aligned begins now.
 func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if !l.byWall() {
 		return uint64(nowNS + l.PeriodNS)
@@ -165,8 +165,8 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	return uint64((floorDiv(nowNS-first, l.PeriodNS)+1)*l.PeriodNS + first)
 }
 
-// Realign keeps an aligned state right when the wall clock was set by so much, to nowNS: a window ends no later than the one
-// that it is now in, or, if calls are booked ahead, than so much later as it did; and a block stays as long as it was.
+// Realign corrects an aligned state after the wall clock was set by byNS, to nowNS. A window ends no later than the window of nowNS; if calls
+// are booked ahead, it moves with the clock. A block stays as long as it was.
 func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	end := l.nextEdgeNS(nowNS)
 	if shifted := ShiftInstant(st.A, byNS); st.B > math.MaxUint32 && shifted > end && shifted <= latestBooked {
@@ -183,7 +183,7 @@ func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) 
 	w.plain.giveBack(l, st, nowNS, slices.DeleteFunc(from, over))
 }
 
-// inWindow reports whether the window that an instant is in is not over. It may be ahead.
+// inWindow reports whether the window of an instant is not over. It may be ahead.
 func (l *Limit) inWindow(st *State, ns, now uint64) bool {
 	switch period := uint64(l.PeriodNS); {
 	case l.Aligned():

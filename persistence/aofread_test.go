@@ -100,7 +100,8 @@ func TestRedis7FilesThatEndInTheMiddle(t *testing.T) {
 			switch {
 			case good && (err != nil || len(w.states()) != 3):
 				t.Errorf("%q behind %s: %v, %v", torn, name, err, w.states())
-			case !good && (err == nil || !strings.Contains(err.Error(), name+".aof: damaged at byte ") || !strings.Contains(err.Error(), "not the last")):
+			case !good && (err == nil || !strings.Contains(err.Error(), name+".aof: damaged at byte ") ||
+				!strings.Contains(err.Error(), "not the last")):
 				t.Errorf("%q behind %s: %v", torn, name, err)
 			case !good && !strings.HasSuffix(files.text(w.path("appendonlydir/appendonly.aof."+name+".aof")), torn):
 				t.Errorf("%q behind %s: the file was changed", torn, name)

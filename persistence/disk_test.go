@@ -36,7 +36,8 @@ func (w *world) fillWith(all map[string]store.Value) {
 }
 
 func TestRestart(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always, "both": func(o *persistence.Options) { snapshots(o); always(o) }} {
+	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always,
+		"both": func(o *persistence.Options) { snapshots(o); always(o) }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, set).mustOpen()
 			want := someStates()
@@ -233,10 +234,12 @@ func TestTornTailIsTold(t *testing.T) {
 	w.mustOpen()
 	states := w.states()
 	w.m.Stop()
-	for _, tail := range []string{"*5\r\n$3\r\nSE", "\x00\x00\x00", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n*1\r\n$4\r\nEX"} {
+	for _, tail := range []string{"*5\r\n$3\r\nSE", "\x00\x00\x00", "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n",
+		"*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$2\r\nbb\r\n*1\r\n$4\r\nEX"} {
 		w.write("appendonly.aof", whole+tail)
 		w.mustOpen().expect(states)
-		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there || !strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
+		if _, there := w.store.Get([]byte("bb"), store.Access{NowNS: w.now}); !there ||
+			!strings.Contains(w.log.String(), fmt.Sprint("bytes_lost=", len(tail))) {
 			t.Errorf("%q: %s", tail, w.log)
 		}
 		w.put("behind the cut", store.Value{TAT: uint64(t0 + 9*second)})

@@ -161,7 +161,9 @@ func (w *world) write(name, text string) {
 
 func (w *world) put(key string, st store.Value) {
 	w.t.Helper()
-	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.Value, bool) (store.Value, store.Action) { return st, store.Put })
+	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.Value, bool) (store.Value, store.Action) {
+		return st, store.Put
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func FuzzAOF(f *testing.F) {
 	f.Add([]byte(ownFileOfLimits(f, "appendonly.aof")))
 	f.Add([]byte("*1\r\n$5\r\nMULTI\r\n*4\r\n$4\r\nHSET\r\n$1\r\nk\r\n$7\r\ngcra/1h\r\n$34\r\nlimit=5/1h tat=1700000009000000000\r\n" +
 		aofText("PEXPIREAT k 1700000005000", "EXEC", "HSET k a b")))
-	f.Add([]byte(aofText("SELECT 0", "SET a 1700000009000000000", "set b 1700000009000000000 pxat 1700000005000", "DEL a b", "DEL a", "ECHO hello")))
+	f.Add([]byte(aofText("SELECT 0", "SET a 1700000009000000000", "set b 1700000009000000000 pxat 1700000005000", "DEL a b", "DEL a",
+		"ECHO hello")))
 	f.Add([]byte(aofText("MULTI", "SET a 1700000009000000000", "EXEC", "SELECT 1", "SET a 1700000009000000000", "FLUSHALL", "FLUSHDB")))
 	f.Add([]byte("#TS:1700000000\r\n" + aofText("SET a 1700000009000000000", "MULTI", "DEL a") + "\x00\x00\x00"))
 	rdb, err := os.ReadFile("rdb/testdata/unchecked.rdb")

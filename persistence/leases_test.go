@@ -18,7 +18,8 @@ func TestRestartWithLeases(t *testing.T) {
 				t.Helper()
 				l := w.literal(limit)
 				calls := []store.Call{{Key: []byte("k"), Limit: &l}, {Key: []byte("other"), Limit: &l}}
-				if _, err := w.store.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: w.now}); err != nil || terms.Lease == 0 {
+				if _, err := w.store.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: w.now}); err != nil ||
+					terms.Lease == 0 {
 					t.Fatal(err, terms.Lease)
 				}
 				return terms.Lease

@@ -154,7 +154,8 @@ func (w *world) drawChange(t *rapid.T) {
 
 // Whatever a store has, of both kinds of keys, policies and rules, is the same after a restart, and after the next.
 func TestRestartWithLimits(t *testing.T) {
-	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always, "rewritten": appendOnly} {
+	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always,
+		"rewritten": appendOnly} {
 		t.Run(name, func(tt *testing.T) {
 			rapid.Check(tt, func(t *rapid.T) {
 				w, _ := inMemory(tt, set)

@@ -103,7 +103,8 @@ func TestADirectoryThatIsWaitedFor(t *testing.T) {
 	other.set = func(o *persistence.Options) { set(o); log <- other.log }
 	go func() { opened <- other.open() }()
 	text := <-log
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(text.String(), "waiting for another process"); time.Sleep(time.Millisecond) {
+	waits := func() bool { return strings.Contains(text.String(), "waiting for another process") }
+	for deadline := time.Now().Add(time.Minute); !waits(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not wait: %s", text)
 		}

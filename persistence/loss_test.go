@@ -49,7 +49,8 @@ func TestWhatEverySecondLosesOfManyChanges(t *testing.T) {
 		w.mustOpen()
 		const keys = 60_000 // 5 MB, in five writes
 		for i := range keys {
-			w.put(fmt.Sprintf("a key with a long name, as those that have a prefix and an address: %d", i), store.Value{TAT: uint64(t0 + 9000*second)})
+			w.put(fmt.Sprintf("a key with a long name, as those that have a prefix and an address: %d", i),
+				store.Value{TAT: uint64(t0 + 9000*second)})
 		}
 		files.failing(func(call, _ string) error {
 			if call == "sync" {

@@ -21,7 +21,8 @@ func TestParseSavePoints(t *testing.T) {
 }
 
 func TestParseFsync(t *testing.T) {
-	for text, want := range map[string]persistence.Fsync{"always": persistence.Always, "no": persistence.Never, "everysec": persistence.EverySecond, "": persistence.EverySecond} {
+	for text, want := range map[string]persistence.Fsync{"always": persistence.Always, "no": persistence.Never,
+		"everysec": persistence.EverySecond, "": persistence.EverySecond} {
 		if got := persistence.ParseFsync(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}

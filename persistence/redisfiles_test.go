@@ -99,7 +99,8 @@ func TestRedisFiles(t *testing.T) {
 // A file of Redis tells its time in whole seconds. It may be loaded in the second in which it was written.
 func TestARedisFileOfThisSecond(t *testing.T) {
 	w, files := inMemory(t, snapshots)
-	files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime\x0a%d\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", t0/second, t0+9*second))
+	files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime\x0a%d\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00",
+		t0/second, t0+9*second))
 	w.pass(second / 10)
 	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	if strings.Contains(w.log.String(), "clock") {
@@ -108,7 +109,8 @@ func TestARedisFileOfThisSecond(t *testing.T) {
 	w.now -= 5 * second
 	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 4*second + second/10), ExpiryNS: store.NoExpiry}})
 	for _, nonsense := range []string{"-9223372036854775808", "9223372036854775807", "-5", "x"} {
-		files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime%c%s\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00", len(nonsense), nonsense, t0+9*second))
+		files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime%c%s\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00",
+			len(nonsense), nonsense, t0+9*second))
 		w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}})
 	}
 }
@@ -124,7 +126,8 @@ func TestASnapshotSaysWhatItIs(t *testing.T) {
 		if err := w.m.Save(); err != nil {
 			t.Fatal(err)
 		}
-		if text := files.text(w.path("dump.rdb")); !strings.Contains(text, "\xfa\x05ctime\x0a1700000000"+hint) || hint == "" && strings.Contains(text, "\xfe\x00\xfb") {
+		if text := files.text(w.path("dump.rdb")); !strings.Contains(text, "\xfa\x05ctime\x0a1700000000"+hint) ||
+			hint == "" && strings.Contains(text, "\xfe\x00\xfb") {
 			t.Errorf("%q", text)
 		}
 	}

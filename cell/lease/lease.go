@@ -83,7 +83,7 @@ func (s Set) Add(l Lease) {
 	}
 }
 
-// Identify says whose lease it is that was added without an ID and expires then. It sets all of that but its times and its cost. It does
+// Identify names the lease that was added without an ID and expires then: the lease gets all of l except its times and its cost. It does
 // nothing where there is none.
 func (s Set) Identify(expiryNS uint64, l Lease) {
 	expiryNS = max(expiryNS, *s.least)
@@ -106,7 +106,7 @@ func (s Set) Drop(id uint64, nowNS int64) (l Lease, found bool) {
 // MostGiven is how many leases a Give ends at most: 1,024 take 0.2 ms.
 const MostGiven = 1 << 10
 
-// Give takes up to n from the leases that expire last, and returns how much that was. One of which nothing is left is gone.
+// Give takes up to n from the leases that expire last, and returns how much that was. A lease with nothing left is removed.
 func (s Set) Give(nowNS, n int64) int64 {
 	s.Forget(nowNS)
 	owed := uint64(n)

@@ -28,7 +28,8 @@ func wantTrees(t rapid.TB, s Set) (height int) {
 	for n := s.free(); n != 0; n = s.next(n) {
 		free++
 	}
-	if s.previous(0) != before || s.inUse() != len(all)+links || s.used() != s.inUse()+free || *s.ring != nil && (*s.ring)[totalWord] != total {
+	if s.previous(0) != before || s.inUse() != len(all)+links || s.used() != s.inUse()+free ||
+		*s.ring != nil && (*s.ring)[totalWord] != total {
 		t.Fatalf("%d leases, %d links and %d free; %d are in use of %d; they cost %d", len(all), links, free, s.inUse(), s.used(), total)
 	}
 	for _, in := range []tree{byExpiry, byID, byName} {

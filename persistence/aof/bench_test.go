@@ -19,7 +19,8 @@ func BenchmarkAOF(b *testing.B) {
 		var key, buf []byte
 		for i := range keys {
 			key = append(key[:0], keys[i]...)
-			if buf = AppendChange(buf, memory.Change{Key: key, State: store.Value{TAT: 1.7e18 + uint64(i)}}); len(buf) >= 256<<10 || i == len(keys)-1 {
+			if buf = AppendChange(buf, memory.Change{Key: key, State: store.Value{TAT: 1.7e18 + uint64(i)}}); len(buf) >= 256<<10 ||
+				i == len(keys)-1 {
 				if _, err := out.Write(buf); err != nil {
 					b.Fatal(err)
 				}

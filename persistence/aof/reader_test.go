@@ -75,7 +75,8 @@ func TestFilesThatAreChanged(t *testing.T) {
 		}
 	}
 	full := errors.New("full")
-	if _, _, err := Read(source.New(bytes.NewReader(file), int64(len(file)), nil), func([][]byte) error { return full }); !errors.Is(err, full) {
+	_, _, err := Read(source.New(bytes.NewReader(file), int64(len(file)), nil), func([][]byte) error { return full })
+	if !errors.Is(err, full) {
 		t.Error(err)
 	}
 }

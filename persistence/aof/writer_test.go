@@ -34,7 +34,8 @@ func TestStamp(t *testing.T) {
 			t.Errorf("%q: a wrong checksum is not noticed", b)
 		}
 	})
-	for _, text := range []string{"", " ", "5", "5 ", "5 0123456789abcde", "5 0123456789abcdefg", "x 0123456789abcdef", " 0123456789abcdef", "5  123456789abcdef", "5 0123456789abcdef 5", "9223372036854775808 0123456789abcdef"} {
+	for _, text := range []string{"", " ", "5", "5 ", "5 0123456789abcde", "5 0123456789abcdefg", "x 0123456789abcdef", " 0123456789abcdef",
+		"5  123456789abcdef", "5 0123456789abcdef 5", "9223372036854775808 0123456789abcdef"} {
 		if _, ok, _ := parseStamp([]byte(text), func() uint64 { return 0 }); ok {
 			t.Errorf("%q is taken for a stamp", text)
 		}

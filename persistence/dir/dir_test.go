@@ -93,7 +93,8 @@ func TestRemoveLeft(t *testing.T) {
 	dead := ended.Process.Pid
 	d, log := newDir(t.TempDir())
 	stays := []string{fmt.Sprintf("temp-%d.rdb", os.Getppid()), fmt.Sprintf("temp-%d.txt", dead), "temp-0.rdb", "dump.rdb"}
-	for _, name := range append(stays, fmt.Sprintf("temp-%d.aof", dead), fmt.Sprintf("temp-%d.rdb", os.Getpid()), fmt.Sprintf("temp-%d.check", math.MaxInt32)) {
+	for _, name := range append(stays, fmt.Sprintf("temp-%d.aof", dead), fmt.Sprintf("temp-%d.rdb", os.Getpid()),
+		fmt.Sprintf("temp-%d.check", math.MaxInt32)) {
 		if err := os.WriteFile(d.Join(name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,8 @@ func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
-			return StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).Draw(t, "ms"))
+			return StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
+				Draw(t, "ms"))
 		})).Draw(t, "states")
 		var want seen
 		for key, st := range states {
@@ -137,15 +138,23 @@ func TestTheLibraryWrites(t *testing.T) {
 					}
 				}
 			}
-			do(e.WriteHeader(), e.WriteAux("redis-ver", "4.0.6"), e.WriteAux("ctime", "1500000000"), e.WriteAux(long, long), e.WriteDBHeader(0, 20, 5))
-			do(e.WriteStringObject("limit", []byte("4000000000000000000"), ttl), e.WriteStringObject("5", []byte("5")), e.WriteStringObject(long, []byte("300")),
-				e.WriteStringObject("70000", []byte("70000"), ttl), e.WriteStringObject("word", []byte("word"), ttl), e.WriteStringObject("long", []byte(long)))
-			do(e.WriteListObject("list", words(3, "")), e.WriteListObject("long list", words(2000, "word "), ttl), e.WriteListObject("list of long words", words(3, long)))
-			do(e.WriteSetObject("16 bits", words(3, "")), e.WriteSetObject("32 bits", words(3, "7000")), e.WriteSetObject("64 bits", words(3, "70000000000")), e.WriteSetObject("set", words(300, "word "), ttl))
-			do(e.WriteHashMapObject("hash", hash(3, "")), e.WriteHashMapObject("large hash", hash(2000, "word ")), e.WriteHashMapObject("hash of long words", hash(3, long), ttl))
-			do(e.WriteHashMapObjectEx("hash with expiries", hash(3, ""), map[string]int64{"field 0": 4_000_000_000_000, "field 1": 4_000_000_000_001, "field 2": 4_000_000_000_002}))
+			do(e.WriteHeader(), e.WriteAux("redis-ver", "4.0.6"), e.WriteAux("ctime", "1500000000"), e.WriteAux(long, long),
+				e.WriteDBHeader(0, 20, 5))
+			do(e.WriteStringObject("limit", []byte("4000000000000000000"), ttl), e.WriteStringObject("5", []byte("5")),
+				e.WriteStringObject(long, []byte("300")),
+				e.WriteStringObject("70000", []byte("70000"), ttl), e.WriteStringObject("word", []byte("word"), ttl),
+				e.WriteStringObject("long", []byte(long)))
+			do(e.WriteListObject("list", words(3, "")), e.WriteListObject("long list", words(2000, "word "), ttl),
+				e.WriteListObject("list of long words", words(3, long)))
+			do(e.WriteSetObject("16 bits", words(3, "")), e.WriteSetObject("32 bits", words(3, "7000")),
+				e.WriteSetObject("64 bits", words(3, "70000000000")), e.WriteSetObject("set", words(300, "word "), ttl))
+			do(e.WriteHashMapObject("hash", hash(3, "")), e.WriteHashMapObject("large hash", hash(2000, "word ")),
+				e.WriteHashMapObject("hash of long words", hash(3, long), ttl))
+			do(e.WriteHashMapObjectEx("hash with expiries", hash(3, ""), map[string]int64{"field 0": 4_000_000_000_000,
+				"field 1": 4_000_000_000_001, "field 2": 4_000_000_000_002}))
 			do(e.WriteZSetObject("zset", zset(3, "")), e.WriteZSetObject("large zset", zset(2000, "word "), ttl))
-			do(e.WriteStringObject("last", []byte("18446744073709551615")), e.WriteDBHeader(3, 1, 0), e.WriteStringObject("elsewhere", []byte("5"), ttl), e.WriteEnd())
+			do(e.WriteStringObject("last", []byte("18446744073709551615")), e.WriteDBHeader(3, 1, 0),
+				e.WriteStringObject("elsewhere", []byte("5"), ttl), e.WriteEnd())
 
 			all, err := readAll(file.Bytes())
 			want := seen{
@@ -165,7 +174,8 @@ func TestTheLibraryWrites(t *testing.T) {
 func TestRedisFilesByTheLibrary(t *testing.T) {
 	small := []string{"hash listpack", "list quicklist2", "set intset", "set set", "stream listpack", "zset listpack"}
 	large := []string{"hash hash", "list quicklist2", "set set", "stream listpack", "zset zset2"}
-	for name, want := range map[string][]string{"packed.rdb": small, "lru.rdb": small, "lfu.rdb": small, "large.rdb": large, "compressed.rdb": large, "unchecked.rdb": nil} {
+	for name, want := range map[string][]string{"packed.rdb": small, "lru.rdb": small, "lfu.rdb": small, "large.rdb": large,
+		"compressed.rdb": large, "unchecked.rdb": nil} {
 		file, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +236,8 @@ func TestTheLibrarysFiles(t *testing.T) {
 func TestTheLibrarysLimits(t *testing.T) {
 	var file bytes.Buffer
 	e := encoder.NewEncoder(&file)
-	for _, err := range []error{e.WriteHeader(), e.WriteAux("name", "value"), e.WriteDBHeader(0, 2, 0), e.WriteStringObject("a", []byte("5")), e.WriteStringObject("b", []byte("6")), e.WriteEnd()} {
+	for _, err := range []error{e.WriteHeader(), e.WriteAux("name", "value"), e.WriteDBHeader(0, 2, 0),
+		e.WriteStringObject("a", []byte("5")), e.WriteStringObject("b", []byte("6")), e.WriteEnd()} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +285,8 @@ func TestTheLibrarysLimits(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "dump.rdb"), whole, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), "redis-server", "--port", "0", "--unixsocket", filepath.Join(dir, "socket"), "--dir", dir, "--save", "")
+		cmd := exec.CommandContext(t.Context(), "redis-server", "--port", "0", "--unixsocket", filepath.Join(dir, "socket"), "--dir", dir,
+			"--save", "")
 		if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("Can't handle RDB format version 11")) {
 			t.Errorf("redis-server: %v, %s", err, out)
 		}

@@ -72,20 +72,23 @@ func readListpack(b []byte) (elements []string, ok bool) {
 
 // Whatever a listpack has in pairs is read, in each of its forms.
 func TestListpack(t *testing.T) {
-	for _, n := range []int64{0, 127, 128, -1, 4095, 4096, -4096, -4097, 32767, -32768, 32768, 1<<23 - 1, -1 << 23, 1 << 23, 1<<31 - 1, -1 << 31, 1 << 31, -1 << 63, 1<<63 - 1} {
+	for _, n := range []int64{0, 127, 128, -1, 4095, 4096, -4096, -4097, 32767, -32768, 32768, 1<<23 - 1, -1 << 23, 1 << 23, 1<<31 - 1,
+		-1 << 31, 1 << 31, -1 << 63, 1<<63 - 1} {
 		want := []string{"number", fmt.Sprint(n)}
 		if got, ok := readListpack(listpack(want)); !ok || !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v", want, got, ok)
 		}
 	}
-	for _, n := range []int{0, 1, 62, 63, 64, 124, 125, 126, 127, 128, 4094, 4095, 4096, 1<<14 - 6, 1<<14 - 5, 1 << 14, 1<<21 - 6, 1<<21 - 5, 1 << 21} {
+	for _, n := range []int{0, 1, 62, 63, 64, 124, 125, 126, 127, 128, 4094, 4095, 4096, 1<<14 - 6, 1<<14 - 5, 1 << 14, 1<<21 - 6, 1<<21 - 5,
+		1 << 21} {
 		want := []string{strings.Repeat("x", n), "a value"}
 		if got, ok := readListpack(listpack(want)); !ok || !slices.Equal(got, want) {
 			t.Errorf("a text of %d bytes: %v", n, ok)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.SliceOfN(rapid.OneOf(rapid.StringN(0, 200, 5000), rapid.Map(rapid.Int64(), func(n int64) string { return fmt.Sprint(n) })), 0, 12).Draw(t, "elements")
+		want := rapid.SliceOfN(rapid.OneOf(rapid.StringN(0, 200, 5000), rapid.Map(rapid.Int64(),
+			func(n int64) string { return fmt.Sprint(n) })), 0, 12).Draw(t, "elements")
 		want = want[:len(want)/2*2]
 		b := listpack(want)
 		if got, ok := readListpack(b); !ok || !slices.Equal(got, want) {
@@ -113,7 +116,8 @@ func TestListpackElementsThatAreNone(t *testing.T) {
 
 // The last element may end where the bytes end.
 func TestListpackElementsThatEndWithTheBytes(t *testing.T) {
-	for b, want := range map[string]string{"\x81a": "a", "\xc1\x01": "257", "\xe0\x01a": "a", "\xf0\x01\x00\x00\x00a": "a", "\xf1\x01\x00": "1"} {
+	for b, want := range map[string]string{"\x81a": "a", "\xc1\x01": "257", "\xe0\x01a": "a", "\xf0\x01\x00\x00\x00a": "a",
+		"\xf1\x01\x00": "1"} {
 		if element, n := listpackElement([]byte(b)); string(element) != want || n != len(b) {
 			t.Errorf("%q: %q, %d", b, element, n)
 		}

@@ -23,7 +23,8 @@ func TestTATText(t *testing.T) {
 			t.Errorf("%q became %d", text, got)
 		}
 	})
-	for _, text := range []string{"", "-1", "+1", "01", "00", " 1", "1 ", "1\n", "18446744073709551616", "20000000000000000000", "99999999999999999999", "1e3", "٣"} {
+	for _, text := range []string{"", "-1", "+1", "01", "00", " 1", "1 ", "1\n", "18446744073709551616", "20000000000000000000",
+		"99999999999999999999", "1e3", "٣"} {
 		if got, err := ParseTAT([]byte(text)); err == nil {
 			t.Errorf("%q is read as %d", text, got)
 		}
@@ -33,11 +34,13 @@ func TestTATText(t *testing.T) {
 // someTAT and someNS are near and far from each other, and from the ends of what there is.
 func someTAT(t *rapid.T) uint64 {
 	return rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 5_000_000), rapid.Uint64Range(1.7e18-5_000_000, 1.7e18+5_000_000),
-		rapid.Uint64Range(math.MaxInt64-5_000_000, math.MaxInt64+5_000_000), rapid.Uint64Range(math.MaxUint64-5_000_000, math.MaxUint64)).Draw(t, "tat")
+		rapid.Uint64Range(math.MaxInt64-5_000_000, math.MaxInt64+5_000_000),
+		rapid.Uint64Range(math.MaxUint64-5_000_000, math.MaxUint64)).Draw(t, "tat")
 }
 
 func someNS(t *rapid.T) int64 {
-	return rapid.OneOf(rapid.Int64Range(1, math.MaxInt64), rapid.Int64Range(1, 5_000_000), rapid.Int64Range(1.7e18-5_000_000, 1.7e18+5_000_000),
+	return rapid.OneOf(rapid.Int64Range(1, math.MaxInt64), rapid.Int64Range(1, 5_000_000),
+		rapid.Int64Range(1.7e18-5_000_000, 1.7e18+5_000_000),
 		rapid.Int64Range(math.MaxInt64-5_000_000, math.MaxInt64)).Draw(t, "ns")
 }
 
@@ -92,7 +95,8 @@ func TestStateOf(t *testing.T) {
 // Lengths are written as Redis does, and read back.
 func TestLength(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 70), rapid.Uint64Range(1<<14-5, 1<<14+5), rapid.Uint64Range(1<<32-5, 1<<32+5)).Draw(t, "n")
+		n := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 70), rapid.Uint64Range(1<<14-5, 1<<14+5),
+			rapid.Uint64Range(1<<32-5, 1<<32+5)).Draw(t, "n")
 		b := appendLength(nil, n)
 		r := &reader{Source: source.New(bytes.NewReader(b), int64(len(b)), nil)}
 		if got := r.length(); got != n || r.err != nil || r.Left() != 0 {

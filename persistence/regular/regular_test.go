@@ -72,7 +72,8 @@ func TestReadFileIsBounded(t *testing.T) {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
-		if text, err := ReadFile(path); (err == nil) != good || good && int64(len(text)) != size || !good && !strings.Contains(err.Error(), path) {
+		if text, err := ReadFile(path); (err == nil) != good || good && int64(len(text)) != size ||
+			!good && !strings.Contains(err.Error(), path) {
 			t.Errorf("%d bytes: %d, %v", size, len(text), err)
 		}
 	}
