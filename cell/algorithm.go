@@ -110,7 +110,8 @@ func (s *Shape) kind() *kind {
 
 func (s *Shape) can(a ability) bool { return s.kind().can&a != 0 }
 
-// plain is what most algorithms do: they need no ring and no parameter except the count, cannot be booked, and State.A is their only instant.
+// plain is what most algorithms do: they need no ring and no parameter except the count, cannot be booked, and State.A is their only
+// instant.
 type plain struct{}
 
 func (*plain) prepare(_ Shape, p Params) (capacity int64, b Bucket, ok bool) {

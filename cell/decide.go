@@ -100,9 +100,10 @@ func (l *Limit) Fit(st *State, nowNS int64) (words int) { return l.kind().fit(l,
 // Fits reports whether one more call can be taken without Fit.
 func (l *Limit) Fits(st *State) bool { return l.kind().fits(l, *st) }
 
-// Carry turns a state that old has left into a state of l. If the limits differ only in Params, Carry scales what was used with them: a key
-// that was used up stays so, and waits no longer than one that is used up under l. A log is kept as it is, as it holds the calls themselves.
-// Between other limits, Carry takes the used share anew. It rounds up, so a change gains nothing. A ring that changes is a new one.
+// Carry turns a state that old has left into a state of l. If the limits differ only in Params, Carry scales what was used with them: a
+// key that was used up stays so, and waits no longer than one that is used up under l. A log is kept as it is, as it holds the calls
+// themselves. Between other limits, Carry takes the used share anew. It rounds up, so a change gains nothing. A ring that changes is a
+// new one.
 //
 // wasNS is now in old's time, and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //
@@ -192,12 +193,12 @@ func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS
 // PassedNS is when the call of a lease with this TakenNS passed, or will pass; 0: not known.
 func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, takenNS) }
 
-// GiveBack gives back the costs of leases that were taken from a limit, except what has come back by itself. To a bucket it gives what has not
-// flowed back yet. To a window, a slide or a log it gives only while the window, the sub-window or the call of the lease still counts. To
-// leases it gives nothing. It may change the order of from. TakenNS is in the time that the limit decides in.
+// GiveBack gives back the costs of leases that were taken from a limit, except what has come back by itself. To a bucket it gives what
+// has not flowed back yet. To a window, a slide or a log it gives only while the window, the sub-window or the call of the lease still
+// counts. To leases it gives nothing. It may change the order of from. TakenNS is in the time that the limit decides in.
 //
-// companion is the shape of the leases' state. GiveBack gives nothing where the policy was a gcra when the leases were taken, and has another
-// algorithm now: it is not known when they were taken.
+// companion is the shape of the leases' state. GiveBack gives nothing where the policy was a gcra when the leases were taken, and has
+// another algorithm now: it is not known when they were taken.
 func (l *Limit) GiveBack(st *State, nowNS int64, companion *Shape, from []lease.Lease) {
 	if algorithms[companion.Algo].can&bucketOnly == 0 || l.can(bucketOnly) {
 		l.kind().giveBack(l, st, nowNS, from)

@@ -52,8 +52,8 @@
 // stands beside the state of any other limit, has the same Shape with Leases set, and holds the leases of what was taken from that limit.
 // When such a lease expires, the caller gives its cost back to the limit by GiveBack.
 //
-// With gcra, warmup and window, a call can be booked ahead of its moment. Book takes it for the first moment at which it passes, and returns
-// how far ahead that is. Forecast returns the same and takes nothing. Later calls come after a booked one.
+// With gcra, warmup and window, a call can be booked ahead of its moment. Book takes it for the first moment at which it passes, and
+// returns how far ahead that is. Forecast returns the same and takes nothing. Later calls come after a booked one.
 //
 // A state belongs to one Shape (algorithm and period) and to the Params (count and burst) that it was last decided by. Carry turns it into
 // a state for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts a state that follows

@@ -213,8 +213,8 @@ func (*gcra) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
 	return now + debt + increment, b, now + debt - min(debt, tolerance-increment)
 }
 
-// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back. A debt that was booked
-// behind a block may be longer already.
+// owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back. A debt that was
+// booked behind a block may be longer already.
 func owe(debt, interval, cost uint64) uint64 {
 	high, increment := bits.Mul64(interval, cost)
 	if high != 0 || increment > math.MaxInt64 || debt > math.MaxInt64-increment {

@@ -11,10 +11,10 @@ import (
 	"celld/cell/lease"
 )
 
-// log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the count. State.Ring
-// holds the calls in the order of time, two words for each: the time, and the sum of all costs up to this call, its own included. With these
-// sums, a binary search finds what must leave before a call passes. State.A is first<<32 | n, the place of the oldest call and the number of
-// calls. State.B is the sum before the oldest.
+// log remembers the calls of the last period. It is the one exact algorithm: no span of a period lets through more than the count.
+// State.Ring holds the calls in the order of time, two words for each: the time, and the sum of all costs up to this call, its own
+// included. With these sums, a binary search finds what must leave before a call passes. State.A is first<<32 | n, the place of the
+// oldest call and the number of calls. State.B is the sum before the oldest.
 //
 // Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When Force adds one
 // more, the two oldest become one at the time of the younger. That changes no decision: the entries after the oldest add up to the count,

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// A file gets only the new end of a long log, in parts. Whole logs of 10,000 calls took 86 KB of file for each call, and one connection with
-// appendfsync always got 1,000 answers a second. Parts take 660 bytes a call, and the connection gets 4,700, as many as with gcra. The file
-// need not say that old calls are gone: they leave the log by time alone, and the reader of the file knows the time.
+// A file gets only the new end of a long log, in parts. Whole logs of 10,000 calls took 86 KB of file for each call, and one connection
+// with appendfsync always got 1,000 answers a second. Parts take 660 bytes a call, and the connection gets 4,700, as many as with gcra.
+// The file need not say that old calls are gone: they leave the log by time alone, and the reader of the file knows the time.
 
 // upTo is how many entries have at most this sum. The sum may lie before all of them.
 func (c calls) upTo(sum uint64) int {
@@ -127,8 +127,8 @@ func ParsePart(text string) (l Limit, st State, afterNS int64, err error) {
 	return l, st, int64(after), nil
 }
 
-// Join replaces the calls of a log after an instant, in Unix ns, by the calls of a part. It returns false, and changes nothing, if the sum of
-// the costs would be over 2^53.
+// Join replaces the calls of a log after an instant, in Unix ns, by the calls of a part. It returns false, and changes nothing, if the
+// sum of the costs would be over 2^53.
 func (l *Limit) Join(st, part *State, afterNS int64) bool {
 	c, more := calls{st}, calls{part}
 	n := c.n()

@@ -134,8 +134,8 @@ func (c counters) turn(by int64) {
 	}
 }
 
-// in is how many sub-windows ns are, rounded to the nearest. With rounding down, a clock that was 1 ns behind at each of n starts would free
-// all.
+// in is how many sub-windows ns are, rounded to the nearest. With rounding down, a clock that was 1 ns behind at each of n starts would
+// free all.
 func (c counters) in(ns int64) int64 {
 	half := c.period / (2 * c.n)
 	if ns < 0 {

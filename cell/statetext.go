@@ -19,7 +19,8 @@ import (
 //
 // Where calls are booked ahead, until= and used= are of the last window, and before= is what was used in the window before it. The
 // sub-windows of a slide begin with the oldest. A call is its time, or its distance from the call before it, and its cost. lease.Set's
-// AppendText says what a lease is. The companion of a state is leases= after that state's limit. blocked= comes last, if the key is blocked.
+// AppendText says what a lease is. The companion of a state is leases= after that state's limit. blocked= comes last, if the key is
+// blocked.
 func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
 	return appendBlocked(l.kind().appendText(b, l.Shape, *st), st)

@@ -8,13 +8,13 @@ import (
 	"celld/cell/lease"
 )
 
-// window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the window ends,
-// and State.B is what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one window, and again at
-// the start of the next.
+// window counts calls in windows of time: from the first call on, or aligned to the clock or the calendar. State.A is when the window
+// ends, and State.B is what was used in it. Around an edge it lets through up to twice its count: all of it at the end of one window, and
+// again at the start of the next.
 //
-// Calls that are booked ahead fill one window after another, without a gap. Then State.A is when the last of these windows ends, and State.B
-// is before<<32 | used, where before is what was used in the window before it. No call passes until the last window begins, so the windows
-// further back count as full. before is 0 if nothing was booked.
+// Calls that are booked ahead fill one window after another, without a gap. Then State.A is when the last of these windows ends, and
+// State.B is before<<32 | used, where before is what was used in the window before it. No call passes until the last window begins, so
+// the windows further back count as full. before is 0 if nothing was booked.
 type window struct{ plain }
 
 func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
@@ -165,8 +165,8 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	return uint64((floorDiv(nowNS-first, l.PeriodNS)+1)*l.PeriodNS + first)
 }
 
-// Realign corrects an aligned state after the wall clock was set by byNS, to nowNS. A window ends no later than the window of nowNS; if calls
-// are booked ahead, it moves with the clock. A block stays as long as it was.
+// Realign corrects an aligned state after the wall clock was set by byNS, to nowNS. A window ends no later than the window of nowNS; if
+// calls are booked ahead, it moves with the clock. A block stays as long as it was.
 func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	end := l.nextEdgeNS(nowNS)
 	if shifted := ShiftInstant(st.A, byNS); st.B > math.MaxUint32 && shifted > end && shifted <= latestBooked {

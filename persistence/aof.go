@@ -22,13 +22,13 @@ const (
 
 // appendLog extends the append-only file.
 //
-// With EverySecond and Never, decisions only mark their keys. Twice a second, or when more than 65,536 keys are marked, a goroutine
-// has the states of these keys gathered in small steps, and writes them. While it cannot write, only marks accumulate, so the memory
+// With EverySecond and Never, decisions only mark their keys. Twice a second, or when more than 65,536 keys are marked, a round begins: a
+// goroutine gathers the states of these keys in small steps, and writes them. While it cannot write, only marks accumulate, so the memory
 // in use stays at one buffer.
 //
-// A round begins once all of the one before is on the disk. So a crash loses what has changed since a round began, and no more: up to
-// 0.5 s, or as long as a round takes where the disk is slow, and then as long as the next round takes. Where rounds overlapped, a third
-// one would count.
+// A round begins once all of the round before is on the disk. So a crash loses what has changed since a round began, and no more: up to
+// 0.5 s, or as long as a round takes on a slow disk, and then as long as the next round takes. If rounds overlapped, a third one would
+// count.
 //
 // With Always, Commit gathers and writes what was decided, and the replies wait for it.
 type appendLog struct {
@@ -38,7 +38,7 @@ type appendLog struct {
 	rounds
 	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
 	active   atomic.Bool           // Start has been called
-	lost     atomic.Bool           // some changes are not in the file, and the store will not tell them again: only a rewrite repairs it
+	lost     atomic.Bool           // some changes are not in the file, and the journal no longer holds them: only a rewrite repairs it
 
 	commits commits
 	retry   every
@@ -48,8 +48,8 @@ type appendLog struct {
 type rounds struct {
 	gather  every
 	writing atomic.Bool  // a round is under way
-	pending atomic.Int64 // bytes that it writes, or that the disk has refused
-	stepped int64        // when the last step has ended, by Options.Clock; only step uses it
+	pending atomic.Int64 // bytes that the round writes, or that the disk has refused
+	stepped int64        // when the last step ended, by Options.Clock; only step uses it
 	buffer  []byte       // what step has gathered
 	long    []keptState  // to be appended to it
 }
@@ -88,10 +88,10 @@ func (l *appendLog) open() error {
 	return nil
 }
 
-// use makes a file the one that the log extends. It has this size, and this checksum of what follows its last stamp. The log is locked.
+// use makes the log extend this file, of this size and this checksum of what follows its last stamp. The log is locked.
 //
-// With EverySecond the kernel is told to forget the file as it grows. With Always that would not pay, as each write is
-// small; with Never nothing is to be synced.
+// With EverySecond, the kernel forgets the file as it grows. With Always that would not pay, as each write is small. With Never, nothing is
+// synced.
 func (l *appendLog) use(f dir.File, size int64, crc uint64) {
 	if l.disk.o.Fsync != Always && !l.disk.unsynced.Load() {
 		f = &dir.Paced{File: f, Size: size, Done: size}
@@ -117,7 +117,7 @@ func (l *appendLog) note(err error) {
 	l.disk.tellRefusal()
 }
 
-// failing returns why decisions do not reach the disk, or do not reach the file that the next start reads. nil: they do.
+// failing returns why decisions do not reach the disk, or not the file that the next start reads. nil: they do.
 func (l *appendLog) failing() error {
 	if a := l.disk.astray.Load(); a != nil {
 		return a.why
@@ -175,8 +175,8 @@ func (l *appendLog) round() {
 // mostStep is the longest that a step gathers.
 const mostStep = time.Millisecond
 
-// step gathers changes, and says whether there are more. It takes as long as its loop has served callers since the last step, mostStep at
-// most. With 64 changes a step, a loop that decided on 320 calls in each round fell behind: a change was written up to 6.7 s later.
+// step gathers changes, and reports whether there are more. It takes as long as its loop has served callers since the last step, mostStep
+// at most. With 64 changes a step, a loop that decided on 320 calls in each round fell behind: changes were written up to 6.7 s later.
 func (l *appendLog) step() (more bool) {
 	began := l.disk.o.Clock()
 	for until := began + min(began-l.stepped, int64(mostStep)); ; {
@@ -187,8 +187,8 @@ func (l *appendLog) step() (more bool) {
 	}
 }
 
-// drain appends a few changes, and says whether there are more. Changes of policies go first, as keys may depend on them. With aside, those
-// that take long are put into l.long instead, to be appended before drain is called again.
+// drain appends a few changes, and reports whether there are more. Changes of policies go first, as keys may depend on them. With aside,
+// drain puts those that take long into l.long instead: append them before the next call.
 func (l *appendLog) drain(b *[]byte, aside bool) (more bool) {
 	start := len(*b)
 	more = l.disk.store.Drain(func(c memory.Change) {

@@ -2,17 +2,17 @@ package persistence
 
 import "sync"
 
-// commits lets rounds of decisions share a write: the first that ends once a write has begun does the next one, for all that have ended by
-// then.
+// commits lets rounds of decisions share a write. The first round that ends after a write has begun does the next write, for all rounds
+// that have ended by then.
 type commits struct {
-	// deciding is held for reading by each round, and for writing while changes are gathered. So a write holds the changes
-	// of whole rounds, and a crash does not leave half of an EXEC.
+	// deciding is read-locked by each round, and locked while changes are gathered. So a write holds the changes of whole rounds, and a
+	// crash does not leave half of an EXEC.
 	deciding sync.RWMutex
 
 	mu      sync.Mutex
 	next    *batch        // rounds that have ended since the last write began; nil: none
-	writing chan struct{} // with room for one, who writes
-	buf     []byte        // of who writes; empty in between
+	writing chan struct{} // with room for one round, which writes
+	buf     []byte        // of the round that writes; empty in between
 }
 
 // batch is the rounds that share a write.
@@ -21,13 +21,13 @@ type batch struct {
 	err  error // once done is closed
 }
 
-// Synchronous says whether replies must wait for Commit: with an append-only file and Always. d may be nil.
+// Synchronous reports whether replies must wait for Commit: with an append-only file and Always. d may be nil.
 func (d *Disk) Synchronous() bool { return d != nil && d.aof != nil && d.o.Fsync == Always }
 
 // Begin begins a round of decisions. Commit or Leave ends it. Rounds run in parallel.
 func (d *Disk) Begin() { d.aof.commits.deciding.RLock() }
 
-// Leave ends a round without waiting for the disk. What it has changed is written by the next Commit.
+// Leave ends a round without waiting for the disk. The next Commit writes its changes.
 func (d *Disk) Leave() { d.aof.commits.deciding.RUnlock() }
 
 // Commit ends a round and returns when its changes are on the disk. One write serves all rounds that wait. If the disk
@@ -57,8 +57,8 @@ func (d *Disk) Commit() error {
 	return b.err
 }
 
-// commit writes the changes of all rounds that have ended. After a write was refused it fails at once until tryAgain succeeds. Changes made
-// meanwhile are marks in the store.
+// commit writes the changes of all rounds that have ended. After a refused write it fails at once until tryAgain succeeds. Meanwhile
+// changes are marks in the store.
 func (l *appendLog) commit() (err error) {
 	c := &l.commits
 	if refused := l.writeErr.Load(); refused != nil {
@@ -76,7 +76,7 @@ func (l *appendLog) commit() (err error) {
 	return err
 }
 
-// gatherPiece gathers up to gatherBytes, and says whether there may be more.
+// gatherPiece gathers up to gatherBytes, and reports whether there may be more.
 func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	for more = true; more && len(*b) < gatherBytes; {
 		more = l.drain(b, false)
@@ -84,8 +84,8 @@ func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
 	return more
 }
 
-// writePiece writes what was gathered. After an error it keeps that for tryAgain. A buffer that a key with long logs has made grow is not
-// kept.
+// writePiece writes what was gathered. After an error it keeps the bytes for tryAgain. It does not keep a buffer that a key with long
+// logs has made grow.
 func (l *appendLog) writePiece(b *[]byte) error {
 	if len(*b) == 0 {
 		return nil

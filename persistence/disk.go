@@ -115,8 +115,8 @@ func New(s *memory.Store, o Options) *Disk {
 	return d
 }
 
-// Load locks the directory for this process, if anything is written to it, and reads its files into the store: see load.Loader. The error
-// is dir.ErrInUse if another process has the directory, ErrStopping after Stop, or says which file is damaged and how to repair it.
+// Load locks the directory for this process if it will write there, and reads its files into the store: see load.Loader. The error is
+// dir.ErrInUse if another process uses the directory, ErrStopping after Stop, or says which file is damaged and how to repair it.
 func (d *Disk) Load(apply func(args [][]byte) error) (load.Result, error) {
 	d.loader.Lock = d.On()
 	found, err := d.loader.Load(apply)
@@ -134,8 +134,8 @@ func (d *Disk) Load(apply func(args [][]byte) error) (load.Result, error) {
 // Loading returns the progress of Load. After Start, Loading is false.
 func (d *Disk) Loading() load.Progress { return d.loader.Progress() }
 
-// Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It writes nothing, and locks
-// nothing: another process may use the directory. Call it in place of Load.
+// Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It neither writes nor locks:
+// another process may use the directory. Call it in place of Load.
 func (d *Disk) Check() error {
 	if !d.On() {
 		return nil
@@ -146,10 +146,10 @@ func (d *Disk) Check() error {
 // Claim locks the directory for this process until Close, or says why it cannot: see dir.Dir.
 func (d *Disk) Claim() error { return d.dir.Claim() }
 
-// On says whether anything is written: an append-only file, or snapshots.
+// On reports whether anything is written: an append-only file, or snapshots.
 func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 
-// Start begins to write. background must call step until it returns false, at times when step's locks on the store delay
+// Start begins to write. background must call step until it returns false, at times when the locks that step takes on the store delay
 // nobody for long. The error says which file or directory cannot be used.
 func (d *Disk) Start(background func(step func() (more bool))) error {
 	defer d.loader.Done()
@@ -232,7 +232,7 @@ func (d *Disk) Close(save bool) error {
 		d.watch(true)
 		err = d.aof.close()
 		if d.aof.lost.Load() || d.astray.Load() != nil {
-			err = d.rewriteWhole(true) // has all changes
+			err = d.rewriteWhole(true) // writes all changes
 		}
 	}
 	if save {
@@ -241,7 +241,7 @@ func (d *Disk) Close(save bool) error {
 	return err
 }
 
-// SaveAtExit says whether a server takes a snapshot when it stops, unless told otherwise: if there are save points.
+// SaveAtExit reports whether a server takes a snapshot when it stops, unless told otherwise: if there are save points.
 func (d *Disk) SaveAtExit() bool { return len(d.o.SavePoints()) > 0 }
 
 // inSteps runs step in the background until it returns false or the Disk stops, and waits for the end.
@@ -274,8 +274,8 @@ func (d *Disk) aside(work func()) bool {
 // ErrStopping means that Stop has ended the work.
 var ErrStopping = load.ErrStopping
 
-// export calls add for each limit. When add says that there is enough, and at the end, export calls flush, without a lock on
-// the store. direct exports in this goroutine, without pauses for others.
+// export calls add for each limit. When add returns true, and at the end, export calls flush, without a lock on the store. With direct it
+// runs in this goroutine, without pauses for others.
 func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough bool), flush func() error) error {
 	at, more := d.store.StartExport(), true
 	defer d.store.EndExport(at)
@@ -337,7 +337,7 @@ func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
 	return b
 }
 
-// every says when a period has passed.
+// every reports when a period has passed.
 type every struct {
 	period time.Duration
 	lastNS int64

@@ -5,8 +5,8 @@ import "errors"
 // ErrNeedsRestart means that a setting cannot change while the server runs.
 var ErrNeedsRestart = errors.New("this needs a restart")
 
-// SetFsync changes when the append-only file, if there is one, is forced to the disk. A change to or from Always is
-// ErrNeedsRestart, as sessions are built for it at the start.
+// SetFsync changes when the append-only file, if there is one, is forced to the disk. A change to or from Always is ErrNeedsRestart, as
+// sessions depend on it from the start.
 func (d *Disk) SetFsync(fsync Fsync) error {
 	if err := d.MaySetFsync(fsync); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (d *Disk) MaySetFsync(fsync Fsync) error {
 	return nil
 }
 
-// syncSoon syncs what was written under Never. Without it, that would wait for the next change.
+// syncSoon syncs what was written under Never. Without it, the sync would wait for the next change.
 func (d *Disk) syncSoon() {
 	if l := d.aof; l != nil && l.active.Load() {
 		d.aside(func() { l.note(l.append(nil, true)) })

@@ -20,7 +20,7 @@ type logFile struct {
 	crc     uint64 // of what follows the last stamp
 	torn    bool   // the file is longer than size; the rest must be cut off before more is written
 	resized int64  // how often another process has changed the file's size
-	refused []byte // what a commit could not write; it is written before anything else
+	refused []byte // what a commit could not write; tryAgain writes it before anything else
 
 	// These change under mu. INFO reads them without mu, as it must not wait for the file.
 	size     atomic.Int64 // bytes of whole commands in the file
@@ -32,7 +32,7 @@ type logFile struct {
 
 var errResized = errors.New("the append-only file was truncated, or something else was written to it")
 
-// begin goes on with another file, of this size and this checksum of what follows its last stamp. The log is locked.
+// begin continues with another file, of this size and this checksum of what follows its last stamp. The log is locked.
 func (l *logFile) begin(f dir.File, size int64, crc uint64) {
 	l.file, l.crc, l.torn, l.resized = f, crc, false, 0
 	l.size.Store(size)
@@ -46,9 +46,8 @@ func (l *logFile) append(b []byte, sync bool) error {
 	return l.appendLocked(b, sync)
 }
 
-// roomToGoOn is what the disk must accept before writes go on. The last block of the file takes a few bytes even when the
-// disk is full. When only a stamp was tried, it fitted there each second, and the log reported recovery that lasted for one
-// command.
+// roomToGoOn is what the disk must accept before writes continue. Even on a full disk the last block of the file takes a few bytes: a stamp
+// alone fitted there each second, and the log reported a recovery that lasted for one command.
 var roomToGoOn = make([]byte, 64<<10)
 
 // tryAgain writes what the disk has refused. It returns nil if the disk accepts writes again.
@@ -98,8 +97,8 @@ func (l *logFile) appendLocked(b []byte, sync bool) (err error) {
 	return nil
 }
 
-// checkSize returns errResized if the file's size is not what was written. Then the log continues from the new size. The log
-// is locked.
+// checkSize returns errResized if the size of the file is not what was written. Then the log continues from the new size. The log is
+// locked.
 func (l *logFile) checkSize() error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -126,8 +125,8 @@ func (l *logFile) cut() error {
 	return l.file.Truncate(l.size.Load())
 }
 
-// mark returns where later appends begin, and how often another process has changed the file's size. A stamp ends the
-// checksum there, so that the bytes that follow can be copied to a new file.
+// mark returns where later appends begin, and how often another process has changed the size of the file. A stamp ends the checksum there,
+// so that a new file can hold a copy of the bytes that follow.
 func (l *logFile) mark() (from, resized int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

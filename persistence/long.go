@@ -6,13 +6,13 @@ import (
 	"celld/store"
 )
 
-// Steps in the background run in an event loop, with a lock on the store. The text of 65,536 leases takes 10 to 25 ms. So a step
+// Steps in the background run in an event loop, with a lock on the store. To write 65,536 leases as text takes 10 to 25 ms. So a step
 // copies such a state, in 1 to 4 ms, and a goroutine makes the text.
 
 // asideBytes is how many bytes of rings take longer than a millisecond to write as text.
 const asideBytes = 128 << 10
 
-// isLong reports a state whose text takes long. Of a log that the file has, only the new end is written.
+// isLong reports whether the text of a state takes long. Only the new end is written of a log that is in the file.
 func isLong(st store.Value) bool {
 	if st.Limits == nil {
 		return false

@@ -18,11 +18,11 @@ type Options struct {
 	AppendOnly     bool
 	AppendFilename string
 	Fsync          Fsync // at the start
-	LoadTruncated  bool  // true: an append-only file that ends in the middle of a command is cut there; false: Load refuses it
+	LoadTruncated  bool  // true: Load cuts off an append-only file that ends in the middle of a command; false: it refuses the file
 
-	// These may change while the server runs, so they are called each time. None may be nil.
+	// These may change while the server runs, so the Disk calls them each time. None may be nil.
 	SavePoints        func() []SavePoint
-	RewritePercentage func() int64 // rewrite the append-only file when it has grown by this many percent since the last time; 0: never
+	RewritePercentage func() int64 // the growth in percent since the last rewrite that calls for another; 0: never
 	RewriteMinSize    func() int64 // bytes; a smaller file is not rewritten
 
 	LockWait time.Duration // how long Load waits for another process to leave the directory; 0: not at all
@@ -38,7 +38,7 @@ type Fsync int
 
 const (
 	EverySecond Fsync = iota
-	Always            // before the reply leaves
+	Always            // before the reply is sent
 	Never             // when the operating system decides to
 )
 

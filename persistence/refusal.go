@@ -1,7 +1,6 @@
 package persistence
 
-// Refusal returns why no decision may be made: with Always, the last write has failed or the file is not in place. nil: decisions
-// may be made.
+// Refusal returns why no decision may be made: with Always, the last write failed, or the file is not in place. nil: decisions may be made.
 func (d *Disk) Refusal() error {
 	if !d.Synchronous() {
 		return nil
@@ -17,8 +16,8 @@ func (d *Disk) OnRefusal(f func(refused bool)) {
 	d.tellRefusal()
 }
 
-// tellRefusal must follow each change that Refusal depends on. It reads and tells under one lock, so that the last call tells
-// the current state.
+// tellRefusal calls onRefusal. It must follow each change that Refusal depends on. It reads and tells under one lock, so that the last call
+// tells the current state.
 func (d *Disk) tellRefusal() {
 	d.telling.Lock()
 	defer d.telling.Unlock()

@@ -13,8 +13,8 @@ import (
 	"celld/store/policy"
 )
 
-// Rewrite begins to rewrite the append-only file in the background, as short as possible. The error is ErrStopping,
-// ErrRewriting, ErrSaving (the rewrite then follows the snapshot), or why the directory could not be locked.
+// Rewrite begins to rewrite the append-only file in the background, as short as possible. The error is ErrStopping, ErrRewriting, ErrSaving
+// (then the rewrite follows the snapshot), or why the directory could not be locked.
 func (d *Disk) Rewrite() error {
 	claimed := d.Claim()
 	d.mu.Lock()
@@ -54,7 +54,7 @@ func (d *Disk) ScheduleRewrite() error {
 	return d.schedule(&d.status.RewriteScheduled, &d.status.Rewriting, ErrRewriting)
 }
 
-// schedule sets scheduled, unless that runs.
+// schedule sets scheduled, unless the work runs.
 func (d *Disk) schedule(scheduled, runs *bool, running error) error {
 	if err := d.Claim(); err != nil {
 		return err
@@ -80,12 +80,12 @@ func (d *Disk) rewritten(err error) {
 	d.log.Info("append-only file rewritten", "file", d.paths.AppendOnly, "took", time.Duration(st.RewriteTookNS).Round(time.Millisecond))
 }
 
-// rewriteDue says whether the file has grown enough, or must be rewritten.
+// rewriteDue reports whether the file has grown enough, or must be rewritten.
 func (d *Disk) rewriteDue() bool {
 	var size, base int64
 	l := d.aof
-	if l != nil { // without the lock: a slow disk has it for long
-		base = max(l.baseSize.Load(), 1) // first: where the file is replaced meanwhile, it has not grown
+	if l != nil { // without the lock, which a write to a slow disk holds for long
+		base = max(l.baseSize.Load(), 1) // before size: a file that is replaced in between has not grown
 		size = l.size.Load()
 	}
 	nowNS := d.o.Clock()
@@ -106,8 +106,8 @@ func (d *Disk) rewriteDue() bool {
 	return grown || l.lost.Load() && l.failing() == nil
 }
 
-// rewrite writes all limits to a new file, copies what was appended to the old one meanwhile, and puts the new file into its
-// place. The log is locked only for the last of that, less than flushAt bytes.
+// rewrite writes all limits to a new file, copies what was appended to the old file meanwhile, and puts the new file into its place. It
+// locks the log only for the last copy, of less than flushAt bytes.
 func (d *Disk) rewrite() (err error) {
 	l := d.aof
 	lost := l.lost.Swap(false)
@@ -164,8 +164,8 @@ func (d *Disk) rewrite() (err error) {
 	return d.swap(f, temp)
 }
 
-// rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended
-// meanwhile: before the first connection and after the last (direct), and where the append-only file is off.
+// rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended meanwhile: before
+// the first connection and after the last (direct), and while the append-only file is off.
 func (d *Disk) rewriteWhole(direct bool) error {
 	temp, err := d.dir.WriteTemp("aof", func(f dir.File) error { return d.writeStates(f, direct) })
 	if err != nil {
@@ -174,7 +174,7 @@ func (d *Disk) rewriteWhole(direct bool) error {
 	return d.dir.Place(temp, d.paths.AppendOnly)
 }
 
-// createToAppend makes an empty file. Like the log, it is always written at its end.
+// createToAppend creates an empty file. Like the log, it is always written at its end.
 func (d *Disk) createToAppend(name string) (*dir.Paced, error) {
 	f, err := d.dir.FS.Create(name)
 	if err != nil {
@@ -188,8 +188,8 @@ func (d *Disk) createToAppend(name string) (*dir.Paced, error) {
 	return &dir.Paced{File: f}, nil
 }
 
-// swap puts the new file into the place of the old one. The log is locked, as nothing may be written to the old file once it
-// has no name.
+// swap puts the new file into the place of the old one. The log is locked, as nothing may be written to the old file once it has lost its
+// name.
 func (d *Disk) swap(f *dir.Paced, temp string) error {
 	l := d.aof
 	if err := f.Sync(); err != nil {
@@ -207,8 +207,8 @@ func (d *Disk) swap(f *dir.Paced, temp string) error {
 		d.log.Warn("the append-only file was rewritten", "error", err)
 	}
 	old := l.file
-	d.work.Go(func() { old.Close() }) // frees its blocks, which takes 0.1 s for 1 GB
-	l.use(f.File, info.Size(), 0)     // all that is appended ends in a stamp, so what was copied does
+	d.work.Go(func() { old.Close() }) // frees its blocks: 0.1 s for 1 GB
+	l.use(f.File, info.Size(), 0)     // each append ends in a stamp, so the copy does
 	d.noteAstray(nil)
 	return nil
 }
@@ -216,8 +216,7 @@ func (d *Disk) swap(f *dir.Paced, temp string) error {
 // flushAt is how many bytes of commands are gathered before they are written.
 const flushAt = 256 << 10
 
-// writeStates writes the commands that make all limits, with a stamp behind each piece, so that an error can say which piece
-// is damaged.
+// writeStates writes the commands that make all limits, with a stamp behind each piece, so that an error can name the damaged piece.
 func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
 	defer d.caught("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)

@@ -25,8 +25,8 @@ func (d *Disk) Save() error {
 	return d.save(true)
 }
 
-// BackgroundSave begins a snapshot in the background. The error is ErrStopping, ErrSaving, ErrRewriting, or why the directory
-// could not be locked. With schedule, after ErrRewriting the snapshot follows the rewrite.
+// BackgroundSave begins a snapshot in the background. The error is ErrStopping, ErrSaving, ErrRewriting (then, with schedule, the snapshot
+// follows the rewrite), or why the directory could not be locked.
 func (d *Disk) BackgroundSave(schedule bool) error {
 	claimed := d.Claim()
 	d.mu.Lock()
@@ -54,7 +54,7 @@ func (d *Disk) ScheduleSave() error {
 	return d.schedule(&d.status.SaveScheduled, &d.status.Saving, ErrSaving)
 }
 
-// beginSave records that a snapshot begins, or that it failed where the directory could not be locked. The Disk is locked.
+// beginSave records that a snapshot begins, or that it failed because the directory could not be locked. The Disk is locked.
 func (d *Disk) beginSave(claimed error) error {
 	if d.status.Saving {
 		return ErrSaving
@@ -120,7 +120,7 @@ func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	return keys, size, nil
 }
 
-// saveDue says whether a save point is reached, or a scheduled snapshot can begin.
+// saveDue reports whether a save point is reached, or a scheduled snapshot can begin.
 func (d *Disk) saveDue(nowNS int64) bool {
 	points := d.o.SavePoints()
 	d.mu.Lock()

@@ -12,16 +12,16 @@ const watchEvery = 900 * time.Millisecond
 // astray says that another process has removed or changed the files.
 type astray struct {
 	why      error
-	mendable bool // a rewrite repairs it: the directory exists and this process has it
+	mendable bool // a rewrite repairs it: the directory exists, and this process has locked it
 }
 
 var errMoved = errors.New("the append-only file was removed or replaced")
 
 // watch checks that the files are still in place.
 //
-// It does not create a missing directory: where a volume was unmounted, its data would go to the disk below.
+// It does not create a missing directory: if a volume was unmounted, its data would go to the disk below.
 //
-// It returns false where the append-only file is being written to, unless it may wait for that.
+// It returns false while the append-only file is being written to, unless it may wait for that.
 func (d *Disk) watch(wait bool) bool {
 	if !d.dir.Claimed() {
 		return true
@@ -92,5 +92,5 @@ func (d *Disk) watchSnapshot() {
 	}
 }
 
-// SnapshotThere says whether the snapshot file exists, whoever wrote it. It returns true if that cannot be known.
+// SnapshotThere reports whether the snapshot file exists, whoever wrote it. It returns true if that cannot be known.
 func (d *Disk) SnapshotThere() bool { return d.dir.Has(d.paths.Snapshot) }

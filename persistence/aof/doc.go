@@ -5,7 +5,7 @@
 //
 //	crc, savedNS, err := aof.Read(source.New(file, size, nil), func(args [][]byte) error { … })
 //
-// The commands hold states, not calls, so they mean the same whenever they are read, and Redis can read them. A limit of CL.THROTTLE is
+// The commands hold states, not calls, so they mean the same whenever they are read. Redis can read them. A limit of CL.THROTTLE is
 // a SET, a key of CL.TAKE an HSET within a transaction, a policy or a rule an ECHO, which Redis ignores. Package rdb describes
-// the values. A stamp behind each piece has the time and a checksum of the piece.
+// the values. Behind each piece stands a stamp: the time, and a checksum of the piece.
 package aof

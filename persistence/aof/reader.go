@@ -12,9 +12,9 @@ import (
 type DamageError struct {
 	At   int64 // byte
 	What string
-	Form bool // redis-check-aof sees it as well
+	Form bool // redis-check-aof sees it, too
 	Torn bool // the file ends in the middle of a command or of a transaction
-	Open bool // torn, and some commands of that transaction have run
+	Open bool // torn, and some commands of that transaction have run already
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %s", e.At, e.What) }
@@ -22,7 +22,7 @@ func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %
 // Read calls do for each command of an append-only file; args are valid until do returns. It returns the checksum of what
 // follows the last stamp, and the latest time of all stamps in Unix nanoseconds. The error is do's or a *DamageError.
 //
-// An incomplete transaction counts as torn from its start, and none of it runs, unless it is longer than 16 MB.
+// An incomplete transaction counts as torn from its start. None of it runs, unless it is longer than 16 MB.
 func Read(src *source.Source, do func(args [][]byte) error) (crc uint64, savedNS int64, err error) {
 	r := reader{src: src, transaction: transaction{do: do, at: -1}, stampedAt: src.At()}
 	for err == nil && src.Left() > 0 {
@@ -72,7 +72,7 @@ func (r *reader) next() (err error) {
 	return err
 }
 
-// parse reads the words of a command and tells the length of its text, which is still to be skipped.
+// parse reads the words of a command, and returns the length of its text, which is still to be skipped.
 func (r *reader) parse() (n int, err error) {
 	for {
 		var what string
@@ -116,7 +116,7 @@ func (r *reader) torn(at int64, crc uint64) error {
 	return &DamageError{At: at, What: "it ends in the middle of a command", Torn: true}
 }
 
-// mostHeld is how many bytes of a transaction are held back until its end. celld's own transactions have one key.
+// mostHeld is how many bytes of a transaction are held back until its end. A transaction that celld writes is for one key.
 const mostHeld = 16 << 20
 
 // transaction holds back the commands of one until it is complete.
@@ -168,9 +168,9 @@ func (t *transaction) command(args [][]byte) error {
 	return t.doHeld()
 }
 
-// endsInZeros reports whether only zero bytes are left, perhaps behind the start of a command. Some file systems leave such a
-// tail after a power failure, as they make the file longer before they write its blocks. Zeros with anything behind them are
-// damage. endsInZeros consumes what it reads.
+// endsInZeros reports whether only zero bytes are left, perhaps behind the start of a command. Some file systems leave such a tail after a
+// power failure, as they make the file longer before they write its blocks. Zeros with anything behind them are damage. endsInZeros
+// consumes what it reads.
 func endsInZeros(s *source.Source) bool {
 	start := bytes.TrimRight(s.Rest(), "\x00")
 	if _, n, what := ParseCommand(start, nil); n > 0 || what != "" {
@@ -185,8 +185,8 @@ func endsInZeros(s *source.Source) bool {
 	return true
 }
 
-// ParseCommand reads one command as wire.ParseCommand does, or an annotation (#), which has no words. n is the length of its text, 0 where
-// that is not complete; what is wrong with it otherwise.
+// ParseCommand reads one command as wire.ParseCommand does, or an annotation (#), which is no words. n is the length of its text; 0: it is
+// incomplete, or what says what is wrong with it.
 func ParseCommand(b []byte, args [][]byte) (_ [][]byte, n int, what string) {
 	if len(b) > 0 && b[0] == '#' {
 		end := bytes.IndexByte(b, '\n')

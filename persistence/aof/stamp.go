@@ -10,10 +10,9 @@ import (
 	"celld/resp/wire"
 )
 
-// AppendStamp writes a stamp, a command that changes nothing: ECHO "1763739000000000000 0123456789abcdef". It holds the time in
-// Unix nanoseconds, and a checksum of that time and of everything since the last stamp. Redis writes the time as an
-// annotation (#TS:) instead, which Redis before 7.0 cannot read and redis-cli --pipe would send as a command. It has no
-// checksum.
+// AppendStamp writes a stamp, a command that changes nothing: ECHO "1763739000000000000 0123456789abcdef". It holds the time in Unix
+// nanoseconds, and a checksum of that time and of everything since the last stamp. Redis writes only the time, as an annotation (#TS:):
+// Redis before 7.0 cannot read that, and redis-cli --pipe would send it as a command.
 func AppendStamp(b []byte, nowNS int64, crc uint64) []byte {
 	text := make([]byte, 0, 40)
 	text = strconv.AppendInt(text, nowNS, 10)

@@ -1,4 +1,4 @@
-// Package dir is the directory of the data: which process has it, and how files there are replaced as a whole.
+// Package dir is the directory of the data. It knows which process uses it, and replaces files there as a whole:
 //
 //	d := &dir.Dir{Path: "/data", FS: dir.System{}, Log: log}
 //	err := d.Claim()                                // or Wait
@@ -28,7 +28,7 @@ type Dir struct {
 	Log  *slog.Logger
 
 	mu     sync.Mutex
-	locked File // the lock; nil: not taken. It ends with the process, however that ends: Go opens files so that no child inherits them
+	locked File // the lock; nil: not taken. It ends with the process in any case: Go opens files so that no child inherits them
 }
 
 // Join is the path of a file in the directory.
@@ -46,7 +46,7 @@ func (d *Dir) Abs() string {
 	return path
 }
 
-// Has says whether there is such a file. It returns true if that cannot be known.
+// Has reports whether there is such a file. It returns true if that cannot be known.
 func (d *Dir) Has(path string) bool {
 	f, err := d.FS.Open(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Dir) WriteTemp(kind string, write func(File) error) (name string, err e
 	return name, err
 }
 
-// Place renames a complete file to its final path, if this process still has the directory. After an error it removes the file.
+// Place renames a complete file to its final path, if the directory is still locked for this process. After an error it removes the file.
 func (d *Dir) Place(temp, path string) error {
 	err := d.Claim()
 	if err == nil {
@@ -108,10 +108,9 @@ func (d *Dir) CheckWritable() error {
 	return d.FS.Remove(d.Temp("check"))
 }
 
-// RemoveLeft removes temporary files that killed processes have left. Each is as large as the data, so a server that is
-// killed again and again would fill the disk. It runs before this process makes its first one: a file with this process's
-// number is an earlier process's, as in containers all have the same number. Nothing depends on it, so a failure is only
-// logged.
+// RemoveLeft removes temporary files that killed processes have left. Each is as large as the data, so a server that is killed again and
+// again would fill the disk. Call it before this process makes its first: a file with the number of this process is from an earlier one,
+// as in containers all have the same number. Nothing depends on it, so a failure is only logged.
 func (d *Dir) RemoveLeft() {
 	names, err := d.FS.List(d.Clean())
 	var removed []string

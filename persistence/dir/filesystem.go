@@ -20,9 +20,9 @@ type FileSystem interface {
 	Remove(name string) error
 	List(dir string) ([]string, error) // the names of the plain files in it
 
-	// Lock opens or creates a file, and locks it until it is closed. The error is ErrInUse if another process has it locked.
+	// Lock opens or creates a file, and locks it until it is closed. The error is ErrInUse if another process has locked it.
 	Lock(name string) (File, error)
-	Names(name string, f File) (bool, error) // whether name still leads to the open file f
+	Names(name string, f File) (bool, error) // reports whether name still leads to the open file f
 }
 
 // File is an open file.
@@ -80,7 +80,7 @@ func (System) List(dir string) (names []string, err error) {
 	return names, err
 }
 
-// ErrNotLasting means that a file has its new name, but may have its old one again after a crash.
+// ErrNotLasting means that a file was renamed, but may return to its old name after a crash.
 var ErrNotLasting = errors.New("renamed, but perhaps not on the disk")
 
 func (System) Rename(from, to string) error {

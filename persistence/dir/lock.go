@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// lockName is the file whose lock says which process has the directory. It is empty. celld never removes it, as two processes
-// that each create it anew would each lock a file of their own. A lock on the directory itself would need no file, but on NFS
-// and other network file systems it only holds within one host.
+// lockName is the file whose lock says which process uses the directory. It is empty. celld never removes it: two processes that each
+// create it anew would each lock a file of their own. A lock on the directory itself would need no file, but on NFS and other network
+// file systems it only holds within one host.
 const lockName = "celld.lock"
 
-// lockEvery is the pause between two tries to get a lock that another process has.
+// lockEvery is the pause between two tries to get a lock that another process holds.
 const lockEvery = 50 * time.Millisecond
 
 // ErrInUse means that another process has locked the directory.
 var ErrInUse = errors.New("another process uses the directory")
 
-// ErrNoLocks means that the file system has no locks. Lock has opened the file all the same.
+// ErrNoLocks means that the file system has no locks. Lock has opened the file nevertheless.
 var ErrNoLocks = errors.New("the file system has no locks")
 
 func (d *Dir) lockPath() string { return d.Join(lockName) }
 
-// Claimed reports whether this process has, or had, the lock.
+// Claimed reports whether this process holds, or held, the lock.
 func (d *Dir) Claimed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,9 +39,8 @@ func (d *Dir) Release() {
 	}
 }
 
-// Claim locks the directory for this process until Release, or says why it cannot. It does not wait. If this process has the
-// lock, Claim checks that the locked file is still in place. If it is not, Claim locks the directory again, as another
-// process could have.
+// Claim locks the directory for this process until Release, or says why it cannot. It does not wait. If this process holds the lock, Claim
+// checks that the locked file is still in place. If it is not, Claim locks the directory again, as another process could have.
 func (d *Dir) Claim() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +83,7 @@ func (d *Dir) Claim() error {
 	}
 }
 
-// Wait locks the directory. If another process has it, Wait waits for so long, or until stopped returns true. The error is that of
+// Wait locks the directory. If another process uses it, Wait waits for so long, or until stopped returns true. The errors are those of
 // Claim.
 func (d *Dir) Wait(most time.Duration, stopped func() bool) error {
 	began := time.Now()

@@ -26,7 +26,7 @@ func (System) Lock(name string) (File, error) {
 	return f, lock(f.(systemFile), func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
-// lock locks an open file. If another process has the lock, it closes the file.
+// lock locks an open file. If another process holds the lock, it closes the file.
 func lock(f systemFile, flock func(fd int) error) error {
 	for {
 		switch err := flock(int(f.Fd())); err {

@@ -1,7 +1,7 @@
 package dir
 
-// Paced writes a large file and keeps little of it in the kernel's cache. Every 4 MB, as in Redis, it syncs what was written and
-// tells the kernel to forget it. There are three reasons:
+// Paced writes a large file and keeps little of it in the kernel's cache. Every 4 MB, as in Redis, it syncs what was written, and the
+// kernel forgets it. There are three reasons:
 //
 //   - It is faster: 1.0 GB takes 0.8 s, not 1.5.
 //   - It takes nothing of a container's memory limit.
@@ -10,7 +10,7 @@ package dir
 //     read its own memory stopped for 12 to 31 ms. In five runs beside a writer that also forgot, it never did.
 type Paced struct {
 	File
-	Size, Done int64 // bytes written, and of these forgotten
+	Size, Done int64 // bytes written, and how many of these are forgotten
 }
 
 const paceEvery = 4 << 20

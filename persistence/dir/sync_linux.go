@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSync is fdatasync. It does not write the time of the last change, which saves a journalling file system half of its work.
+// dataSync is fdatasync. It does not write the time of the last change. That saves a journalling file system half of its work.
 func dataSync(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {

@@ -94,7 +94,7 @@ func is(args [][]byte, name string) bool {
 
 func (r *run) setCommand(args [][]byte) error {
 	tat, err := rdb.ParseTAT(args[2])
-	if err != nil { // the key may have been a limit before; it is none now
+	if err != nil { // the key may have been a limit; now it is none
 		r.Store.Delete(args[1], r.nowNS)
 		r.Other(args[1], "string")
 		return nil
@@ -127,7 +127,7 @@ func (r *run) Setting(name, text string) bool {
 	return false
 }
 
-// Field takes one field of a hash. It skips a limit whose policy is gone, as nobody can ask for that.
+// Field takes one field of a hash. It skips a limit whose policy is gone, as nobody can ask for it.
 func (r *run) Field(f *rdb.Fields, name, text []byte) {
 	if f.Bad {
 		return
@@ -161,7 +161,7 @@ func (r *run) Hash(key []byte, f *rdb.Fields, expiryMS int64) error {
 	return r.set(key, st)
 }
 
-// hashCommand takes an HSET. In celld's files it makes a key, or extends its logs. In Redis's it may change a part of a key.
+// hashCommand takes an HSET. In celld's files an HSET makes a key, or extends its logs. In Redis's it may change a part of a key.
 func (r *run) hashCommand(args [][]byte) error {
 	var f rdb.Fields
 	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {

@@ -23,8 +23,7 @@ import (
 // ErrStopping means that the server was told to stop meanwhile.
 var ErrStopping = errors.New("the server is stopping")
 
-// Paths are those of the files. Which is read depends on what is there: the append-only file, or else what the manifest lists, or else
-// the snapshot.
+// Paths are the paths of the files. Load reads the first of these that exists: the append-only file, what the manifest lists, the snapshot.
 type Paths struct {
 	Snapshot   string
 	AppendOnly string // celld's own, or that of Redis before 7
@@ -37,8 +36,8 @@ type Loader struct {
 	Store      *memory.Store
 	Paths      Paths
 	AppendOnly bool // false: only the snapshot is read
-	Truncated  bool // true: an append-only file that ends in the middle of a command is cut there; false: Load refuses it
-	Lock       bool // the directory is locked first
+	Truncated  bool // true: Load cuts off an append-only file that ends in the middle of a command; false: it refuses the file
+	Lock       bool // Load locks the directory first
 	LockWait   time.Duration
 	Clock      func() int64 // Unix nanoseconds
 	Log        *slog.Logger
@@ -51,17 +50,17 @@ type Loader struct {
 type Result struct {
 	File    string           // path of the last file that was read; "": none
 	Files   []string         // paths of all files that were read
-	NotRead []string         // paths of files that exist but were ignored, as another one has precedence
+	NotRead []string         // paths of files that exist but were ignored, as another one comes first
 	Keys    int64            // in the store after loading
 	Expired int64            // keys that had expired
-	Others  map[string]int64 // what is no limit, counted by kind; nil: nothing
+	Others  map[string]int64 // keys and commands that are no limits, counted by kind; nil: none
 	Took    time.Duration
 
 	TailCRC uint64 // the checksum of what follows the last stamp in the append-only file
 	Rewrite bool   // the append-only file cannot be extended, or is not there: a new one is to be written
 }
 
-// run is one Load: it puts what a file has into the store.
+// run is one Load: it puts what a file holds into the store.
 type run struct {
 	*Loader
 	nowNS   int64
@@ -74,11 +73,11 @@ type run struct {
 	put   func(store.Value, bool) (store.Value, store.Action)
 }
 
-// Load locks the directory for this process, and reads its files into the store: the append-only file, if that is on and
-// exists, otherwise the snapshot. apply runs the commands that Load does not know itself, as Redis's own files may have them;
-// an error from it only counts the command in Others. Meanwhile Progress tells how far it is.
+// Load locks the directory for this process, and reads its files into the store: the append-only file if that is on and exists, otherwise
+// the snapshot. apply runs the commands that Load does not know itself, as Redis's own files may contain them. An error of apply only
+// counts the command in Others. Meanwhile Progress tells how far Load is.
 //
-// The error is dir.ErrInUse if another process has the directory, ErrStopping once Stopped returns true, or says which file is damaged
+// The error is dir.ErrInUse if another process uses the directory, ErrStopping once Stopped returns true, or says which file is damaged
 // and how to repair it.
 func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 	r := &run{Loader: l, nowNS: l.Clock(), apply: apply}
@@ -133,14 +132,14 @@ func (r *run) load() error {
 	case !r.AppendOnly:
 	case !appendOnly: // from a snapshot
 		r.result.Rewrite = len(paths) > 0
-	case len(paths) != 1 || paths[0] != r.Paths.AppendOnly || r.db != 0: // what is appended would be of another file, or of that database
+	case len(paths) != 1 || paths[0] != r.Paths.AppendOnly || r.db != 0: // appended commands would belong to another file, or to that database
 		r.result.Rewrite = true
 	}
 	return err
 }
 
-// notRead returns files that exist but were not read. celld ignores Redis's append-only file once it has its own, and a user
-// might believe otherwise.
+// notRead returns files that exist but were not read. celld ignores Redis's append-only file once there is its own, and a user might
+// believe otherwise.
 func (r *run) notRead() (paths []string) {
 	if len(r.result.Files) == 0 {
 		return nil
@@ -154,7 +153,7 @@ func (r *run) notRead() (paths []string) {
 	return paths
 }
 
-// OthersText lists what the files had that is no limit: "3 hash, 1 string". "" if there was nothing.
+// OthersText lists what the files held that is no limit: "3 hash, 1 string". "" if there was nothing.
 func (l Result) OthersText() string {
 	var parts []string
 	for kind, n := range l.Others {

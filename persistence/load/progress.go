@@ -50,7 +50,7 @@ func (p Progress) SecondsLeft() int64 {
 	return max(1, int64(float64(p.nowNS-p.BeganNS)/1e9*float64(p.Total-p.Done)/float64(p.Done)))
 }
 
-// counts are of a Load under way.
+// counts are those of a Load under way.
 type counts struct {
 	beganNS     atomic.Int64 // 0: not loading
 	done, total atomic.Int64 // bytes
@@ -62,5 +62,5 @@ func (l *Loader) Progress() Progress {
 	return Progress{began != 0, began, l.progress.done.Load(), l.progress.total.Load(), l.Clock()}
 }
 
-// Done says that what was loaded is in use.
+// Done ends the progress: what was loaded is in use.
 func (l *Loader) Done() { l.progress.beganNS.Store(0) }

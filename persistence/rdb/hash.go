@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// hashValue reads a hash field by field, in celld's form or in Redis 7's form of short hashes, a listpack. It skips all other
-// forms, and a malformed listpack. Then bad is true, and the key is no limit.
+// hashValue reads a hash field by field, in celld's form or as a listpack, Redis 7's form of short hashes. It skips all other forms, and a
+// malformed listpack. Then bad is true, and the key is no limit.
 func (r *reader) hashValue(kind byte, field func(name, value []byte)) (bad bool) {
 	switch kind {
 	case typeHash:

@@ -1,7 +1,7 @@
 package rdb
 
-// unpackLZF appends the unpacked bytes, size of them, to an empty out. ok is false if packed is malformed. LZF has runs of plain
-// bytes, and references to earlier output. The format is liblzf's. These 30 lines are less than another dependency.
+// unpackLZF appends the unpacked bytes, size of them, to an empty out. ok is false if packed is malformed. LZF consists of
+// runs of plain bytes and references to earlier output. The format is liblzf's. These 30 lines are less than another dependency.
 func unpackLZF(out, packed []byte, size int) (_ []byte, ok bool) {
 	for len(packed) > 0 {
 		control := int(packed[0])

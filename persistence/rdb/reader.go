@@ -20,11 +20,11 @@ type reader struct {
 	text []byte // the last string that was unpacked
 	key  []byte
 
-	savedNS int64 // when the file was written, Unix nanoseconds; 0: it does not say
+	savedNS int64 // when the file was written, Unix nanoseconds; 0: not known
 	db      uint64
 }
 
-// Sink receives what a file holds.
+// Sink receives what a file contains.
 type Sink interface {
 	// Limit takes a string key that holds an integer. The key is valid until Limit returns. expiryMS is -1 for none.
 	Limit(key []byte, tat uint64, expiryMS int64) error
@@ -40,11 +40,11 @@ type Sink interface {
 // Fields are the fields of a hash that is being read.
 type Fields struct {
 	store.Fields
-	Bad bool // the hash has a field that is no limit
+	Bad bool // a field of the hash is no limit
 }
 
-// DamageError says what is wrong with a file, and at which byte of it. It wraps source.ErrEnd where the file ends too early, and what the
-// file or the Sink has returned.
+// DamageError says what is wrong with a file, and at which byte. It wraps source.ErrEnd if the file ends too early, or the error of the
+// file or the Sink.
 type DamageError struct {
 	At  int64
 	Err error
@@ -65,7 +65,7 @@ func Read(src *source.Source, sink Sink) (savedNS int64, err error) {
 	return r.savedNS, nil
 }
 
-// fail keeps the first error. From then on nothing is read, and src.At() stays where it happened.
+// fail keeps the first error. From then on nothing is read, and At stays where it happened.
 func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -160,7 +160,7 @@ func Version(header []byte) (version int, err error) {
 	return version, nil
 }
 
-// compareChecksum checks the file's checksum. 0 means that its writer computed none (rdbchecksum no).
+// compareChecksum checks the checksum of the file. 0 means that its writer computed none (rdbchecksum no).
 func (r *reader) compareChecksum() {
 	computed := r.Checksum()
 	if stored := r.little(8); stored != 0 && stored != computed {

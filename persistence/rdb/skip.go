@@ -122,7 +122,7 @@ func (r *reader) skipValue(kind byte) {
 	}
 }
 
-// module skips what a module wrote: its number, then values, each behind its kind.
+// module skips what a module wrote: its number, then values, each after its kind.
 func (r *reader) module() {
 	r.length()
 	for r.err == nil {
@@ -158,7 +158,7 @@ func (r *reader) stream(kind byte) {
 	})
 }
 
-// consumers skips the entries that a group has given out, and the consumers that have them.
+// consumers skips the entries that a group has given out, and the consumers that received them.
 func (r *reader) consumers(kind byte) {
 	const idBytes, timeBytes = 16, 8
 	r.each(func() {

@@ -29,8 +29,8 @@ func ExpiryMS(st store.Value) int64 {
 
 func ceilMS(ns uint64) int64 { return int64(ns/nsPerMS + min(ns%nsPerMS, 1)) }
 
-// StateOf returns the state of a key that a file has with this TAT and expiry, -1 for none. An expiry at the TAT or later
-// makes no difference, so it becomes AtTAT, which takes the least memory in the store.
+// StateOf returns the state of a key with this TAT and expiry in a file; -1: no expiry. An expiry at the TAT or later makes no
+// difference, so it becomes AtTAT, which takes the least memory in the store.
 func StateOf(tat uint64, expiryMS int64) store.Value {
 	switch {
 	case expiryMS < 0:

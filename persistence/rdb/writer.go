@@ -45,15 +45,15 @@ type Writer struct {
 	crc uint64
 }
 
-// NewWriter begins a file that is written to w by this version of celld, at an instant in Unix nanoseconds. keys is about how many it
-// will have; Redis makes room for so many.
+// NewWriter begins a file, which it writes to w: version is that of celld, and nowNS the time in Unix nanoseconds. keys is about how many
+// keys the file will hold: Redis makes room for so many.
 func NewWriter(w io.Writer, nowNS, keys int64, version string) *Writer {
 	f := &Writer{w: w, buf: append(make([]byte, 0, pieceBytes+pieceBytes/4), "REDIS0009"...)}
 	f.Aux("celld-ver", version)
 	f.Aux("redis-bits", "64")
 	f.Aux("ctime", strconv.FormatInt(nowNS/1e9, 10))
 	if keys > 0 {
-		f.buf = append(f.buf, opSelectDB, 0, opResizeDB) // a hint: how much to make room for
+		f.buf = append(f.buf, opSelectDB, 0, opResizeDB) // a hint: how many keys to make room for
 		f.buf = appendLength(f.buf, uint64(keys))
 		f.buf = appendLength(f.buf, uint64(keys))
 	}
@@ -90,7 +90,7 @@ func (f *Writer) Aux(name, value string) {
 	f.buf = appendString(f.buf, []byte(value))
 }
 
-// Flush writes what has been gathered.
+// Flush writes what was gathered.
 func (f *Writer) Flush() error {
 	f.crc = source.Checksum(f.crc, f.buf)
 	n, err := f.w.Write(f.buf)
@@ -139,5 +139,5 @@ func appendLength(b []byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0x81), n)
 }
 
-// appendString writes a string as it is. Redis also has integers and compressed strings, but reads this form, too.
+// appendString writes a string as it is. Redis also writes integers and compressed strings, but reads this form, too.
 func appendString(b, text []byte) []byte { return append(appendLength(b, uint64(len(text))), text...) }

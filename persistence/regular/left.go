@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Replace writes a file in place of what a path has: all of it or nothing. It first removes what killed processes have not finished.
-// In one process, only one may replace a path at a time.
+// Replace writes a file in place of the one at a path: all of it or nothing. It first removes what killed processes have not finished. In
+// one process, only one goroutine may replace a path at a time.
 func Replace(path string, text []byte, mode os.FileMode) (err error) {
 	RemoveLeft(path)
 	file, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+strconv.Itoa(os.Getpid())+"-*")
@@ -32,8 +32,8 @@ func Replace(path string, text []byte, mode os.FileMode) (err error) {
 
 func tempPrefix(path string) string { return filepath.Base(path) + ".tmp-" }
 
-// RemoveLeft removes what processes that were killed within Replace have left beside a path. One with this process's number is an
-// earlier process's, as in containers all have the same number. Nothing depends on it, so errors are not told.
+// RemoveLeft removes the files that processes killed within Replace have left beside a path. A file with the number of this process is from
+// an earlier one: in containers, all have the same number. Nothing depends on it, so it returns no error.
 func RemoveLeft(path string) {
 	files, _ := os.ReadDir(filepath.Dir(path))
 	for _, file := range files {
@@ -46,7 +46,7 @@ func RemoveLeft(path string) {
 	}
 }
 
-// Lives reports whether a process has that number. It returns true where that cannot be known.
+// Lives reports whether there is a process of that number. It returns true if that cannot be known.
 func Lives(pid int) bool {
 	process, err := os.FindProcess(pid)
 	if err != nil {

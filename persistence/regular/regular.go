@@ -1,7 +1,7 @@
 // Package regular opens the files that settings name, if they are regular files or lead to such by links, and replaces them.
 //
-// Anything else would harm: to open a FIFO waits for who writes it, /dev/zero never ends, and what comes through a pipe comes once. celld
-// reads most of its files again while it runs, and would then find a file without users (as Redis does at ACL LOAD) or no certificate.
+// Anything else would do harm: to open a FIFO waits for a writer, /dev/zero never ends, and a pipe can be read once. celld reads most of
+// its files again while it runs. It would then find a file without users (as Redis does at ACL LOAD) or no certificate.
 package regular
 
 import (
@@ -20,8 +20,8 @@ func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0)
 
 // OpenFile is os.OpenFile. With os.O_CREATE there may be no file yet.
 func OpenFile(path string, flags int, perm fs.FileMode) (*os.File, error) {
-	// To look before opening is enough, as nobody else may change these files. To open without waiting and look then would fail where
-	// another process has a lease on the file.
+	// A look before opening is enough, as nobody else may change these files. To open without waiting, and then look, would fail while
+	// another process holds a lease on the file.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, not a regular file", kind(info.Mode()))}
 	}

@@ -4,8 +4,8 @@
 //	args, n := parse(src.Rest())
 //	src.Skip(n)
 //
-// It holds one buffer, and knows the position and the checksum of what was taken, in which snapshots and append-only files alike
-// prove that they are whole.
+// It holds one buffer, and knows the position and the checksum of what was taken. Snapshots and append-only files both prove by such a
+// checksum that they are whole.
 package source
 
 import (
@@ -49,11 +49,11 @@ func (s *Source) At() int64 { return s.offset + int64(s.pos) }
 // Left is how many bytes of the file are still to be taken.
 func (s *Source) Left() int64 { return s.size - s.At() }
 
-// Size is that of the whole file in bytes.
+// Size is the size of the whole file in bytes.
 func (s *Source) Size() int64 { return s.size }
 
-// Take returns the next n bytes, which are valid until the next call. It checks n against the size of the file first, so a
-// length in a damaged file costs no memory. The error is ErrEnd, or that of the file.
+// Take returns the next n bytes, which are valid until the next call. It checks n against the size of the file first, so a length in a
+// damaged file costs no memory. The error is ErrEnd, or the error of the file.
 func (s *Source) Take(n uint64) ([]byte, error) {
 	if n > uint64(s.Left()) {
 		return nil, ErrEnd
@@ -110,7 +110,7 @@ func (s *Source) Fill(n int) error {
 	return err
 }
 
-// Checksum is that of all that was taken since StartChecksum, or since the start.
+// Checksum is the checksum of all that was taken since StartChecksum, or since the start.
 func (s *Source) Checksum() uint64 {
 	s.crc = Checksum(s.crc, s.buf[s.seen:s.pos])
 	s.seen = s.pos
