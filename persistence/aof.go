@@ -47,11 +47,11 @@ type appendLog struct {
 // rounds are how changes get into the file with EverySecond and Never.
 type rounds struct {
 	gather  every
-	writing atomic.Bool  // a round is under way
-	pending atomic.Int64 // bytes that the round writes, or that the disk has refused
-	stepped int64        // when the last step ended, by Options.Clock; only step uses it
-	buffer  []byte       // what step has gathered
-	long    []keptState  // to be appended to it
+	writing atomic.Bool   // a round is under way
+	pending atomic.Int64  // bytes that the round writes, or that the disk has refused
+	stepped int64         // when the last step ended, by Options.Clock; only step uses it
+	buffer  []byte        // what step has gathered
+	long    []copiedState // to be appended to it
 }
 
 func newAppendLog(d *Disk) *appendLog {
@@ -94,7 +94,7 @@ func (l *appendLog) open() error {
 // synced.
 func (l *appendLog) use(f dir.File, size int64, crc uint64) {
 	if l.disk.o.Fsync != Always && !l.disk.unsynced.Load() {
-		f = &dir.Paced{File: f, Size: size, Done: size}
+		f = &dir.Paced{File: f, Size: size, Forgotten: size}
 	}
 	l.begin(f, size, crc)
 }
@@ -119,7 +119,7 @@ func (l *appendLog) note(err error) {
 
 // failing returns why decisions do not reach the disk, or not the file that the next start reads. nil: they do.
 func (l *appendLog) failing() error {
-	if a := l.disk.astray.Load(); a != nil {
+	if a := l.disk.misplaced.Load(); a != nil {
 		return a.why
 	}
 	if err := l.writeErr.Load(); err != nil {
@@ -139,7 +139,7 @@ func (l *appendLog) tick(nowNS int64) {
 		}
 	case failing || l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon:
 		l.writing.Store(true)
-		if !l.disk.aside(l.round) {
+		if !l.disk.offload(l.round) {
 			l.writing.Store(false)
 		}
 	}
@@ -187,16 +187,16 @@ func (l *appendLog) step() (more bool) {
 	}
 }
 
-// drain appends a few changes, and reports whether there are more. Changes of policies go first, as keys may depend on them. With aside,
+// drain appends a few changes, and reports whether there are more. Changes of policies go first, as keys may depend on them. With copyLong,
 // drain puts those that take long into l.long instead: append them before the next call.
-func (l *appendLog) drain(b *[]byte, aside bool) (more bool) {
+func (l *appendLog) drain(b *[]byte, copyLong bool) (more bool) {
 	start := len(*b)
 	more = l.disk.store.Drain(func(c memory.Change) {
 		if c.Lost {
 			l.lost.Store(true)
 		}
-		if aside && isLong(c.State) {
-			l.long = append(l.long, keep(c.Key, c.State))
+		if copyLong && isLong(c.State) {
+			l.long = append(l.long, copyState(c.Key, c.State))
 			return
 		}
 		*b = aof.AppendChange(*b, c)

@@ -36,8 +36,8 @@ type Disk struct {
 	background func(step func() (more bool))
 	stopping   atomic.Bool
 	watching   every
-	astray     atomic.Pointer[astray] // nil: the files are in place
-	work       sync.WaitGroup         // snapshots and rewrites under way
+	misplaced  atomic.Pointer[misplaced] // nil: the files are in place
+	work       sync.WaitGroup            // snapshots and rewrites under way
 
 	telling   sync.Mutex
 	onRefusal func(refused bool) // guarded by telling; may be nil
@@ -231,7 +231,7 @@ func (d *Disk) Close(save bool) error {
 	if d.aof != nil && d.aof.active.Load() {
 		d.watch(true)
 		err = d.aof.close()
-		if d.aof.lost.Load() || d.astray.Load() != nil {
+		if d.aof.lost.Load() || d.misplaced.Load() != nil {
 			err = d.rewriteWhole(true) // writes all changes
 		}
 	}
@@ -257,15 +257,15 @@ func (d *Disk) inSteps(step func() (more bool)) {
 	<-done
 }
 
-// aside begins work on the append-only file for which Stop waits. It returns false, and the work is not done, when the Disk stops.
-func (d *Disk) aside(work func()) bool {
+// offload starts work on the append-only file, for which Stop waits. When the Disk stops, offload returns false and starts nothing.
+func (d *Disk) offload(work func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping.Load() {
 		return false
 	}
 	d.work.Go(func() {
-		defer d.escaped("the append-only file")
+		defer d.endOnPanic("the append-only file")
 		work()
 	})
 	return true
@@ -280,11 +280,11 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 	at, more := d.store.StartExport(), true
 	defer d.store.EndExport(at)
 	var enough bool
-	var long []keptState
+	var long []copiedState
 	step := func() bool {
 		at, more = d.store.Export(at, d.o.Clock(), func(key []byte, st store.Value) {
 			if !direct && isLong(st) {
-				long, enough = append(long, keep(key, st)), true
+				long, enough = append(long, copyState(key, st)), true
 			} else {
 				enough = add(key, st) || enough
 			}

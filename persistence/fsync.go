@@ -28,6 +28,6 @@ func (d *Disk) MaySetFsync(fsync Fsync) error {
 // syncSoon syncs what was written under Never. Without it, the sync would wait for the next change.
 func (d *Disk) syncSoon() {
 	if l := d.aof; l != nil && l.active.Load() {
-		d.aside(func() { l.note(l.append(nil, true)) })
+		d.offload(func() { l.note(l.append(nil, true)) })
 	}
 }

@@ -26,14 +26,14 @@ func isLong(st store.Value) bool {
 	return 8*words > asideBytes
 }
 
-// keptState is a copy of a key and its state.
-type keptState struct {
+// copiedState is a copy of a key and its state.
+type copiedState struct {
 	key []byte
 	st  store.Value
 }
 
-func keep(key []byte, st store.Value) keptState {
+func copyState(key []byte, st store.Value) copiedState {
 	limits := st.Limits.Clone()
 	st.Limits = &limits
-	return keptState{bytes.Clone(key), st}
+	return copiedState{bytes.Clone(key), st}
 }

@@ -7,9 +7,9 @@ import (
 	"celld/store/memory"
 )
 
-// caught turns a panic into an error. Defer it where a file is written that nobody needs before it is complete. It passes on a panic in the
-// store, as a shard may be locked.
-func (d *Disk) caught(what string, err *error) {
+// catchPanic turns a panic into an error. Defer it where a file is written that nobody needs before it is complete. It passes on a panic
+// in the store, as a shard may be locked.
+func (d *Disk) catchPanic(what string, err *error) {
 	if cause := recover(); cause != nil {
 		if memory.PanickedIn("celld/store/memory", "celld/cell") {
 			panic(cause)
@@ -18,9 +18,9 @@ func (d *Disk) caught(what string, err *error) {
 	}
 }
 
-// escaped ends the process after a panic, with a line in the log, as the append-only file may lack changes that were reported as written.
-// Each goroutine of the Disk defers it.
-func (d *Disk) escaped(what string) {
+// endOnPanic ends the process after a panic, with a line in the log, as the append-only file may lack changes that were reported as
+// written. Each goroutine of the Disk defers it.
+func (d *Disk) endOnPanic(what string) {
 	if cause := recover(); cause != nil {
 		d.log.Error("panic in the files, cannot go on", "where", what, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		d.exit(1)

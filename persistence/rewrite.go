@@ -39,7 +39,7 @@ func (d *Disk) Rewrite() error {
 		rewrite = func() error { return d.rewriteWhole(false) }
 	}
 	d.work.Go(func() {
-		defer d.escaped("the rewrite")
+		defer d.endOnPanic("the rewrite")
 		err := rewrite()
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -99,8 +99,8 @@ func (d *Disk) rewriteDue() bool {
 		return st.RewriteScheduled
 	}
 	percent := d.o.RewritePercentage()
-	if a := d.astray.Load(); a != nil {
-		return a.mendable
+	if a := d.misplaced.Load(); a != nil {
+		return a.repairable
 	}
 	grown := percent > 0 && size >= d.o.RewriteMinSize() && (size-base)*100/base >= percent
 	return grown || l.lost.Load() && l.failing() == nil
@@ -209,7 +209,7 @@ func (d *Disk) swap(f *dir.Paced, temp string) error {
 	old := l.file
 	d.work.Go(func() { old.Close() }) // frees its blocks: 0.1 s for 1 GB
 	l.use(f.File, info.Size(), 0)     // each append ends in a stamp, so the copy does
-	d.noteAstray(nil)
+	d.noteMisplaced(nil)
 	return nil
 }
 
@@ -218,7 +218,7 @@ const flushAt = 256 << 10
 
 // writeStates writes the commands that make all limits, with a stamp behind each piece, so that an error can name the damaged piece.
 func (d *Disk) writeStates(w io.Writer, direct bool) (err error) {
-	defer d.caught("the rewrite", &err)
+	defer d.catchPanic("the rewrite", &err)
 	buf := make([]byte, 0, flushAt+flushAt/4)
 	d.eachSetting(func(setting policy.Setting, text string) { buf = aof.AppendSetting(buf, setting, text) })
 	return d.export(direct, func(key []byte, st store.Value) bool {

@@ -42,7 +42,7 @@ func (d *Disk) BackgroundSave(schedule bool) error {
 		return err
 	}
 	d.work.Go(func() {
-		defer d.escaped("the snapshot")
+		defer d.endOnPanic("the snapshot")
 		_ = d.save(false)
 	})
 	return nil
@@ -98,7 +98,7 @@ func (d *Disk) save(direct bool) error {
 func (d *Disk) writeRDB(direct bool) (keys, size int64, err error) {
 	nowNS := d.o.Clock()
 	temp, err := d.dir.WriteTemp("rdb", func(f dir.File) (err error) {
-		defer d.caught("the snapshot", &err)
+		defer d.catchPanic("the snapshot", &err)
 		w := rdb.NewWriter(f, d.wallNS(), int64(d.store.Len(nowNS)), "1")
 		d.eachSetting(func(setting policy.Setting, text string) {
 			w.Aux(rdb.SettingNames[setting.Kind], text+" "+setting.Name)

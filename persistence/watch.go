@@ -9,10 +9,10 @@ import (
 // A check takes some six system calls; no decision waits for them.
 const watchEvery = 900 * time.Millisecond
 
-// astray says that another process has removed or changed the files.
-type astray struct {
-	why      error
-	mendable bool // a rewrite repairs it: the directory exists, and this process has locked it
+// misplaced says that another process has removed or changed the files.
+type misplaced struct {
+	why        error
+	repairable bool // a rewrite repairs it: the directory exists, and this process has locked it
 }
 
 var errMoved = errors.New("the append-only file was removed or replaced")
@@ -35,24 +35,24 @@ func (d *Disk) watch(wait bool) bool {
 		defer l.mu.Unlock()
 	}
 	err := d.Claim()
-	mendable := err == nil
-	if mendable {
+	repairable := err == nil
+	if repairable {
 		d.watchSnapshot()
 	}
 	if l := d.aof; err == nil && l != nil && l.active.Load() {
 		err = l.inspect()
 	}
 	if err == nil {
-		d.noteAstray(nil)
+		d.noteMisplaced(nil)
 	} else {
-		d.noteAstray(&astray{err, mendable})
+		d.noteMisplaced(&misplaced{err, repairable})
 	}
 	return true
 }
 
-// noteAstray remembers what watch found, and logs it when it changes. The append-only file, if there is one, is locked.
-func (d *Disk) noteAstray(a *astray) {
-	was := d.astray.Swap(a)
+// noteMisplaced remembers what watch found, and logs it when it changes. The append-only file, if there is one, is locked.
+func (d *Disk) noteMisplaced(a *misplaced) {
+	was := d.misplaced.Swap(a)
 	if a != was {
 		d.tellRefusal()
 	}

@@ -205,7 +205,7 @@ func (n *noted) Truncate(size int64) error {
 // Every 4 MB what was written is synced and forgotten.
 func TestPaced(t *testing.T) {
 	f := &noted{}
-	p := &dir.Paced{File: f, Size: 100, Done: 100}
+	p := &dir.Paced{File: f, Size: 100, Forgotten: 100}
 	expect := func(what string, calls ...string) {
 		t.Helper()
 		if got, want := strings.Join(f.calls, ", "), strings.Join(calls, ", "); got != want {
@@ -228,18 +228,18 @@ func TestPaced(t *testing.T) {
 		t.Error(err)
 	}
 	expect("Sync", "write 9", "sync", "forget 4194404+9")
-	if err := p.Truncate(50); err != nil || p.Size != 50 || p.Done != 50 {
+	if err := p.Truncate(50); err != nil || p.Size != 50 || p.Forgotten != 50 {
 		t.Errorf("%v %+v", err, p)
 	}
 	write(5)
-	if err := p.Truncate(52); err != nil || p.Size != 52 || p.Done != 50 {
+	if err := p.Truncate(52); err != nil || p.Size != 52 || p.Forgotten != 50 {
 		t.Errorf("%v %+v", err, p)
 	}
 	f.err, f.calls = syscall.EIO, nil
 	if err := p.Truncate(10); err != syscall.EIO || p.Size != 52 {
 		t.Errorf("%v %+v", err, p)
 	}
-	if err := p.Sync(); err != syscall.EIO || p.Done != 50 {
+	if err := p.Sync(); err != syscall.EIO || p.Forgotten != 50 {
 		t.Errorf("%v %+v", err, p)
 	}
 	expect("a disk that fails", "cut 10", "sync")
