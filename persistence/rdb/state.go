@@ -46,20 +46,20 @@ func StateOf(tat uint64, expiryMS int64) store.Value {
 // AppendTAT writes a TAT as SET takes and GET shows it.
 func AppendTAT(b []byte, tat uint64) []byte { return strconv.AppendUint(b, tat, 10) }
 
-// ErrNoTAT reports a text that is no TAT.
-var ErrNoTAT = errors.New("not an integer")
+// errNoTAT reports a text that is no TAT.
+var errNoTAT = errors.New("not an integer")
 
-// ParseTAT reads what AppendTAT writes. The error is ErrNoTAT.
+// ParseTAT reads what AppendTAT writes. The error is errNoTAT.
 func ParseTAT(text []byte) (tat uint64, err error) {
 	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
-		return 0, ErrNoTAT
+		return 0, errNoTAT
 	}
 	for _, c := range text {
 		c -= '0'
 		high, low := bits.Mul64(tat, 10)
 		sum, carry := bits.Add64(low, uint64(c), 0)
 		if c > 9 || high+carry != 0 {
-			return 0, ErrNoTAT
+			return 0, errNoTAT
 		}
 		tat = sum
 	}

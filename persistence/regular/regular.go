@@ -12,8 +12,8 @@ import (
 	"os"
 )
 
-// Most is the most bytes that ReadFile reads.
-const Most = 16 << 20
+// most is the most bytes that ReadFile reads.
+const most = 16 << 20
 
 // Open opens a file to read. Errors name it.
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
@@ -28,15 +28,15 @@ func OpenFile(path string, flags int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(path, flags, perm)
 }
 
-// ReadFile is os.ReadFile of up to Most bytes.
+// ReadFile is os.ReadFile of up to 16 MB.
 func ReadFile(path string) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, Most+1))
-	if err == nil && len(text) > Most {
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(text) > most {
 		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is larger than 16 MB")}
 	}
 	return text, err

@@ -68,7 +68,7 @@ func TestReadFileIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for size, good := range map[int64]bool{Most: true, Most + 1: false} {
+	for size, good := range map[int64]bool{most: true, most + 1: false} {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}
