@@ -204,7 +204,7 @@ func (p *limitParser) conflict(count string) (part, text, want string) {
 	warms := p.has("warmup")
 	switch {
 	case p.Unit != noUnit && p.Clock:
-		return "align", "clock", "a period of the calendar is aligned"
+		return "align", "clock", "a period of the calendar is always aligned"
 	case p.has("tz") && !p.byWall():
 		return "tz", p.zone, "needs align=clock, or a period of the calendar"
 	case p.Count > p.PeriodNS/(nsPerSecond/maxPerSecond):
