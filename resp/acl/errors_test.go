@@ -45,7 +45,7 @@ func TestRuleErrors(t *testing.T) {
 				t.Errorf("%q: %s was %s", rules, r, before)
 			}
 		}
-		if got != want || want != nil && got.Error() != string(want.(Error)) {
+		if got != want || want != nil && got.Error() != string(want.(textError)) {
 			t.Errorf("%q: %v, want %v", rules, got, want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestAllIsWritten(t *testing.T) {
 
 // What is wrong in a file is told by its line, in Redis's words: each unknown command, and the first other mistake of a line.
 func TestFileMistakes(t *testing.T) {
-	many := strings.Repeat(" on", MostRules-2)
+	many := strings.Repeat(" on", mostRules-2)
 	unknown := func(line int, rule string) string {
 		return fmt.Sprintf("users.acl:%d: Error in applying operation '%s': %s. ", line, rule, errUnknown)
 	}
@@ -135,7 +135,7 @@ func TestFileMistakes(t *testing.T) {
 		"user a +x -y":                      unknown(1, "+x") + unknown(1, "-y"),
 		"user a on\nuser b &x (x +z":        "users.acl:2: " + string(errChannel) + ". " + unknown(2, "+z"),
 		"user a" + many:                     "",
-		"user a" + many + " on":             "users.acl:1: " + string(ErrRules) + ". ",
+		"user a" + many + " on":             "users.acl:1: " + string(errRules) + ". ",
 		"user a on\r\n\tuser b\n \n user c": "",
 	} {
 		_, err := parse(testTable(), "users.acl", text)
@@ -168,18 +168,18 @@ func TestManyMistakes(t *testing.T) {
 func TestFilesAreBounded(t *testing.T) {
 	table := testTable()
 	rest := len(line("a", noRights(table)))
-	fits := "user a ~" + strings.Repeat("x", MostBytes-rest-2)
+	fits := "user a ~" + strings.Repeat("x", mostBytes-rest-2)
 	if _, err := parse(table, "f", fits); err != nil {
 		t.Error(err)
 	}
-	if _, err := parse(table, "f", fits+"x"); err == nil || err.Error() != "f: "+string(ErrFull) {
+	if _, err := parse(table, "f", fits+"x"); err == nil || err.Error() != "f: "+string(errFull) {
 		t.Error(err)
 	}
-	for bytes, want := range map[int]bool{MostBytes: true, MostBytes + 1: false} {
+	for bytes, want := range map[int]bool{mostBytes: true, mostBytes + 1: false} {
 		path := write(t, "user a on"+strings.Repeat(" ", bytes-len("user a on")))
 		f, err := ReadFile(table, path)
 		if (err == nil) != want || want && f.rights["a"] == nil || !want && !strings.HasSuffix(err.Error(),
-			"users.acl': "+string(ErrFull)) {
+			"users.acl': "+string(errFull)) {
 			t.Errorf("%d bytes: %v", bytes, err)
 		}
 	}

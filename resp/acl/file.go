@@ -45,9 +45,9 @@ func readBounded(path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, MostBytes+1))
-	if err == nil && len(text) > MostBytes {
-		err = ErrFull
+	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	if err == nil && len(text) > mostBytes {
+		err = errFull
 	}
 	return string(text), err
 }
@@ -67,8 +67,8 @@ func parse(t *Table, path, text string) (*File, error) {
 	for name, r := range f.rights {
 		bytes += len(line(name, r))
 	}
-	if wrong.Len() == 0 && bytes > MostBytes {
-		fmt.Fprintf(&wrong, "%s: %v", path, ErrFull)
+	if wrong.Len() == 0 && bytes > mostBytes {
+		fmt.Fprintf(&wrong, "%s: %v", path, errFull)
 	}
 	if wrong.Len() > 0 {
 		return nil, Mistakes(strings.TrimSpace(wrong.String()))
@@ -92,8 +92,8 @@ func (f *File) parseLine(t *Table, wrong *strings.Builder, at string, number int
 		fmt.Fprintf(wrong, "WARNING: Duplicate user '%s' found on line %d. ", name, number)
 		return
 	}
-	if len(words) > MostRules {
-		fmt.Fprintf(wrong, "%s: %v. ", at, ErrRules)
+	if len(words) > mostRules {
+		fmt.Fprintf(wrong, "%s: %v. ", at, errRules)
 		return
 	}
 	r, syntax := noRights(t), false

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with a rule or a name, in Redis's words where Redis has them.
-type Error string
+// textError is what is wrong with a rule or a name, in Redis's words where Redis has them.
+type textError string
 
-func (e Error) Error() string { return string(e) }
+func (e textError) Error() string { return string(e) }
 
 const (
-	errSyntax     Error = "Syntax error"
-	errUnknown    Error = "Unknown command or category name in ACL"
-	errAfterAll   Error = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
-	errNoPassword Error = "The password you are trying to remove from the user does not exist"
-	errHash       Error = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
-	errFirstArg   Error = "Allowing first-arg of a subcommand is not supported"
-	errMany       Error = "A user has at most 1000 passwords, patterns and rules on commands"
-	errChannel    Error = "celld has no channels"
-	errSelector   Error = "celld has no selectors"
+	errSyntax     textError = "Syntax error"
+	errUnknown    textError = "Unknown command or category name in ACL"
+	errAfterAll   textError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
+	errNoPassword textError = "The password you are trying to remove from the user does not exist"
+	errHash       textError = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
+	errFirstArg   textError = "Allowing first-arg of a subcommand is not supported"
+	errMany       textError = "A user has at most 1000 passwords, patterns and rules on commands"
+	errChannel    textError = "celld has no channels"
+	errSelector   textError = "celld has no selectors"
 )
 
 // flags are the rules that are words.
@@ -144,7 +144,7 @@ func (r *Rights) addPattern(access Access, text string) error {
 	}
 	match, problem := r.table.compile(text)
 	if problem != "" {
-		return Error(problem)
+		return textError(problem)
 	}
 	r.patterns = append(r.patterns, pattern{access, text, match})
 	return nil

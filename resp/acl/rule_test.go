@@ -128,8 +128,8 @@ func TestSetIsBounded(t *testing.T) {
 		"patterns":  rules(MostOfAKind+1, func(i int) string { return "~" + number(i) }),
 		"passwords": rules(MostOfAKind+1, func(i int) string { return ">" + number(i) }),
 		"arguments": rules(MostOfAKind+2, func(i int) string { return "+select|" + number(1+i) }),
-		"rules":     rules(MostRules+1, func(int) string { return "+get" }),
-		"bytes":     {"on", "~" + strings.Repeat("x", MostBytes)},
+		"rules":     rules(mostRules+1, func(int) string { return "+get" }),
+		"bytes":     {"on", "~" + strings.Repeat("x", mostBytes)},
 		"one bad":   {"on", "+get", "nosuch"},
 	} {
 		if err := us.Set("a", bad); err == nil || us.Get("a") != nil {

@@ -17,14 +17,14 @@ type Command struct {
 type Table struct {
 	commands []*Command // by id, and each before its subcommands
 	byName   map[string]*Command
-	compile  Compile
+	compile  compiler
 }
 
-// Compile returns what says whether a key matches a pattern, or the text of an error. Any goroutine may call what it returns.
-type Compile func(pattern string) (match func(key []byte) bool, problem string)
+// compiler returns what says whether a key matches a pattern, or the text of an error. Any goroutine may call what it returns.
+type compiler func(pattern string) (match func(key []byte) bool, problem string)
 
 // NewTable returns a table of commands and their Subs. It sets their ids, so a Command belongs to one table.
-func NewTable(commands []*Command, compile Compile) *Table {
+func NewTable(commands []*Command, compile compiler) *Table {
 	t := &Table{byName: map[string]*Command{}, compile: compile}
 	t.add(commands, nil)
 	return t

@@ -11,23 +11,23 @@ import (
 // DefaultName is the user of connections that have not authenticated.
 const DefaultName = "default"
 
-// MostBytes is how much text all names and rules may have together.
-const MostBytes = 16 << 20
+// mostBytes is how much text all names and rules may have together.
+const mostBytes = 16 << 20
 
-// MostRules is how many rules a user takes at once. Of passwords, patterns and rules on commands a user has at most MostOfAKind each,
+// mostRules is how many rules a user takes at once. Of passwords, patterns and rules on commands a user has at most MostOfAKind each,
 // as each new one is compared with those.
 const (
-	MostRules   = 10_000
+	mostRules   = 10_000
 	MostOfAKind = 1_000
 )
 
 const (
-	// ErrName is the answer to a name that no line of rules can have.
-	ErrName Error = "Usernames can't contain spaces or null characters"
-	// ErrRules is the answer to too many rules at once.
-	ErrRules Error = "A user takes at most 10000 rules at once"
-	// ErrFull is the answer to a rule for which there is no room.
-	ErrFull Error = "Users and their rules have at most 16mb together"
+	// errName is the answer to a name that no line of rules can have.
+	errName textError = "Usernames can't contain spaces or null characters"
+	// errRules is the answer to too many rules at once.
+	errRules textError = "A user takes at most 10000 rules at once"
+	// errFull is the answer to a rule for which there is no room.
+	errFull textError = "Users and their rules have at most 16mb together"
 )
 
 // User is a name that connections hold on to. It outlives its removal; who removes it ends its connections.
@@ -131,14 +131,14 @@ type RuleError struct {
 func (e *RuleError) Error() string { return e.Rule + ": " + e.Err.Error() }
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// Set applies rules to a user, whom it makes if there is none. It applies all of them or none. The error is a *RuleError, ErrName,
-// ErrRules or ErrFull.
+// Set applies rules to a user, whom it makes if there is none. It applies all of them or none. The error is a *RuleError, errName,
+// errRules or errFull.
 func (us *Users) Set(name string, rules []string) error {
 	if hasSpaces(name) {
-		return ErrName
+		return errName
 	}
-	if len(rules) > MostRules {
-		return ErrRules
+	if len(rules) > mostRules {
+		return errRules
 	}
 	us.mu.Lock()
 	defer us.mu.Unlock()
@@ -153,8 +153,8 @@ func (us *Users) Set(name string, rules []string) error {
 			return &RuleError{rule, err}
 		}
 	}
-	if us.bytes-before+len(line(name, r)) > MostBytes {
-		return ErrFull
+	if us.bytes-before+len(line(name, r)) > mostBytes {
+		return errFull
 	}
 	us.put(name, r)
 	return nil

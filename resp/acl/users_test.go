@@ -20,22 +20,22 @@ func TestUsersAreBounded(t *testing.T) {
 	if err := us.Set("a", []string{"on"}); err != nil {
 		t.Errorf("a change of a large user: %v", err)
 	}
-	if err := set("b", 9<<20); err != ErrFull || us.Get("b") != nil {
+	if err := set("b", 9<<20); err != errFull || us.Get("b") != nil {
 		t.Errorf("two of 9 MB: %v", err)
 	}
 	if err := set("a", 1); err != nil {
 		t.Fatal(err)
 	}
-	left := MostBytes - us.bytes
-	for more, want := range map[int]error{1: ErrFull, 0: nil} {
+	left := mostBytes - us.bytes
+	for more, want := range map[int]error{1: errFull, 0: nil} {
 		if err := set("a", 1+left+more); err != want {
 			t.Errorf("%d more than fit: %v", more, err)
 		}
 	}
-	if err := set("a", 1+left); err != nil || us.bytes != MostBytes {
+	if err := set("a", 1+left); err != nil || us.bytes != mostBytes {
 		t.Errorf("%v, %d bytes", err, us.bytes)
 	}
-	if err := us.Set("b", nil); err != ErrFull {
+	if err := us.Set("b", nil); err != errFull {
 		t.Error(err)
 	}
 	if us.Delete("a") == nil || us.Get("a") != nil || us.Set("b", nil) != nil {
@@ -48,16 +48,16 @@ func TestUsersAreBounded(t *testing.T) {
 
 func TestSetRefuses(t *testing.T) {
 	us := NewUsers(testTable())
-	many := slices.Repeat([]string{"on"}, MostRules)
+	many := slices.Repeat([]string{"on"}, mostRules)
 	for _, name := range []string{"a b", "a\x00", "a\n"} {
-		if err := us.Set(name, nil); err != ErrName {
+		if err := us.Set(name, nil); err != errName {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	if err := us.Set("a", many); err != nil {
 		t.Error(err)
 	}
-	if err := us.Set("a", append(many, "on")); err != ErrRules {
+	if err := us.Set("a", append(many, "on")); err != errRules {
 		t.Error(err)
 	}
 	err := us.Set("a", []string{"on", "+nosuch"})
