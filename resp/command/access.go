@@ -7,19 +7,6 @@ import (
 	"celld/resp/acl"
 )
 
-// Access says what a command does with its keys.
-type Access uint8
-
-// What rows do with their keys.
-const (
-	ByFlags Access = iota // reads and writes, or only reads where the row is Readonly
-	Looks                 // neither: what the key holds has no part in the reply
-	Writes
-	Moves  // RENAME: reads and removes the first, writes the second
-	Copies // COPY
-	Sets   // SET, which reads only with GET
-)
-
 // AccessTo returns what a command does with the key that is its nth.
 func (r *Row) AccessTo(n int, args [][]byte) acl.Access {
 	both := acl.Reads | acl.Writes
@@ -87,6 +74,3 @@ var moreCategories = map[string]acl.Category{
 	"cl.rule|add":     acl.Admin | acl.Dangerous,
 	"cl.rule|del":     acl.Admin | acl.Dangerous,
 }
-
-// GroupLimit is Row.Group of celld's own commands on limits.
-const GroupLimit = "limits"

@@ -30,7 +30,7 @@ func (c *Check) Step(args [][]byte) (more bool) {
 			c.Reason, c.Object = acl.DeniedCommand, c.Row.FullName()
 			return false
 		}
-		c.at, c.last = c.Row.KeyBounds(args)
+		c.at, c.last = c.Row.Keys.Bounds(args)
 	}
 	for most := c.Did + CheckStep; c.at <= c.last && c.Did < most; {
 		key := args[c.at]

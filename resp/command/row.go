@@ -7,9 +7,6 @@ import (
 	"celld/resp/acl"
 )
 
-// ShortList is Row.Most of those that go through their arguments at once: 1000 take a millisecond.
-const ShortList = 1000
-
 // Row is one row of the command table.
 type Row struct {
 	Name    string // lower case
@@ -38,68 +35,14 @@ type Row struct {
 // client has gone.
 type Far func(ctx context.Context, c *Call, done func(reply func(*Call)))
 
-// Flags are bits of a row. COMMAND INFO shows those that Redis has, by Redis's names.
-type Flags uint32
-
-// The flags of rows.
-const (
-	Write Flags = 1 << iota
-	Readonly
-	DenyOOM
-	Module
-	Admin
-	NoAuth    // may run before AUTH
-	Fast      // takes a few µs: timed with its batch, unless it has many arguments
-	Immediate // runs at once inside MULTI
-	NoMulti   // refused inside MULTI
-	SkipMonitor
-	SkipSlowlog
-	NoScript
-	Loading   // may run while files are loaded
-	AllowBusy // may run while another connection's script takes too long
-	Decides   // asks the limiter
-	Blocking  // may wait
-	OfLease   // is about a lease of its key
-)
-
-var flagNames = []struct {
-	bit  Flags
-	name string
-}{
-	{Write, "write"}, {Readonly, "readonly"}, {DenyOOM, "denyoom"}, {Module, "module"}, {Admin, "admin"}, {NoScript, "noscript"}, {Blocking, "blocking"},
-	{Loading, "loading"}, {Loading, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"}, {NoAuth, "no_auth"}, {AllowBusy, "allow_busy"}, {NoMulti, "no_multi"},
-}
-
 // FlagNames returns the flags that COMMAND INFO shows.
 func (r *Row) FlagNames() []string {
-	names := []string{}
-	for _, f := range flagNames {
-		if r.Flags&f.bit != 0 {
-			names = append(names, f.name)
-		}
-	}
+	names := r.Flags.Names()
 	if r.Keys.Counted {
 		names = append(names, "movablekeys")
 	}
 	return names
 }
-
-// KeyRange says which arguments are keys: the first, the last (negative: from the end) and the step (0: there are none). With
-// Counted, the argument before the first says how many follow.
-type KeyRange struct {
-	First, Last, Step int
-	Counted           bool
-}
-
-// The usual ranges of keys.
-var (
-	OneKey       = KeyRange{First: 1, Last: 1, Step: 1}
-	TwoKeys      = KeyRange{First: 1, Last: 2, Step: 1}
-	AllKeys      = KeyRange{First: 1, Last: -1, Step: 1}
-	SubKey       = KeyRange{First: 2, Last: 2, Step: 1} // of a subcommand
-	CountedPairs = KeyRange{First: 2, Last: -1, Step: 2, Counted: true}
-	ScriptKeys   = KeyRange{First: 3, Last: -1, Step: 1, Counted: true}
-)
 
 // FullName is the row's name, after that of its container and a | for a subcommand.
 func (r *Row) FullName() string {
@@ -145,7 +88,7 @@ func (r *Row) FindSub(name []byte) *Row {
 
 // KeysOf returns the keys among a command's arguments.
 func (r *Row) KeysOf(args [][]byte) [][]byte {
-	first, last := r.KeyBounds(args)
+	first, last := r.Keys.Bounds(args)
 	if last < first {
 		return nil
 	}
@@ -154,25 +97,6 @@ func (r *Row) KeysOf(args [][]byte) [][]byte {
 		keys = append(keys, args[i])
 	}
 	return keys
-}
-
-// KeyBounds returns where the first and the last key are, which are Keys.Step apart. Without a key, last is below first.
-func (r *Row) KeyBounds(args [][]byte) (first, last int) {
-	if r.Keys.Step == 0 {
-		return 0, -1
-	}
-	last = r.Keys.Last
-	if last < 0 {
-		last += len(args)
-	}
-	if r.Keys.Counted {
-		n, ok := ParseInt(args[r.Keys.First-1])
-		if !ok || n < 1 || n > int64((len(args)-r.Keys.First)/r.Keys.Step) {
-			return 0, -1
-		}
-		last = r.Keys.First + (int(n)-1)*r.Keys.Step
-	}
-	return r.Keys.First, min(last, len(args)-1)
 }
 
 // ReadsState reports whether a command depends on what is under its keys, and not only on whether they are there, and until when.

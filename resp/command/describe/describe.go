@@ -171,7 +171,7 @@ func (d describer) getKeys(c *command.Call) {
 	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) < row.Keys.First:
 		c.Error(command.ErrBadCommandArgs)
 	default:
-		first, last := row.KeyBounds(target)
+		first, last := row.Keys.Bounds(target)
 		keys := 0
 		if last >= first {
 			keys = 1 + (last-first)/row.Keys.Step
