@@ -6,19 +6,19 @@ import (
 	"celld/resp/command"
 )
 
-// argument is one argument of a command as COMMAND DOCS describes it. redis-cli shows hints from these.
-type argument struct {
+// usageArg is one argument of a command as COMMAND DOCS describes it. redis-cli shows hints from these.
+type usageArg struct {
 	name     string
 	kind     string // key, integer, string, pattern, pure-token, block, oneof
 	token    string // the literal word before it
 	optional bool
 	multiple bool
-	parts    []argument // of a block or oneof
+	parts    []usageArg // of a block or oneof
 }
 
 // parseUsage reads the usage of a row: words, [optional], a|b for a choice, ... behind what may be repeated, UPPER case for
 // literal words. COMMAND DOCS, HELP and redis-cli's hints all come from it, so they cannot disagree.
-func parseUsage(usage string) []argument {
+func parseUsage(usage string) []usageArg {
 	p := usageParser{words: tokenize(usage)}
 	return p.sequence("")
 }
@@ -40,8 +40,8 @@ func (p *usageParser) peek() string {
 }
 
 // sequence reads arguments up to the closing word.
-func (p *usageParser) sequence(until string) []argument {
-	var list []argument
+func (p *usageParser) sequence(until string) []usageArg {
+	var list []usageArg
 	for p.next < len(p.words) && p.peek() != until {
 		list = append(list, p.choice())
 	}
@@ -50,15 +50,15 @@ func (p *usageParser) sequence(until string) []argument {
 }
 
 // choice reads alternatives separated by |, and marks what may be repeated.
-func (p *usageParser) choice() argument {
-	alternatives := []argument{p.one()}
+func (p *usageParser) choice() usageArg {
+	alternatives := []usageArg{p.one()}
 	for p.peek() == "|" {
 		p.next++
 		alternatives = append(alternatives, p.one())
 	}
 	arg := alternatives[0]
 	if len(alternatives) > 1 {
-		arg = argument{name: strings.ToLower(alternatives[0].name), kind: "oneof", parts: alternatives}
+		arg = usageArg{name: strings.ToLower(alternatives[0].name), kind: "oneof", parts: alternatives}
 	}
 	if p.peek() == "..." {
 		p.next++
@@ -68,28 +68,28 @@ func (p *usageParser) choice() argument {
 }
 
 // one reads a word, a literal with its value, or an optional group.
-func (p *usageParser) one() argument {
+func (p *usageParser) one() usageArg {
 	word := p.peek()
 	p.next++
 	if word == "[" {
 		inner := p.sequence("]")
 		arg := inner[0]
 		if len(inner) > 1 {
-			arg = argument{name: inner[0].name, kind: "block", parts: inner}
+			arg = usageArg{name: inner[0].name, kind: "block", parts: inner}
 		}
 		arg.optional = true
 		return arg
 	}
 	if word != strings.ToUpper(word) {
-		return argument{name: word, kind: kindOf(word)}
+		return usageArg{name: word, kind: kindOf(word)}
 	}
 	name := strings.ToLower(word)
 	switch following := p.peek(); following {
 	case "", "[", "]", "|", "...":
-		return argument{name: name, kind: "pure-token", token: word}
+		return usageArg{name: name, kind: "pure-token", token: word}
 	default:
 		if following == strings.ToUpper(following) {
-			return argument{name: name, kind: "pure-token", token: word}
+			return usageArg{name: name, kind: "pure-token", token: word}
 		}
 		arg := p.one()
 		arg.token = word
@@ -111,7 +111,7 @@ func kindOf(word string) string {
 	return "string"
 }
 
-func replyArguments(c *command.Call, list []argument) {
+func replyArguments(c *command.Call, list []usageArg) {
 	c.Array(len(list))
 	for _, arg := range list {
 		fields := 2

@@ -6,9 +6,9 @@ import (
 )
 
 func TestUsage(t *testing.T) {
-	text := func(list []argument) string {
-		var show func([]argument) string
-		show = func(list []argument) string {
+	text := func(list []usageArg) string {
+		var show func([]usageArg) string
+		show = func(list []usageArg) string {
 			var parts []string
 			for _, a := range list {
 				s := a.kind + ":" + a.name
