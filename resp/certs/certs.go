@@ -32,9 +32,9 @@ type Keeper struct {
 	files   Files
 	current atomic.Pointer[generation]
 
-	mu      sync.Mutex        // one look at a time
-	suspect [sha256.Size]byte // the bad content of the last look
-	told    [sha256.Size]byte // the bad content that Look has returned an error for
+	mu       sync.Mutex        // one look at a time
+	suspect  [sha256.Size]byte // the bad content of the last look
+	reported [sha256.Size]byte // the bad content that Look has returned an error for
 }
 
 // generation is one content of the files. Each has a Config of its own, and so its own keys for resumed sessions: a client whose
@@ -101,15 +101,15 @@ func (k *Keeper) Look() (taken bool, err error) {
 	defer k.mu.Unlock()
 	g, err := k.read(true)
 	if err == nil {
-		return k.take(g), nil
+		return k.adopt(g), nil
 	}
 	digest := g.digest
 	first := digest != k.suspect
 	k.suspect = digest
-	if first || digest == k.told {
+	if first || digest == k.reported {
 		return false, nil
 	}
-	k.told = digest
+	k.reported = digest
 	return false, err
 }
 
@@ -119,15 +119,15 @@ func (k *Keeper) Reload() (taken bool, err error) {
 	defer k.mu.Unlock()
 	g, err := k.read(true)
 	if err != nil {
-		k.suspect, k.told = g.digest, g.digest // the looks that follow need not say it again
+		k.suspect, k.reported = g.digest, g.digest // the looks that follow need not say it again
 		return false, err
 	}
-	return k.take(g), nil
+	return k.adopt(g), nil
 }
 
-// take takes a good content up, if it is new.
-func (k *Keeper) take(g *generation) (taken bool) {
-	k.suspect, k.told = [sha256.Size]byte{}, [sha256.Size]byte{}
+// adopt puts a good content to use, if it is new.
+func (k *Keeper) adopt(g *generation) (taken bool) {
+	k.suspect, k.reported = [sha256.Size]byte{}, [sha256.Size]byte{}
 	if taken = g.digest != k.current.Load().digest; taken {
 		k.current.Store(g)
 	}

@@ -60,15 +60,15 @@ func ping(cfg *config.Config, flags *pflag.FlagSet, ready bool) error {
 	if len(places) == 0 {
 		return errors.New(command + ": --port 0 is whatever port was free; give the one that the log tells")
 	}
-	if err := ask(places, login(cfg), ready, 200*time.Millisecond); err != nil {
+	if err := probe(places, login(cfg), ready, 200*time.Millisecond); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	return nil
 }
 
-// ask returns nil once a place has answered. Each place with TLS is asked later than the one before it, by apart, four times apart at
+// probe returns nil once a place has answered. Each place with TLS is asked later than the one before it, by apart, four times apart at
 // most: a handshake that ends unfinished, as the answer is there, would be one more failure in the server's log.
-func ask(places []place, who []string, ready bool, apart time.Duration) error {
+func probe(places []place, who []string, ready bool, apart time.Duration) error {
 	type answer struct {
 		from int
 		note string

@@ -141,7 +141,7 @@ func TestPingLeavesNoHandshakeBehind(t *testing.T) {
 	}()
 	_, secure, _ := net.SplitHostPort(ln.Addr().String())
 	places := []place{{host: host, port: port}, {host: host, port: secure, secure: &tls.Config{InsecureSkipVerify: true}}}
-	if err := ask(places, nil, false, time.Hour); err != nil {
+	if err := probe(places, nil, false, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	_ = ln.Close()
@@ -150,7 +150,7 @@ func TestPingLeavesNoHandshakeBehind(t *testing.T) {
 		t.Error("the port with TLS was asked as well")
 	default:
 	}
-	if err := ask(places[1:], nil, false, time.Hour); err == nil { // alone, it is asked at once: the hour is not waited for
+	if err := probe(places[1:], nil, false, time.Hour); err == nil { // alone, it is asked at once: the hour is not waited for
 		t.Error("a closed port answered")
 	}
 }

@@ -31,9 +31,9 @@ type Denied struct {
 	rest *sketch.Sketch            // nil: not needed yet
 	lost uint64                    // Set.PoliciesLost when own was last cleared of policies that are gone
 
-	sums []deniedSum // in sets of sumsOfSet, each set in its place by the hash
-	keys []deniedKey // of sums, apart from them: they are needed only when another key takes the place
-	turn int         // whose place in its set is taken next
+	sums   []deniedSum // in sets of sumsOfSet, each set in its place by the hash
+	keys   []deniedKey // of sums, apart from them: they are needed only when another key takes the place
+	victim int         // which place of a full set the next key takes
 }
 
 // deniedSum counts the denials of one key that are in no sketch yet.
@@ -131,8 +131,8 @@ func setOf(hash uint64) int { return int(hash%(deniedSums/sumsOfSet)) * sumsOfSe
 // place makes a sum for a key that has none.
 func (d *Denied) place(c *Denial) {
 	hash := mix(c.Hash, c.Policy)
-	at := setOf(hash) + d.turn%sumsOfSet
-	d.turn++
+	at := setOf(hash) + d.victim%sumsOfSet
+	d.victim++
 	for i := range sumsOfSet {
 		if free := setOf(hash) + i; d.sums[free].count == 0 {
 			at = free

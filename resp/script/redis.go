@@ -68,7 +68,7 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 	if n == 0 {
 		return sandbox.ErrorTable(L, "ERR Please specify at least one argument for this redis lib call")
 	}
-	e.budget.Take(L, textBytes(L, 1))
+	e.budget.Charge(L, textBytes(L, 1))
 	e.argText, e.args = e.argText[:0], e.args[:0]
 	var ends [16]int
 	spans := ends[:0]
@@ -89,7 +89,7 @@ func (e *Engine) call(L *lua.LState) lua.LValue {
 		start = end
 	}
 	raw := e.callHost()
-	e.budget.Take(L, 4*len(raw)) // the worst is a list of :1, of 16 bytes each, and as much while the table grows
+	e.budget.Charge(L, 4*len(raw)) // the worst is a list of :1, of 16 bytes each, and as much while the table grows
 	reply, _ := e.value(L, raw)
 	return reply
 }
@@ -118,7 +118,7 @@ const countedField = "ignore_error_stats_update"
 // ERR.
 func (e *Engine) luaErrorReply(L *lua.LState) int {
 	return reply(L, func(text lua.LString) *lua.LTable {
-		e.budget.Take(L, 2*len(text))
+		e.budget.Charge(L, 2*len(text))
 		return sandbox.ErrorTable(L, errorReply(string(text)))
 	})
 }
@@ -141,7 +141,7 @@ func (e *Engine) luaSHA1(L *lua.LState) int {
 		e.box.Raise(L, "ERR wrong number of arguments")
 	}
 	text := value.CheckText(L, 1)
-	e.budget.Take(L, 4*len(text)) // hashing takes longer than copying
+	e.budget.Charge(L, 4*len(text)) // hashing takes longer than copying
 	return value.Push(L, lua.LString(SHA1([]byte(text))))
 }
 
@@ -155,7 +155,7 @@ func (e *Engine) luaLog(L *lua.LState) int {
 	case level < 0 || level > 3:
 		e.box.Raise(L, "ERR Invalid debug level.")
 	}
-	e.budget.Take(L, textBytes(L, 2))
+	e.budget.Charge(L, textBytes(L, 2))
 	var text []byte
 	for i := 2; i <= L.GetTop(); i++ {
 		if v := L.Get(i); value.IsText(v) {

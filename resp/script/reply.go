@@ -27,7 +27,7 @@ func (e *Engine) value(L *lua.LState, raw []byte) (v lua.LValue, rest []byte) {
 	text := reply.Text
 	switch reply.Kind {
 	case '*', '+', '-', ',', '=', '%', '~':
-		e.budget.Take(L, tableBytes)
+		e.budget.Charge(L, tableBytes)
 	}
 	switch reply.Kind {
 	case '+':

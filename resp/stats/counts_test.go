@@ -27,7 +27,7 @@ func TestDeclared(t *testing.T) {
 			switch n := v.Field(i).Addr().Interface().(type) {
 			case *atomic.Int64:
 				n.Store(next)
-			case *Laned:
+			case *Counter:
 				n.Add(uint8(i), next)
 				n.Add(uint8(i+1), 1000)
 			default:

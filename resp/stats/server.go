@@ -17,9 +17,9 @@ type Server struct {
 	FailedHandshakes  atomic.Int64
 	FailedReloads     atomic.Int64
 	DeniedClients     atomic.Int64
-	Commands          Laned
-	InputBytes        Laned
-	OutputBytes       Laned
+	Commands          Counter
+	InputBytes        Counter
+	OutputBytes       Counter
 	ErrorReplies      atomic.Int64
 	ProtocolErrors    atomic.Int64
 	QueryLimitCloses  atomic.Int64
@@ -42,7 +42,7 @@ type Server struct {
 
 // NewServer returns counts of 0.
 func NewServer() *Server {
-	return &Server{DroppedLines: func() int64 { return 0 }, Commands: NewLaned(), InputBytes: NewLaned(), OutputBytes: NewLaned(),
+	return &Server{DroppedLines: func() int64 { return 0 }, Commands: NewCounter(), InputBytes: NewCounter(), OutputBytes: NewCounter(),
 		Engine: &remote.Stats{}}
 }
 

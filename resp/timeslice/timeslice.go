@@ -8,7 +8,7 @@
 package timeslice
 
 // NS bounds how long the connections that are served in one round of an event loop keep it: after that, each that is left in the round
-// is served for one look at the clock, and the rest of its pipeline waits for its next turn. 5 ms are 20,000 decisions.
+// is served for one look at the clock, and the rest of its pipeline waits for the next round. 5 ms are 20,000 decisions.
 const NS = 5_000_000
 
 // LookEvery is how much a session does between two looks at the clock: 64 decisions, or as many arguments of other commands, of which each
@@ -25,7 +25,7 @@ type Slice struct {
 	work    int // since the last look
 }
 
-// Begin begins the session's turn. roundNS is when the round of its event loop began; 0: it has none, and the turn is the round.
+// Begin begins the slice. roundNS is when the round of its event loop began. 0: it has none, and the slice begins at nowNS.
 func (l *Slice) Begin(clock func() int64, nowNS, roundNS int64) {
 	if roundNS > 0 {
 		nowNS = roundNS

@@ -30,12 +30,12 @@ func (t *Transport) Accept(ctx context.Context, ln Listener) {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		t.take(ctx, conn, carry)
+		t.handOver(ctx, conn, carry)
 	}
 }
 
-// take hands a connection to its carrier. A panic in that ends this connection alone.
-func (t *Transport) take(ctx context.Context, conn net.Conn, carry func(context.Context, net.Conn)) {
+// handOver gives a connection to its carrier. A panic in that ends this connection alone.
+func (t *Transport) handOver(ctx context.Context, conn net.Conn, carry func(context.Context, net.Conn)) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			conn.Close()

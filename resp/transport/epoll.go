@@ -169,7 +169,7 @@ func (l *epollLoop) serve(n int) {
 // notice takes an event of epoll.
 func (l *epollLoop) notice(ev *unix.EpollEvent) {
 	if int(ev.Fd) == l.wakeFD {
-		l.takeInbox()
+		l.drainInbox()
 		return
 	}
 	c := l.conns[ev.Fd]
@@ -235,7 +235,7 @@ func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)
 	if l.synced && !l.left {
 		if wrote {
-			l.takeInbox()
+			l.drainInbox()
 			return
 		}
 		l.disk.commitAside(c)
@@ -291,8 +291,8 @@ func (l *epollLoop) escaped() {
 	}
 }
 
-// takeInbox takes what other goroutines have asked for.
-func (l *epollLoop) takeInbox() { l.woken, l.chores = l.inbox.take(l.woken, l.chores) }
+// drainInbox takes what other goroutines have asked for.
+func (l *epollLoop) drainInbox() { l.woken, l.chores = l.inbox.drain(l.woken, l.chores) }
 
 func (l *epollLoop) doChores(meanwhile bool) {
 	l.chores = slices.DeleteFunc(l.chores, func(c chore) bool { return (c.meanwhile || !meanwhile) && !c.step() })

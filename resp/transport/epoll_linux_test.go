@@ -57,7 +57,7 @@ func carry(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	conn := &epollConn{loop: l, fd: fd}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
-	l.ask(conn)
+	l.post(conn)
 	return conn, far
 }
 
@@ -85,7 +85,7 @@ func (l *epollLoop) owes() bool {
 // A loop that cannot go on ends the process, as nobody would serve its connections.
 func TestALoopThatCannotGoOn(t *testing.T) {
 	for want, harm := range map[string]func(*epollLoop){
-		"at the disco":      func(l *epollLoop) { l.askChore(chore{step: func() (more bool) { panic("at the disco") }}) },
+		"at the disco":      func(l *epollLoop) { l.postChore(chore{step: func() (more bool) { panic("at the disco") }}) },
 		"epoll_wait failed": func(l *epollLoop) { unix.Close(l.epoll) },
 	} {
 		c, told := &carried{}, ""
@@ -111,7 +111,7 @@ func TestAskAfterTheEnd(t *testing.T) {
 		}
 		defer f.Close()
 	}
-	l.ask(nil)
+	l.post(nil)
 	if text, _ := os.ReadFile(path); len(text) != 0 {
 		t.Errorf("%q was written to a file", text)
 	}
@@ -191,7 +191,7 @@ func TestHowLongALoopSettles(t *testing.T) {
 		l.unread, l.late = make([]*epollConn, test.unread), make([]*epollConn, test.late)
 		var settling sync.WaitGroup
 		settling.Go(func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()) })
-		eventually(t, "chore", func() bool { l.takeInbox(); return len(l.chores) > 0 })
+		eventually(t, "chore", func() bool { l.drainInbox(); return len(l.chores) > 0 })
 		rounds := 0
 		for ; len(l.chores) > 0; rounds++ {
 			l.doChores(false)
@@ -213,12 +213,12 @@ func TestALoopWaits(t *testing.T) {
 				if n, err := l.wait(false); n != 1 || err != nil || int(l.events[0].Fd) != l.wakeFD {
 					t.Errorf("spare %v, naps %v: %d events, %v", spare, naps, n, err)
 				}
-				l.takeInbox()
+				l.drainInbox()
 				l.naps.pay = naps
 			}
-			l.ask(nil) // before
+			l.post(nil) // before
 			wait()
-			time.AfterFunc(5*time.Millisecond, func() { l.ask(nil) }) // while it sleeps
+			time.AfterFunc(5*time.Millisecond, func() { l.post(nil) }) // while it sleeps
 			wait()
 			unix.Close(l.epoll)
 			if _, err := l.wait(false); err == nil {

@@ -77,7 +77,7 @@ func (e *epollCarrier) adopt(conn net.Conn, session Session, over *secure) {
 		loop.mu.Lock()
 		c.inInbox = false
 		loop.mu.Unlock()
-		loop.ask(c)
+		loop.post(c)
 	}()
 	c.open(c, fd)
 	known = true
@@ -92,7 +92,7 @@ func (e *epollCarrier) settle(ctx context.Context) {
 	done := make(chan struct{}, len(e.loops))
 	for _, l := range e.loops {
 		rounds := 0
-		l.askChore(chore{meanwhile: true, step: func() (more bool) {
+		l.postChore(chore{meanwhile: true, step: func() (more bool) {
 			if rounds++; rounds < 2 || rounds < mostSettling && len(l.unread)+len(l.late)+len(l.woken) > 0 {
 				return true
 			}
@@ -113,7 +113,7 @@ func (e *epollCarrier) settle(ctx context.Context) {
 // goroutine did the same work with short locks, connections waited for up to 7 ms: a loop that finds a lock taken sleeps, and
 // while another thread has the processor it wakes only at the kernel's next tick.
 func (e *epollCarrier) background(step func() (more bool)) {
-	e.loops[0].askChore(chore{step: step})
+	e.loops[0].postChore(chore{step: step})
 }
 
 // owes asks each loop between two of its rounds.
@@ -121,7 +121,7 @@ func (e *epollCarrier) owes(patience time.Duration) bool {
 	answers, owes := make(chan bool, len(e.loops)), false
 	for _, l := range e.loops {
 		at, some := 0, false
-		l.askChore(chore{step: func() (more bool) {
+		l.postChore(chore{step: func() (more bool) {
 			end := min(at+owesStep, len(l.conns))
 			some = l.owesTo(l.conns[at:end]) || some
 			if at = end; at < len(l.conns) {
@@ -179,7 +179,7 @@ func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 
 // askStop asks the loop to end. The step reports that there is more to do, so that the loop does not sleep before it ends.
 func (l *epollLoop) askStop() {
-	l.askChore(chore{meanwhile: true, step: func() (more bool) { l.stopping = true; return true }})
+	l.postChore(chore{meanwhile: true, step: func() (more bool) { l.stopping = true; return true }})
 }
 
 func (e *epollCarrier) stop() {

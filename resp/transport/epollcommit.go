@@ -142,7 +142,7 @@ func (d *committer) standAside() *standing {
 func (r *standing) land(l *epollLoop, err error) {
 	r.err = err
 	r.landed.Store(true)
-	l.ask(nil)
+	l.post(nil)
 }
 
 // commitAside is commit in the middle of the long command of c, from which nobody can take the loop over: another goroutine commits from
@@ -201,7 +201,7 @@ func (d *committer) land() {
 		c.readOn() // its events were ignored
 		if c.missed {
 			c.missed = false
-			d.loop.ask(c)
+			d.loop.post(c)
 		}
 	}
 	clear(d.kept)

@@ -13,8 +13,8 @@ import (
 type epollConn struct {
 	loop *epollLoop
 	stream
-	fd   int
-	told int // the last number given to Session.Unsent
+	fd       int
+	reported int // the last number given to Session.Unsent
 
 	// These are no phases: an open or closing connection may be in several of them.
 	dirty   bool // in loop.dirty
@@ -216,8 +216,8 @@ func (c *epollConn) markDirty() {
 
 // tell tells the session how much the peer has not taken.
 func (c *epollConn) tell() {
-	if unsent := c.pending(); unsent != c.told {
-		c.told = unsent
+	if unsent := c.pending(); unsent != c.reported {
+		c.reported = unsent
 		c.session.Unsent(unsent)
 	}
 }
@@ -287,11 +287,11 @@ func (c *epollConn) Close(now bool) {
 		to = cut
 	}
 	if c.reach(to) {
-		c.loop.ask(c)
+		c.loop.post(c)
 	}
 }
 
-func (c *epollConn) Wake()                { c.loop.ask(c) }
+func (c *epollConn) Wake()                { c.loop.post(c) }
 func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
 func (c *epollConn) Resume()              { c.loop.resume() }
 func (c *epollConn) RoundNS() int64       { return c.loop.roundNS }

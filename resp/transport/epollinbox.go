@@ -15,8 +15,8 @@ type inbox struct {
 	signal atomic.Bool // the descriptor has been written to
 
 	mu     sync.Mutex
-	asking []*epollConn // new, woken and closed ones
-	asked  []chore      // new ones
+	conns  []*epollConn // new, woken and closed ones
+	chores []chore      // new ones
 	closed bool         // the descriptor is closed; its number may belong to another file
 }
 
@@ -33,39 +33,39 @@ func (i *inbox) close() {
 	unix.Close(i.wakeFD)
 }
 
-// ask puts a connection in and wakes the loop. nil only wakes it.
-func (i *inbox) ask(c *epollConn) {
+// post puts a connection in and wakes the loop. nil only wakes it.
+func (i *inbox) post(c *epollConn) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if c != nil && !c.inInbox {
 		c.inInbox = true
-		i.asking = append(i.asking, c)
+		i.conns = append(i.conns, c)
 	}
 	if !i.closed && i.signal.CompareAndSwap(false, true) {
 		_, _ = unix.Write(i.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
-// askChore gives the loop a chore. It does a step of it after each round, until the step returns false.
-func (i *inbox) askChore(c chore) {
+// postChore gives the loop a chore. It does a step of it after each round, until the step returns false.
+func (i *inbox) postChore(c chore) {
 	i.mu.Lock()
-	i.asked = append(i.asked, c)
+	i.chores = append(i.chores, c)
 	i.mu.Unlock()
-	i.ask(nil)
+	i.post(nil)
 }
 
-// take appends the connections to others, and the chores.
-func (i *inbox) take(conns []*epollConn, chores []chore) ([]*epollConn, []chore) {
+// drain empties the inbox: it appends the connections and the chores to these.
+func (i *inbox) drain(conns []*epollConn, chores []chore) ([]*epollConn, []chore) {
 	var count [8]byte
 	_, _ = unix.Read(i.wakeFD, count[:])
-	i.signal.Store(false) // after the read, which may take the signal of a later ask, and before the inbox is emptied
+	i.signal.Store(false) // after the read, which may take the signal of a later post, and before the inbox is emptied
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, c := range i.asking {
+	for _, c := range i.conns {
 		c.inInbox = false
 	}
-	conns, chores = append(conns, i.asking...), append(chores, i.asked...)
-	clear(i.asking)
-	i.asking, i.asked = i.asking[:0], nil
+	conns, chores = append(conns, i.conns...), append(chores, i.chores...)
+	clear(i.conns)
+	i.conns, i.chores = i.conns[:0], nil
 	return conns, chores
 }

@@ -181,7 +181,7 @@ func TestTheEndOnASlowDisk(t *testing.T) {
 	c.gate.Store(&disk)
 	l := loopOf(t, c)
 	l.askStop()
-	l.takeInbox()
+	l.drainInbox()
 	l.doChores(false)
 	go l.run()
 	eventually(t, "commit", func() bool { return c.commits.Load() == 1 })
@@ -201,7 +201,7 @@ func TestALoopBetweenTwoGoroutines(t *testing.T) {
 	e := &epollCarrier{loops: []*epollLoop{l}, ended: make(chan struct{})}
 	first := make(chan bool)
 	go func() { l.run(); close(first) }()
-	l.ask(nil)
+	l.post(nil)
 	eventually(t, "commit", func() bool { return l.disk.stands.Swap(0) != 0 })
 	disk <- nil
 	<-first

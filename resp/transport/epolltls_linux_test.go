@@ -33,7 +33,7 @@ func carrySecurely(t *testing.T, c *carried, l *epollLoop) (*epollConn, peer) {
 	conn := &epollConn{loop: l, stream: stream{secure: over}, fd: near}
 	conn.session, _, _ = c.Admit(&net.UnixAddr{}, nil)
 	conn.session.Open(conn, conn.fd)
-	l.ask(conn)
+	l.post(conn)
 	round(t, l, func() {})
 	return conn, newPeer(t, client)
 }

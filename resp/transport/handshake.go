@@ -37,10 +37,10 @@ var (
 // handshakes are those of all connections.
 type handshakes struct {
 	goroutines
-	turns turns
+	permits permits
 }
 
-// handshake is a connection whose handshake is not over. It computes only in its turns: that takes 1 ms, and a thousand at once would leave
+// handshake is a connection whose handshake is not over. It computes only with a permit: that takes 1 ms, and a thousand at once would leave
 // nothing for others. To crypto/tls it is the socket.
 type handshake struct {
 	net.Conn
@@ -172,10 +172,10 @@ func (h *handshake) succeeds() bool {
 	return err == nil
 }
 
-// mostAhead is for a whole ClientHello, which crypto/tls reads in two parts: each part by itself would wait for a turn.
+// mostAhead is for a whole ClientHello, which crypto/tls reads in two parts: each part by itself would wait for a permit.
 const mostAhead = 4 << 10
 
-// Read gives the turn back while it waits for the peer. So does Write.
+// Read releases the permit while it waits for the peer. So does Write.
 func (h *handshake) Read(p []byte) (n int, err error) {
 	h.endTurn()
 	if h.begun {
@@ -189,7 +189,7 @@ func (h *handshake) Read(p []byte) (n int, err error) {
 	}
 	h.heard = h.heard || n > 0
 	h.beginTurn()
-	if h.cut.Load() { // while it waited for its turn
+	if h.cut.Load() { // while it waited for a permit
 		return 0, net.ErrClosed
 	}
 	return n, err
@@ -203,43 +203,43 @@ func (h *handshake) Write(p []byte) (int, error) {
 }
 
 func (h *handshake) beginTurn() {
-	h.t.handshakes.turns.take(h.begun)
+	h.t.handshakes.permits.acquire(h.begun)
 	h.inTurn = true
 }
 
 func (h *handshake) endTurn() {
 	if h.inTurn {
 		h.inTurn = false
-		h.t.handshakes.turns.give()
+		h.t.handshakes.permits.release()
 	}
 }
 
-// turns bounds how many handshakes compute at a time. Those that have begun to answer their peer go first: what has been computed for them
+// permits bounds how many handshakes compute at a time. Those that have begun to answer their peer go first: what has been computed for them
 // would be lost if newer ones kept them waiting for too long. Within both kinds the first to come goes first.
-type turns struct {
+type permits struct {
 	mu      sync.Mutex
 	free    int
 	waiting [2][]chan struct{} // those that have begun, and the others
 }
 
-// take waits for a turn, which ends with give.
-func (t *turns) take(begun bool) {
+// acquire waits for a permit, which ends with release.
+func (t *permits) acquire(begun bool) {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
 		t.mu.Unlock()
 		return
 	}
-	kind, turn := 1, make(chan struct{})
+	kind, permit := 1, make(chan struct{})
 	if begun {
 		kind = 0
 	}
-	t.waiting[kind] = append(t.waiting[kind], turn)
+	t.waiting[kind] = append(t.waiting[kind], permit)
 	t.mu.Unlock()
-	<-turn
+	<-permit
 }
 
-func (t *turns) give() {
+func (t *permits) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, waiting := range t.waiting {

@@ -161,7 +161,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 		}
 		c.tls.Config = func() *tls.Config { return config }
 	})
-	turns := &c.handshakes.turns
+	turns := &c.handshakes.permits
 	turns.free = 2
 	for range 5 {
 		dial(t, c.addr).send("\x16\x03\x01") // half a handshake
@@ -209,7 +209,7 @@ func TestNoTurnForWhoIsTooOld(t *testing.T) {
 		c.tls.Config = func() *tls.Config { return config }
 		c.tls.Most = func() int64 { return 3 }
 	})
-	turns := &c.handshakes.turns
+	turns := &c.handshakes.permits
 	turns.free = 1
 	for i := range 7 {
 		p := c.dial(t)
@@ -233,15 +233,15 @@ func TestNoTurnForWhoIsTooOld(t *testing.T) {
 
 // Who is in the middle of a handshake has the next turn.
 func TestWhoHasBegunGoesFirst(t *testing.T) {
-	turns := &turns{free: 1}
-	turns.take(false)
+	turns := &permits{free: 1}
+	turns.acquire(false)
 	var order []bool
 	var running sync.WaitGroup
 	for i, begun := range []bool{false, false, true} {
 		running.Go(func() {
-			turns.take(begun)
+			turns.acquire(begun)
 			order = append(order, begun)
-			turns.give()
+			turns.release()
 		})
 		eventually(t, "one more who waits", func() bool {
 			turns.mu.Lock()
@@ -249,7 +249,7 @@ func TestWhoHasBegunGoesFirst(t *testing.T) {
 			return len(turns.waiting[0])+len(turns.waiting[1]) == i+1
 		})
 	}
-	turns.give()
+	turns.release()
 	running.Wait()
 	if !slices.Equal(order, []bool{true, false, false}) {
 		t.Error(order)

@@ -42,7 +42,7 @@ type carrier interface {
 // New returns a transport without connections. The error says which system call for the event loops failed.
 func New(server Server, o Options) (t *Transport, err error) {
 	t = &Transport{server: server, synced: o.Sync}
-	t.handshakes.turns.free = max(1, runtime.GOMAXPROCS(0)/2)
+	t.handshakes.permits.free = max(1, runtime.GOMAXPROCS(0)/2)
 	if t.carrier = (&goroutineCarrier{t: t}); o.Loops > 0 && HasLoops {
 		t.carrier, err = newLoops(t, o.Loops)
 	}

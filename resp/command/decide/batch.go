@@ -77,7 +77,7 @@ func (b *Batch) Add(f *Shape, key []byte) {
 	n := len(b.shapes)
 	b.shapes = append(b.shapes, f)
 	if f.isTake() {
-		calls := b.take(f)
+		calls := b.addTake(f)
 		for i, l := range f.limits {
 			c := &calls[i]
 			c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
@@ -103,8 +103,8 @@ func (b *Batch) AddCall(f *Shape, args [][]byte) {
 	}
 }
 
-// take appends a request with as many calls as the shape has limits.
-func (b *Batch) take(f *Shape) []store.Call {
+// addTake appends a request with as many calls as the shape has limits.
+func (b *Batch) addTake(f *Shape) []store.Call {
 	n := len(f.limits)
 	if len(b.calls)-b.used < n {
 		b.calls, b.used = make([]store.Call, max(n, min(2*len(b.calls), mostCalls))), 0

@@ -14,7 +14,7 @@ var batched = map[string]reader{"cl.throttle": readThrottle, "gcra": readGCRA, "
 // Rows are the commands of the family. of returns who decides a call.
 func Rows(of func(*command.Call) *Decider) []*command.Row {
 	ask := func(read reader) func(*command.Call) {
-		return func(c *command.Call) { of(c).ask(c, read) }
+		return func(c *command.Call) { of(c).decideOne(c, read) }
 	}
 	return []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
@@ -30,8 +30,8 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 	}
 }
 
-// ask is the handler of a call that is not gathered.
-func (d *Decider) ask(c *command.Call, read reader) {
+// decideOne is the handler of a call that is not gathered.
+func (d *Decider) decideOne(c *command.Call, read reader) {
 	f := &d.single
 	f.reset(c.Row)
 	if text := read(&d.limits, f, c.Args); text != "" {

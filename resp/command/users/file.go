@@ -8,9 +8,9 @@ import (
 	"celld/resp/command"
 )
 
-// aside does the work of ACL LOAD and ACL SAVE, which read and write a file whose disk may be slow, in a goroutine. In MULTI, where no
+// offload does the work of ACL LOAD and ACL SAVE, which read and write a file whose disk may be slow, in a goroutine. In MULTI, where no
 // connection can wait, it does it at once.
-func aside(c *command.Call, work func() func(*command.Call)) {
+func offload(c *command.Call, work func() func(*command.Call)) {
 	if !c.MayGoAside() {
 		work()(c)
 		return
@@ -23,7 +23,7 @@ func noFile(c *command.Call) { c.Error(command.ErrACLFile) }
 // load reads the file, and then takes it up and replies.
 func (f *family) load(c *command.Call, own command.Connection) {
 	s := f.server()
-	aside(c, func() func(*command.Call) {
+	offload(c, func() func(*command.Call) {
 		if s.File == "" {
 			return noFile
 		}

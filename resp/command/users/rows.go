@@ -38,7 +38,7 @@ func Rows(server func() Server) []*command.Row {
 		{Name: "list", Arity: 2, Flags: operator, Summary: "Returns the users and their rules, as the file has them.", Since: "6.0.0", Group: "server", Run: func(c *command.Call) { c.List(f.list) }},
 		{Name: "load", Arity: 2, Flags: operator, Summary: "Reads the file of users again.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.load)},
 		{Name: "log", Arity: -2, Flags: operator, Usage: "[count|RESET]", Summary: "Returns what was refused lately, or forgets it.", Since: "6.0.0", Group: "server", Run: f.log},
-		{Name: "save", Arity: 2, Flags: operator, Summary: "Writes the users to the file.", Since: "6.0.0", Group: "server", Run: func(c *command.Call) { aside(c, f.write) }},
+		{Name: "save", Arity: 2, Flags: operator, Summary: "Writes the users to the file.", Since: "6.0.0", Group: "server", Run: func(c *command.Call) { offload(c, f.write) }},
 		{Name: "setuser", Arity: -3, Many: true, Flags: operator, Usage: "username [rule ...]", Summary: "Makes a user, or changes its rights.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.setUser)},
 		{Name: "users", Arity: 2, Flags: operator, Summary: "Returns the names of the users.", Since: "6.0.0", Group: "server", Run: f.names},
 		{Name: "whoami", Arity: 2, Flags: open, Summary: "Returns the connection's user.", Since: "6.0.0", Group: "server", Run: command.OnConnection(whoAmI)},

@@ -67,15 +67,15 @@ func (b *Budget) EndBy(err error) {
 // Spend counts bytes that a library function reads as instructions, so that the next tick comes sooner.
 func (b *Budget) Spend(bytes int) { b.left -= bytes / instructionBytes }
 
-// Take announces an allocation of a library function. Above the bound it ends the script.
-func (b *Budget) Take(L *lua.LState, bytes int) {
+// Charge counts an allocation of a library function before it is made. Above the bound it ends the script.
+func (b *Budget) Charge(L *lua.LState, bytes int) {
 	b.Spend(bytes)
 	if !b.Allows(bytes) {
 		L.RaiseError("not enough memory")
 	}
 }
 
-// Allows is Take that raises no error: it returns false above the bound.
+// Allows is Charge without the error: it returns false above the bound.
 func (b *Budget) Allows(bytes int) bool {
 	err := b.memory.add(bytes)
 	if err != nil {

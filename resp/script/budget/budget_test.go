@@ -71,7 +71,7 @@ func TestTicks(t *testing.T) {
 		{"bytes that a function reads", 0, 0, 400, func(b *Budget) { b.Spend(100 * instructionBytes) }, []int{156}},
 		{"fewer bytes than an instruction", 0, 0, 256, func(b *Budget) { b.Spend(instructionBytes - 1) }, []int{256}},
 		{"bytes for more than a tick", 0, 0, 2, func(b *Budget) { b.Spend(TickBytes) }, []int{1}},
-		{"an allocation", 0, 0, 400, func(b *Budget) { b.Take(nil, 100*instructionBytes) }, []int{156}},
+		{"an allocation", 0, 0, 400, func(b *Budget) { b.Charge(nil, 100*instructionBytes) }, []int{156}},
 		{"instructions of a library function", 0, 0, 300, func(b *Budget) { b.Step(nil); b.Step(nil) }, []int{254}},
 	} {
 		b, h := &Budget{}, &host{}
@@ -129,15 +129,15 @@ func TestEnd(t *testing.T) {
 		{"EndBy", "", func(b *Budget) { b.EndBy(other) }, other},
 		{"EndBy twice", "", func(b *Budget) { b.EndBy(other); b.EndBy(errEnd) }, other},
 		{"EndBy before a tick", "ended", func(b *Budget) { b.EndBy(other); b.Step(L) }, other},
-		{"all memory", "", func(b *Budget) { b.Take(L, MaxMemory/2) }, nil},
-		{"too much memory", "not enough memory", func(b *Budget) { b.Take(L, MaxMemory+1) }, ErrMemory},
+		{"all memory", "", func(b *Budget) { b.Charge(L, MaxMemory/2) }, nil},
+		{"too much memory", "not enough memory", func(b *Budget) { b.Charge(L, MaxMemory+1) }, ErrMemory},
 		{"a little often", "not enough memory", func(b *Budget) {
 			runtime.GC()
 			b.Tick(L)
 			keep := make([][]byte, 0, 20)
 			for range cap(keep) {
 				keep = append(keep, make([]byte, LookBytes))
-				b.Take(L, LookBytes)
+				b.Charge(L, LookBytes)
 			}
 			runtime.KeepAlive(keep)
 		}, ErrMemory},

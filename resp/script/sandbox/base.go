@@ -157,7 +157,7 @@ func (x *Sandbox) load(L *lua.LState, text string) int {
 	if more {
 		name += "..."
 	}
-	x.budget.Take(L, 150*len(text))
+	x.budget.Charge(L, 150*len(text))
 	name = `[string "` + value.OptText(L, 2, name) + `"]`
 	proto, _, err := source.Compile(text, name)
 	var fn *lua.LFunction

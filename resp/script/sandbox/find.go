@@ -142,7 +142,7 @@ func (x *Sandbox) replace(L *lua.LState, m *pattern.Matcher, out []byte, by lua.
 // expand appends a replacement with its %0 to %9 filled in.
 func (x *Sandbox) expand(L *lua.LState, m *pattern.Matcher, out []byte, by string, start, end int) []byte {
 	if most := len(by) * max(1, end-start); most > budget.LookBytes {
-		x.budget.Take(L, most)
+		x.budget.Charge(L, most)
 	}
 	for i := 0; i < len(by); i++ {
 		if by[i] != '%' || i+1 == len(by) {

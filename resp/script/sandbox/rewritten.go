@@ -22,7 +22,7 @@ func (x *Sandbox) luaConcat(L *lua.LState) int {
 			plain = false
 		}
 	}
-	x.budget.Take(L, size)
+	x.budget.Charge(L, size)
 	if plain {
 		joined := make([]byte, 0, size)
 		for i := 1; i <= n; i++ {
@@ -40,7 +40,7 @@ func (x *Sandbox) luaConcat(L *lua.LState) int {
 func (x *Sandbox) concatTwo(L *lua.LState, left, right lua.LValue) lua.LValue {
 	if value.IsText(left) && value.IsText(right) {
 		joined := value.AppendText(value.AppendText(nil, left), right)
-		x.budget.Take(L, len(joined))
+		x.budget.Charge(L, len(joined))
 		return budget.Text(x.budget, joined)
 	}
 	join := L.GetMetaField(left, "__concat")
@@ -80,7 +80,7 @@ func (x *Sandbox) luaFill(L *lua.LState) int {
 		}
 		arg += 2
 	}
-	x.budget.Take(L, 32*max(0, L.GetTop()-arg))
+	x.budget.Charge(L, 32*max(0, L.GetTop()-arg))
 	for arg <= L.GetTop() {
 		element()
 	}
@@ -95,7 +95,7 @@ func (x *Sandbox) luaList(L *lua.LState) int {
 	for n > 0 && L.Get(n) == lua.LNil {
 		n--
 	}
-	x.budget.Take(L, 32*n)
+	x.budget.Charge(L, 32*n)
 	L.SetTop(n)
 	return n
 }

@@ -130,7 +130,7 @@ func (x *Sandbox) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 			L.RaiseError("table index is NaN")
 		}
 		if gap := float64(key) - float64(t.MaxN()); value != lua.LNil && gap > source.SmallIndex && float64(key) < float64(lua.MaxArrayIndex) {
-			x.budget.Take(L, int(gap)*32)
+			x.budget.Charge(L, int(gap)*32)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (x *Sandbox) luaSort(L *lua.LState) int {
 	t := x.mayChange(L)
 	less := L.OptFunction(2, nil)
 	list := make([]lua.LValue, t.Len())
-	x.budget.Take(L, 16*len(list))
+	x.budget.Charge(L, 16*len(list))
 	for i := range list {
 		list[i] = t.RawGetInt(i + 1)
 	}

@@ -15,9 +15,9 @@ import (
 func (x *Sandbox) luaRep(L *lua.LState) int {
 	text, n := value.CheckText(L, 1), max(0, value.CheckInt(L, 2))
 	if len(text) > 0 && n > budget.MaxMemory/len(text) {
-		x.budget.Take(L, budget.MaxMemory+1)
+		x.budget.Charge(L, budget.MaxMemory+1)
 	}
-	x.budget.Take(L, len(text)*n)
+	x.budget.Charge(L, len(text)*n)
 	return value.Push(L, budget.Text(x.budget, strings.Repeat(text, n)))
 }
 
@@ -63,7 +63,7 @@ func luaChar(L *lua.LState) int {
 
 func (x *Sandbox) luaReverse(L *lua.LState) int {
 	text := []byte(value.CheckText(L, 1))
-	x.budget.Take(L, 2*len(text))
+	x.budget.Charge(L, 2*len(text))
 	slices.Reverse(text)
 	return value.Push(L, budget.Text(x.budget, text))
 }
@@ -74,7 +74,7 @@ func (x *Sandbox) luaUpper(L *lua.LState) int { return x.mapBytes(L, 'a', 'z') }
 
 func (x *Sandbox) mapBytes(L *lua.LState, first, last byte) int {
 	text := []byte(value.CheckText(L, 1))
-	x.budget.Take(L, 2*len(text))
+	x.budget.Charge(L, 2*len(text))
 	for i, c := range text {
 		if first <= c && c <= last {
 			text[i] = c ^ 0x20
@@ -112,7 +112,7 @@ func (x *Sandbox) luaFormat(L *lua.LState) int {
 // grown announces the room of a text that had so much, if it has more now, and returns it.
 func (x *Sandbox) grown(L *lua.LState, text []byte, was int) int {
 	if cap(text) > was {
-		x.budget.Take(L, cap(text))
+		x.budget.Charge(L, cap(text))
 	}
 	return max(was, cap(text))
 }
@@ -153,7 +153,7 @@ func (x *Sandbox) appendFormatted(L *lua.LState, out []byte, spec string, verb b
 		return appendFloat(out, spec, verb, value.CheckNumber(L, arg))
 	case 'q':
 		text := value.CheckText(L, arg)
-		x.budget.Take(L, 4*len(text))
+		x.budget.Charge(L, 4*len(text))
 		return AppendQuoted(out, text)
 	case 's':
 		v := L.Get(arg)
@@ -161,7 +161,7 @@ func (x *Sandbox) appendFormatted(L *lua.LState, out []byte, spec string, verb b
 			L.TypeError(arg, lua.LTString)
 		}
 		text := value.String(v)
-		x.budget.Take(L, len(text))
+		x.budget.Charge(L, len(text))
 		return appendPadded(out, spec, text)
 	}
 	L.RaiseError("invalid option '%%%c' to 'format'", verb)

@@ -10,22 +10,22 @@ import (
 // scratch. In one place for all, each change would fetch the cache line from another core, which takes some 50 ns.
 func Lanes() int { return min(1<<bits.Len(uint(runtime.GOMAXPROCS(0)-1)), 64) }
 
-// Laned is a count that batches on different cores add to.
-type Laned []lanedCount
+// Counter is a count with a lane for each core, to which batches on different cores add.
+type Counter []laneCount
 
-type lanedCount struct {
+type laneCount struct {
 	n atomic.Int64
 	_ [56]byte // up to a cache line
 }
 
-// NewLaned returns a count of 0.
-func NewLaned() Laned { return make(Laned, Lanes()) }
+// NewCounter returns a count of 0.
+func NewCounter() Counter { return make(Counter, Lanes()) }
 
 // Add adds n in a lane, which may be any number.
-func (l Laned) Add(lane uint8, n int64) { l[int(lane)&(len(l)-1)].n.Add(n) }
+func (l Counter) Add(lane uint8, n int64) { l[int(lane)&(len(l)-1)].n.Add(n) }
 
 // Load adds up the lanes.
-func (l Laned) Load() (sum int64) {
+func (l Counter) Load() (sum int64) {
 	for i := range l {
 		sum += l[i].n.Load()
 	}
