@@ -1,4 +1,4 @@
-// Package acl has users and what they may do: the part of Redis's ACL that celld knows.
+// Package acl keeps users and their rights: the part of Redis's ACL that celld knows.
 //
 //	table := acl.NewTable(commands, compile)
 //	users := acl.NewUsers(table)
@@ -7,7 +7,7 @@
 //	user.Rights().MayRun(command, args)
 //
 // A User is a name that connections hold on to. Its Rights never change: a rule makes new ones, and the User points to them. So
-// who checks a command takes no lock, and sees all of a change or nothing of it.
+// a check of a command takes no lock, and sees all of a change or nothing of it.
 //
 // Passwords are kept as their SHA-256 only, as in Redis's files.
 package acl

@@ -121,7 +121,7 @@ func TestAllIsWritten(t *testing.T) {
 	}
 }
 
-// What is wrong in a file is told by its line, in Redis's words: each unknown command, and the first other mistake of a line.
+// An error names each mistake of a file by its line, in Redis's words: each unknown command, and the first other mistake of a line.
 func TestFileMistakes(t *testing.T) {
 	many := strings.Repeat(" on", mostRules-2)
 	unknown := func(line int, rule string) string {

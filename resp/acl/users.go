@@ -30,7 +30,7 @@ const (
 	errFull textError = "Users and their rules have at most 16mb together"
 )
 
-// User is a name that connections hold on to. It outlives its removal; who removes it ends its connections.
+// User is a name that connections hold on to. It outlives its removal: the caller that removes it ends its connections.
 type User struct {
 	name   string
 	rights atomic.Pointer[Rights]

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// All users have a number of bytes together: what a user had counts no longer when it changes, and the last byte fits.
+// All users share a number of bytes. When a user changes, its old rules no longer count, and the last byte fits.
 func TestUsersAreBounded(t *testing.T) {
 	us := NewUsers(testTable())
 	set := func(name string, bytes int) error {
@@ -140,7 +140,7 @@ func TestAFileWithoutDefault(t *testing.T) {
 	}
 }
 
-// Who is published with patterns is asked for each key, and who may use all keys is not.
+// Each key of a user with patterns is checked, and no key of a user who may use all keys.
 func TestOnKey(t *testing.T) {
 	us := NewUsers(testTable())
 	if err := us.Set("a", []string{"~both", "%R~r", "%W~w"}); err != nil {

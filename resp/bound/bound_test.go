@@ -84,7 +84,7 @@ func TestWhenALeaseEnds(t *testing.T) {
 	}
 }
 
-// Those that have ended make room.
+// Leases that have ended make room.
 func TestRoom(t *testing.T) {
 	l, h := newLeases(), calltest.New(memory.Options{})
 	call := &command.Call{Host: h, Args: [][]byte{[]byte("CL.TAKE"), []byte("k")}}

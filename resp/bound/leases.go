@@ -20,8 +20,8 @@ import (
 	"celld/store"
 )
 
-// lease ends by the rights that its user had when it was taken: who has lost them since keeps no lock, and a key that others have
-// changed since leads nowhere else.
+// lease ends by the rights that its user had when it was taken. So a user who has lost them since keeps no lock, and a
+// key that others have changed since leads nowhere else.
 type lease struct {
 	key   string
 	endNS int64 // as far as the connection knows

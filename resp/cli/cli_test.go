@@ -28,7 +28,7 @@ func printed(t *testing.T, do func()) string {
 	return string(text)
 }
 
-// What a command line does: it starts the server, prints something, or is a mistake that is named.
+// A command line starts the server, prints something, or is a mistake, which the error names.
 func TestParse(t *testing.T) {
 	unsetOurs(t)
 	unreadable := filepath.Join(t.TempDir(), "none")

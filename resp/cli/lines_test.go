@@ -69,7 +69,7 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// What a reader who has gone does not get is counted.
+// Lines that nobody reads any more are counted.
 func TestAReaderWhoHasGone(t *testing.T) {
 	lines := NewLines(writerFunc(func([]byte) (int, error) { return 0, errors.New("broken pipe") }))
 	log := NewLog(lines, config.New())

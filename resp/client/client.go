@@ -130,7 +130,7 @@ func (c *Client) flags() string {
 	return b.String()
 }
 
-// What a client takes beside its buffers, in bytes, for tot-mem.
+// The memory that a client takes beside its buffers, in bytes, for tot-mem.
 const (
 	sessionBytes = 1024
 	waitBytes    = 2048 // while it waits

@@ -228,7 +228,7 @@ func TestUnblock(t *testing.T) {
 	}
 }
 
-// What is pushed waits for the client, which is woken once for it, and is closed if it does not come.
+// Pushed bytes wait for the client, which is woken once for them, and is closed if it does not come.
 func TestPush(t *testing.T) {
 	var l List
 	c, f := open(t, &l)

@@ -10,8 +10,8 @@
 //		clients.Forget(c)
 //	}
 //
-// A client's session writes what changes in it, and any goroutine reads it. Nothing here knows what a session does. Whoever ends or
-// wakes a client does so by its transport, which calls the session:
+// A client's session writes what changes in it, and any goroutine reads it. Nothing here knows what a session does. A
+// goroutine that ends or wakes a client does so by its transport, which calls the session:
 //
 //	other ─▶ Kill, Push ─▶ transport.Conn ─▶ session, on its own goroutine
 package client

@@ -83,7 +83,7 @@ func (c *Client) MonitorAddr() string {
 	return c.Addr
 }
 
-// MonitorLine is what monitors are told of a command that somebody has sent.
+// MonitorLine is the line that monitors get for a command that somebody has sent.
 func MonitorLine(wallNS int64, who string, args [][]byte) []byte {
 	line := fmt.Appendf(nil, "+%d.%06d [0 %s]", wallNS/1e9, wallNS%1e9/1e3, who)
 	for _, arg := range args {

@@ -11,7 +11,7 @@ import (
 )
 
 // Clock is the time by which limits are computed: the wall time when it was made, plus the time that has passed since. It never
-// goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. Who uses it tells
+// goes back and does not jump when the wall clock is set, so limits, time-outs and durations stay right. Its user tells
 // the store how far wall time is ahead of it.
 //
 // It follows CLOCK_MONOTONIC. NTP slews that together with the wall clock, so only steps of the wall clock separate the two.

@@ -53,7 +53,7 @@ func (r *Row) Categories() (set acl.Category) {
 	return set
 }
 
-// moreCategories are those that do not follow from a row. Who sets policies and rules changes the limits of all, as an operator does.
+// moreCategories are those that do not follow from a row. Setting policies and rules is an operator's work: it changes the limits of all.
 var moreCategories = map[string]acl.Category{
 	"dbsize":          acl.Keyspace | acl.Fast,
 	"flushall":        acl.Keyspace | acl.Dangerous,

@@ -62,7 +62,7 @@ type Host interface {
 	// Did notes work beyond what the size of the call tells, so that others get their turn: arguments of 2 µs, and bytes.
 	Did(args, bytes int)
 
-	// CountDecisions adds what the call's batch has decided so far to the counts, for a reply that tells them.
+	// CountDecisions adds what the call's batch has decided so far to the counts, for a reply that shows them.
 	CountDecisions()
 
 	// LeaseEnds notes when a lease ends, or with 0 that it has ended, for a client whose leases end with its connection.

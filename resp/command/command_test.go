@@ -28,7 +28,7 @@ func none(*command.Call) {}
 
 func noStats() any { return nil }
 
-// What a command may do with a key depends on the key's place and, of SET, on GET.
+// The access of a command to a key depends on the key's place and, for SET, on the option GET.
 func TestAccess(t *testing.T) {
 	const reads, writes = acl.Reads, acl.Writes
 	for _, test := range []struct {

@@ -15,7 +15,7 @@
 // # How a family is written
 //
 // A family of commands is a package below this one. It knows Call, and neither another family nor the session or the server. Its
-// function Rows returns its rows; what they need of the server besides the Call are parameters of Rows, as small interfaces or owners:
+// function Rows returns its rows. Its parameters, small interfaces or owners, give the rows what they need of the server besides the Call:
 //
 //	keys.Rows(keys.Options{Space: space}) // what reaches all keys, where an engine has them
 //	limit.Rows(server)                    // the owners that its handlers ask and change
@@ -25,10 +25,10 @@
 // journal derive from a row, so a command is a row and a handler.
 //
 //   - A handler appends exactly one reply to its Call. Array headers are written when their elements are certain.
-//   - Args lie in the buffer of the connection, and a Call is used again for the next command. What runs later (a step, an
-//     effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
+//   - Args lie in the buffer of the connection, and a Call is used again for the next command. Code that runs later (a step,
+//     an effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
 //   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
-//   - A handler runs again where an engine's keys have changed meanwhile. What others can see of it goes through Once.
+//   - A handler runs again where an engine's keys have changed meanwhile. Effects that others can see go through Once.
 //   - Options are declared as Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
 //   - A handler about its client's connection gets that as a second parameter, by OnConnection.
 //   - A long list that only reads is written by List.

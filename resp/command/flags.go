@@ -46,7 +46,7 @@ func (f Flags) Names() []string {
 // Access says what a command does with its keys.
 type Access uint8
 
-// What rows do with their keys.
+// The kinds of access.
 const (
 	ByFlags Access = iota // reads and writes, or only reads where the row is Readonly
 	Looks                 // neither: what the key holds has no part in the reply

@@ -22,7 +22,7 @@ type Row struct {
 	Group   string
 	Cost    string // complexity; empty: O(1)
 	Run     func(*Call)
-	Far     Far // in place of Run, where an engine keeps the keys: over all of them
+	Far     Far // runs in place of Run where an engine keeps the keys, and scans all of them
 	Script  int // the argument that is a script to compile; 0: there is none
 	Sub     []*Row
 
@@ -31,8 +31,8 @@ type Row struct {
 	Stats  any // what its server counts of it
 }
 
-// Far asks for what comes later, and has done called once, from any goroutine, with what replies. It does not block. ctx ends when the
-// client has gone.
+// Far is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
+// when the client has gone.
 type Far func(ctx context.Context, c *Call, done func(reply func(*Call)))
 
 // FlagNames returns the flags that COMMAND INFO shows.

@@ -13,7 +13,7 @@ import (
 	"celld/store/memory"
 )
 
-// What CONFIG answers. A change holds for all parameters or for none.
+// CONFIG's answers. A change holds for all parameters or for none.
 func TestConfigCommands(t *testing.T) {
 	cfg := New()
 	secrets, resets := false, 0

@@ -1,4 +1,4 @@
-// Package config holds celld's settings: what they are called, what they may be, and what they are.
+// Package config holds celld's settings: their names, the values that they may have, and the values that they have.
 //
 //	cfg := config.New()                                       // the defaults
 //	err := cfg.Setting("maxmemory").Value.Set("64mb")         // as a flag or the environment has it

@@ -92,7 +92,7 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// What files hold gets into the settings, and from there into the options of others.
+// The contents of files become settings, and from there options of other packages.
 func TestOptions(t *testing.T) {
 	cfg, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u", "store-password-file="+write(t, "hush\n"), "store-timeout=2s", "store-max-waiting=1mb",
 		"store-denials=9", "store-failure=local", "store-local-share=7", "max-keys=11", "maxmemory=12mb", "store-tls-ca-cert-file=a", "store-tls-cert-file=b", "store-tls-key-file=c",

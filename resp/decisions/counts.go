@@ -49,7 +49,7 @@ func (n *Counts) Throttle(d *cell.Decision, capacity int64) {
 	}
 }
 
-// Batch is what a batch has decided, by the rows that it is to be added to.
+// Batch counts the decisions of a batch, by the rows to which they will be added.
 //
 // The first row stays when the batch is over, as the next one is often under the same: then a batch costs no more than one set of
 // counters would.
@@ -66,7 +66,7 @@ type rowDecisions struct {
 // mostDecided is how many entries a Batch has: 20 KB. One that is full counts at once, whatever becomes of its batch.
 const mostDecided = 256
 
-// Empty reports whether nothing has been decided.
+// Empty reports whether it counts no decision.
 func (d *Batch) Empty() bool { return d.first.n == (Counts{}) && len(d.more) == 0 }
 
 // In returns what is counted in a row, until the next call of In.
@@ -117,7 +117,7 @@ func (d *Batch) Settle(lane uint8, err error) {
 	d.Clear()
 }
 
-// Clear forgets what has been decided.
+// Clear forgets the counts.
 func (d *Batch) Clear() {
 	d.first.n = Counts{}
 	d.more = d.more[:0]

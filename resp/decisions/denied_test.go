@@ -170,7 +170,7 @@ func TestDenialsOfTheFirstSet(t *testing.T) {
 	}
 }
 
-// What a policy denied is forgotten with it, and its sketch is another's.
+// A policy's denials are forgotten with it, and another policy gets its sketch.
 func TestSketchesOfPoliciesThatGo(t *testing.T) {
 	policies, ids := set(t, names(mostSketches+1)...)
 	d := NewDenied(policies)

@@ -10,7 +10,7 @@ import (
 	"celld/store/policy"
 )
 
-// Rows of policies that come and go are dropped. What they counted is not.
+// Rows of policies that come and go are dropped. Their counts are not.
 func TestRowsOfPoliciesThatGo(t *testing.T) {
 	policies, _ := set(t, "stays")
 	rows := NewRows(policies)

@@ -39,7 +39,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// What a client that tracks may cache: what is read, and what a script has answered. With OPTIN only after CLIENT CACHING.
+// A client that tracks may cache what it reads, and a script's answers. With OPTIN it may only after CLIENT CACHING.
 func TestTracked(t *testing.T) {
 	get, set, eval := &command.Row{Flags: command.Readonly}, &command.Row{Flags: command.Write}, &command.Row{Group: "scripting"}
 	for _, test := range []struct {

@@ -146,7 +146,7 @@ func TestGlobMatchFold(t *testing.T) {
 	}
 }
 
-// What has the same meaning in both languages must give the same answer in both.
+// A pattern with one meaning in both languages must give one answer in both.
 func TestGlobMatchIsTheRegexp(t *testing.T) {
 	words := map[string]string{
 		"*": ".*", "?": ".", "a": "a", "b": "b", `\*`: `\*`, `\a`: "a", "[ab]": "[ab]", "[^a]": "[^a]", "[c-a]": "[a-c]", `[\]a]`: `[\]a]`,
@@ -222,7 +222,7 @@ func TestLongPatterns(t *testing.T) {
 	}
 }
 
-// What a pattern takes does not grow with the number of its stars: CONFIG GET takes 1000 patterns, and a user has 10,000 of them.
+// The memory of a pattern does not grow with the number of its stars: CONFIG GET takes 1000 patterns, and a user has 10,000 of them.
 func TestPatternsAreSmall(t *testing.T) {
 	for _, pattern := range []string{strings.Repeat("*a?", 341), strings.Repeat("*[a]", 256), "*" + strings.Repeat("?", 1023)} {
 		const n = 20

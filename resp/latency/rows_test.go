@@ -11,7 +11,7 @@ import (
 	"celld/store/memory"
 )
 
-// What LATENCY answers.
+// LATENCY's answers.
 func TestRows(t *testing.T) {
 	threshold, wallNS := int64(0), int64(0)
 	var m *Monitor

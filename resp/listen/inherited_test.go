@@ -80,7 +80,7 @@ func declared(s *Sockets) (lines string) {
 	return lines
 }
 
-// What another process has opened stands in place of what the settings would open, each kind by itself.
+// Sockets that another process has opened replace those that the settings would open, each kind by itself.
 func TestInherited(t *testing.T) {
 	plain, secure, path := open(t, "tcp", "127.0.0.1:0"), open(t, "tcp", "127.0.0.1:0"), filepath.Join(t.TempDir(), "s")
 	unix := open(t, "unix", path)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What peers can repeat is logged once a second, the last of it always.
+// A line that peers can repeat is logged once a second, and the last one always.
 func TestSeldom(t *testing.T) {
 	var out bytes.Buffer
 	nowNS := int64(1e18)

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is declared to testdata/")
 
-// What is declared of files and of an engine: all names, and the values of each.
+// The declarations of files and of an engine: all names, and the values of each.
 func TestDeclared(t *testing.T) {
 	wall := func(nowNS int64) time.Time { return time.Unix(0, nowNS) }
 	var n remote.Stats

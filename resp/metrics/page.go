@@ -8,7 +8,7 @@ import (
 )
 
 // Fill sets the fields of page, a pointer to a struct, that metrics name by the names in its json tags. Metrics of one name are added up.
-// What is in a struct whose pointer is nil is left out.
+// Fields of a struct whose pointer is nil are left out.
 func Fill(page any, list []Metric) {
 	for i := range list {
 		if m := &list[i]; m.JSON != "" {

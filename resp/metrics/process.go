@@ -44,7 +44,7 @@ const (
 	heapReleased = "/memory/classes/heap/released:bytes"
 )
 
-// Process declares the metrics of Go's runtime and of the process. What the system does not tell is left out.
+// Process declares the metrics of Go's runtime and of the process. A figure that the system does not give is left out.
 func Process(l *List, born time.Time) {
 	l.Gauge(Metric{Name: "go_info", Help: "The version of Go, as label.", Labels: []string{"version", runtime.Version()}, Value: 1})
 	var samples []metrics.Sample

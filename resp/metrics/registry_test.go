@@ -84,7 +84,7 @@ func TestNumbersForPrometheus(t *testing.T) {
 	}
 }
 
-// What is in an object that is not there is left out, and metrics of one name are added up.
+// Fields of a missing object are left out, and metrics of one name are added up.
 func TestFill(t *testing.T) {
 	type inner struct {
 		Version string `json:"version"`

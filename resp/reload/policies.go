@@ -93,7 +93,7 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 	return policy.Policy{Name: name, Limit: limit}, problem
 }
 
-// KeepPolicies sets those of Policies that differ from the store's. What callers have used of them is kept.
+// KeepPolicies sets those of Policies that differ from the store's. Their callers keep their state.
 func (r *Reloader) KeepPolicies() error {
 	if refused, err := r.Store().KeepPolicies(r.Policies); err != nil {
 		return r.tooMany(r.Policies[refused].Name)

@@ -83,7 +83,7 @@ func (w *world) logs(t *testing.T, lines ...string) {
 	}
 }
 
-// Each file is told by itself: what has changed in it, or what is wrong with it, which changes nothing.
+// Each file gets a line of its own: what has changed in it, or what is wrong with it. A wrong file changes nothing.
 func TestReload(t *testing.T) {
 	w := newWorld(t)
 	w.logs(t, "there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")

@@ -37,7 +37,7 @@ func peakHeap(do func()) (peak uint64) {
 	return most.Load() - min(base, most.Load())
 }
 
-// What little scripts do is within the bound, whatever others hold: garbage is not a script's.
+// Little scripts stay within the bound, whatever others hold: garbage does not count as a script's.
 func TestMemoryOfManyRuns(t *testing.T) {
 	e := NewEngine()
 	ballast := make([]byte, 64<<20)
@@ -49,7 +49,7 @@ func TestMemoryOfManyRuns(t *testing.T) {
 	runtime.KeepAlive(ballast)
 }
 
-// Stack and nesting are bounded: what is too deep is an error that can be caught.
+// Stack and nesting are bounded: too deep a call is an error that a script can catch.
 func TestDepth(t *testing.T) {
 	e := NewEngine()
 	const deep = 100_000
@@ -131,7 +131,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// What the cache keeps is bounded in memory, not only in source.
+// The cache's memory is bounded, not only its source.
 func TestMemoryOfTheCache(t *testing.T) {
 	e := NewEngine()
 	runtime.GC()
@@ -153,7 +153,7 @@ func TestMemoryOfTheCache(t *testing.T) {
 	runtime.KeepAlive(e)
 }
 
-// What a script is made of is bounded, as the compiler takes more than its share of some of it.
+// The parts of a script are bounded, as the compiler takes much memory for some of them.
 func TestChunksThatAreTooMuch(t *testing.T) {
 	list := func(n int, item func(i int) string) string {
 		var b strings.Builder
@@ -186,7 +186,7 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 	}
 }
 
-// Who has long texts is asked sooner, as each instruction may look at all of one: wherever it is from.
+// A script with long texts gets its ticks sooner, as each instruction may look at all of one, wherever it is from.
 func TestTicksOfLongTexts(t *testing.T) {
 	const long = 1 << 20
 	for _, text := range []string{"KEYS[1]", "ARGV[1]", "redis.call('X')", "string.rep('x', 1048576)", "ARGV[2] .. ARGV[2]", "table.concat({ARGV[2], ARGV[2]})",

@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// What a chunk of these tests has done is a text: what it returned, or the kind of its failure.
+// The outcome of a chunk of these tests is a text: what it returned, or the kind of its failure.
 const tracing = `local trace = {}
 local function tostring(v) if type(v) == 'table' or type(v) == 'function' then return type(v) end return _G.tostring(v) end
 local function f(...) trace[#trace + 1] = 'f' for i = 1, select('#', ...) do trace[#trace + 1] = tostring((select(i, ...))) end return ... end
@@ -125,7 +125,7 @@ func plain(t testing.TB, L *lua.LState, text string) string {
 	return L.Get(-1).String()
 }
 
-// What the program above leaves out.
+// Cases that the program above leaves out.
 func TestRewriter(t *testing.T) {
 	e := NewEngine()
 	for script, want := range map[string]string{

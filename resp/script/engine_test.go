@@ -82,7 +82,7 @@ func errorReplyOf(script, text string, line int) string {
 	return fmt.Sprintf("-%s script: %s, on @user_script:%d.\r\n", text, SHA1([]byte(script)), line)
 }
 
-// What a script returns, in RESP2 and RESP3; an empty resp3 is the same.
+// The replies of scripts in RESP2 and RESP3. An empty resp3 means the same as RESP2.
 func TestReplies(t *testing.T) {
 	e := NewEngine()
 	for _, test := range []struct{ script, resp2, resp3 string }{
@@ -142,7 +142,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// What a command answers, as a script sees it.
+// The replies of commands, as a script sees them.
 func TestCommandReplies(t *testing.T) {
 	const describe = `local function show(v)
   if type(v) ~= 'table' then return type(v) .. ':' .. tostring(v) end
@@ -229,8 +229,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What ends a script is answered with where that was.
-// What does not compile says where.
+// The error that ends a script says where that was.
+// An error of the compiler says where.
 func TestShebang(t *testing.T) {
 	e := NewEngine()
 	for script, want := range map[string]string{
@@ -317,7 +317,7 @@ return table.concat(seen, ' ')`
 	}
 }
 
-// What could reach files, the system or other scripts is not there.
+// Functions that could reach files, the system or other scripts do not exist.
 func TestSandbox(t *testing.T) {
 	e := NewEngine()
 	for _, name := range []string{"os", "io", "package", "require", "module", "dofile", "loadfile", "print", "debug", "coroutine", "setfenv", "getfenv", "newproxy", "_printregs", "channel", "goto"} {

@@ -132,5 +132,5 @@ func TestPanicInACall(t *testing.T) {
 // runFor is how long each of the scripts of TestTime may run.
 const runFor = 100 * time.Millisecond
 
-// What runs for ever, or nearly, ends at a tick, and nothing that it catches keeps it. A tick comes soon: within milliseconds,
+// A script that runs for ever, or nearly, ends at a tick, whatever errors it catches. A tick comes soon: within milliseconds,
 // which on a busy machine may be seconds.

@@ -8,7 +8,7 @@ import (
 	"celld/resp/script/budget"
 )
 
-// What the table redis has, and what its functions return or raise.
+// The fields of the table redis, and what its functions return or raise.
 func TestRedisLibrary(t *testing.T) {
 	const tooFew, level = "ERR redis.log() requires two arguments or more.", "ERR Invalid debug level."
 	const one, flags = "ERR redis.set_repl() requires one argument.", "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
@@ -37,7 +37,7 @@ func TestRedisLibrary(t *testing.T) {
 	}
 }
 
-// What redis.log writes: texts and numbers, with a blank between two.
+// redis.log writes texts and numbers, with a blank between two.
 func TestLogOfManyArguments(t *testing.T) {
 	host := &fakeHost{}
 	eval(NewEngine(), host, false, "redis.log('2', 'a', 'b') redis.log(1.9, 0.5) redis.log(0, nil, 'x', true, 'y')")
@@ -46,7 +46,7 @@ func TestLogOfManyArguments(t *testing.T) {
 	}
 }
 
-// What an engine keeps and knows: scripts that compile, and why the last others do not.
+// An engine keeps scripts that compile, and knows why the last others do not.
 func TestKnows(t *testing.T) {
 	e := NewEngine()
 	good, faulty := "return 1", "return ("

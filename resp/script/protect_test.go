@@ -159,7 +159,7 @@ func TestNoNilsAtTheEnd(t *testing.T) {
 	}
 }
 
-// What a command, the log or a table behind __newindex is given counts before it is copied.
+// The texts that a command, the log or a table behind __newindex gets count before they are copied.
 func TestMemoryOfArguments(t *testing.T) {
 	for _, script := range []string{
 		"local s, t = string.rep('x', 4e6), {} for i = 1, 1000 do t[i] = s end redis.call('ECHO', unpack(t))",

@@ -54,7 +54,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// What SLOWLOG answers.
+// SLOWLOG's answers.
 func TestRows(t *testing.T) {
 	log := New(func() int64 { return 100 })
 	host := calltest.New(memory.Options{}, &command.Row{Name: "slowlog", Sub: Rows(log)})

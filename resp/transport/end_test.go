@@ -45,7 +45,7 @@ func (c stuckConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Who is closed in the middle of its batch gets the replies of all of it.
+// A connection that is closed in the middle of its batch gets the replies of all of it.
 func TestClosedWithinABatch(t *testing.T) {
 	eachCarrier(t, func(c *carried) {
 		c.handle = func(s *fakeSession, line string) bool {
@@ -170,7 +170,7 @@ func TestAnIdlePeerThatTakesNothing(t *testing.T) {
 	})
 }
 
-// What arrives before the peer closes its half is answered, in however many turns.
+// Input that arrives before the peer closes its half is answered, in however many rounds.
 func TestAnswersBeforeTheEnd(t *testing.T) {
 	for name, test := range map[string]struct{ send, want string }{
 		"slices":             {strings.Repeat("slice\n", 20) + "a\n", strings.Repeat("slice\n", 20) + "a\n"},
@@ -238,7 +238,7 @@ func TestRepliesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// What could not be written is answered so, in the place of the replies that depended on it, and of these alone.
+// After a failed write an error replaces the replies that depended on it, and these alone.
 func TestADiskThatFails(t *testing.T) {
 	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {
 		p := c.dial(t)

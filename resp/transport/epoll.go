@@ -128,7 +128,7 @@ func (l *epollLoop) rounds() {
 	}
 }
 
-// finish is what follows the commit of a round. It returns false when the loop has ended.
+// finish does the work after the commit of a round. It returns false when the loop has ended.
 func (l *epollLoop) finish() bool {
 	l.send()
 	if l.stopping && l.disk.ahead == nil {
@@ -229,7 +229,7 @@ func (l *epollLoop) send() {
 }
 
 // meanwhile is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
-// it first has the outer round committed, and c is in no round until resume, so that nobody waits for it. If c has already made
+// it first commits the outer round, and c is in no round until resume, so that nobody waits for it. If c has already made
 // changes (wrote), it cannot leave its round, so nobody is served.
 func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
 	defer l.doChores(true)

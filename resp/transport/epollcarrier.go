@@ -146,13 +146,13 @@ func (e *epollCarrier) owes(patience time.Duration) bool {
 }
 
 // onItsWay bounds the input, in bytes, that a stopping server still answers on a connection that had input when it was told to
-// stop. It is about what two sockets hold: what a peer can have sent that is not read yet.
+// stop. Two sockets hold about as much: input that a peer can have sent and that is not read yet.
 const onItsWay = 8 << 20
 
 // owesStep is at how many connections a loop looks between two rounds: at 10,000 it looks for 10 ms.
 const owesStep = 512
 
-// owesTo is Transport.Owes for some of the loop's connections. It runs between two rounds. Whoever has called it for all sets draining.
+// owesTo is Transport.Owes for some of the loop's connections. It runs between two rounds. The function that has called it for all sets draining.
 func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 	for _, c := range conns {
 		if c == nil {

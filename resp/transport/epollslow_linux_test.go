@@ -119,7 +119,7 @@ func TestWhoWaitsForASlowDisk(t *testing.T) {
 	})
 }
 
-// What waits for a slow disk is bounded: first those wait in their sockets that write, and at last all.
+// The memory that waits for a slow disk is bounded: first the input of writers waits in their sockets, and at last that of all.
 func TestHowMuchWaitsForASlowDisk(t *testing.T) {
 	l := loopOf(t, &carried{})
 	for _, test := range []struct {

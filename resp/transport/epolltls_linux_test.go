@@ -145,7 +145,7 @@ func TestALoopOwesWhatCameBehindAWait(t *testing.T) {
 	}
 }
 
-// What TLS itself answers leaves with the round, though the session says nothing.
+// The answers of TLS itself leave with the round, though the session says nothing.
 func TestALoopSendsWhatTLSAnswers(t *testing.T) {
 	c := &carried{}
 	l := loopOf(t, c)
@@ -160,7 +160,7 @@ func TestALoopSendsWhatTLSAnswers(t *testing.T) {
 	}
 }
 
-// What the socket does not take leaves when its peer reads, even if all of it is sealed, and the session knows how much that is.
+// Bytes that the socket does not take leave when its peer reads, even if all of them are sealed, and the session knows how many they are.
 func TestALoopKeepsWhatIsSealed(t *testing.T) {
 	c := &carried{}
 	reply := strings.Repeat("x", writeSize-1) + "\n"

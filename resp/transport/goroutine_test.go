@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a connection is told last does not wait for a peer that reads nothing: not the refusal of one that is not served, not
+// The last message to a connection does not wait for a peer that reads nothing: not the refusal of one that is not served, not
 // its last replies, and nothing at all where it is closed at once.
 func TestAGoroutineAndADeafPeer(t *testing.T) {
 	for name, test := range map[string]struct {

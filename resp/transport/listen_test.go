@@ -54,7 +54,7 @@ func TestIPv4AndIPv6ShareAPort(t *testing.T) {
 	}
 }
 
-// What cannot be listened on is an error that names the address and the cause, without Go's "listen tcp …: bind:".
+// An address that cannot be listened on gets an error that names it and the cause, without Go's "listen tcp …: bind:".
 func TestListenErrors(t *testing.T) {
 	ln, err := ListenTCP("127.0.0.1", 0)
 	taken := closes(t, ln, err).Addr()

@@ -119,7 +119,7 @@ func TestALongCommandAfterAWrite(t *testing.T) {
 	p.want("a\nfull\n")
 }
 
-// What a command has changed is not on the disk before it ends, so nobody is served meanwhile. But the acceptor need not wait, and the
+// A command's changes are not on the disk before it ends, so nobody is served meanwhile. But the acceptor need not wait, and the
 // end of the server is not forgotten.
 func TestALongCommandThatHasWritten(t *testing.T) {
 	c := &carried{Options: Options{Sync: true}}

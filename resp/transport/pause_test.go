@@ -181,7 +181,7 @@ func TestAPausedSessionEndsAtOnce(t *testing.T) {
 	})
 }
 
-// What comes while a session waits is served when it goes on, in its order and whole, however much it is; then the end is met.
+// Input that comes while a session waits is served when it goes on, in its order and whole, however much it is. Then the end is met.
 func TestWhatComesBehindAWait(t *testing.T) {
 	for name, lines := range map[string]int{"little": 10, "as much as is read": mostBehind / 4, "more": 100_000} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *stream) open(c Conn, fd int) {
 
 func (s *stream) Pause(abandons bool) { s.paused, s.leaves = true, abandons }
 
-// arrived returns what is to be served before anything is read: what is left of the last read, for which data is nil, or what TLS has
+// arrived returns the input to serve before anything is read: the rest of the last read, for which data is nil, or what TLS has
 // decrypted while the session waited.
 func (s *stream) arrived() (data []byte, ok bool) {
 	switch {

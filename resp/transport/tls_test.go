@@ -110,7 +110,7 @@ func TestASlowHandshake(t *testing.T) {
 	}
 }
 
-// Who may not be served is told so in TLS. Those that do not come to hear it are few.
+// A refused connection gets the refusal in TLS. Few connections end before they get it.
 func TestRefusedInTLS(t *testing.T) {
 	c := secured(t, func(c *carried) { c.denied = "not you\n" })
 	p := c.dial(t)
@@ -231,7 +231,7 @@ func TestNoTurnForWhoIsTooOld(t *testing.T) {
 	}
 }
 
-// Who is in the middle of a handshake has the next turn.
+// A handshake that has begun gets the next permit.
 func TestWhoHasBegunGoesFirst(t *testing.T) {
 	turns := &permits{free: 1}
 	turns.acquire(false)

@@ -32,7 +32,7 @@ const (
 	user    = "\nAccept: */*\nUser-Agent: Mozilla/5.0\nReferer: https://app.example/\nCookie: a=b\nOrigin: https://app.example\nSec-Fetch-Site: same-site"
 )
 
-// The page of another site spends no limit, and a proxy that passes on what its client has sent does.
+// The page of another site takes nothing from a limit. A proxy that passes on what its client has sent does.
 func TestWhoseChecks(t *testing.T) {
 	for name, test := range map[string]struct {
 		wire   string
@@ -78,7 +78,7 @@ func TestWhoseChecks(t *testing.T) {
 	}
 }
 
-// What people and tools read is served by addresses only, to links, and to no other request of another site's page.
+// Pages for people and tools are served by addresses only, to links, and to no other request of another site's page.
 func TestWhoReads(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{Pprof: true})
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/debug/pprof/"} {

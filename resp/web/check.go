@@ -101,7 +101,7 @@ func describe(h http.Header, c *resp.Check, legacy bool) {
 	}
 }
 
-// quote writes a string of RFC 8941. What that cannot hold is written as in a URL.
+// quote writes a string of RFC 8941. Characters that it cannot hold are written as in a URL.
 func quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// alive: who answers is alive, also while it loads its files or waits for an engine. To restart it for that would mend nothing.
+// alive: a process that answers is alive, also while it loads its files or waits for an engine. A restart would mend nothing.
 func alive(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }
 
 // ready says whether calls are decided, and if not, why not.

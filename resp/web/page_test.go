@@ -27,7 +27,7 @@ func TestReadings(t *testing.T) {
 	})
 }
 
-// Who has no token must ask by an address.
+// A browser without a token must ask by an address.
 func TestIsAddress(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "LOCALHOST:80": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]": true, "[::1]:8080": true, "10.1.2.3:1": true,

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What AppendCommand writes both readers read as the same words, and neither reads less of it.
+// Both readers read what AppendCommand writes as the same words, and neither reads less of it.
 func TestCommands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.SliceOf(rapid.Byte()), 1, 20).Draw(t, "words")
@@ -33,7 +33,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// What is wrong is told, and only where it is certain.
+// An error says what is wrong, and only where it is certain.
 func TestParseCommand(t *testing.T) {
 	for text, want := range map[string]string{
 		"x": "'x' where '*' should be", "\r\n": "'\\r' where '*' should be", "PING\r\n": "'P' where '*' should be",

@@ -36,7 +36,7 @@ func TestRedconDies(t *testing.T) {
 }
 
 // FuzzAgainstRedcon: arrays that are written as clients write them, and lines of plain words, are what redcon makes of them.
-// What else a peer may send, redcon reads otherwise than Redis does.
+// redcon reads all else that a peer may send otherwise than Redis does.
 func FuzzAgainstRedcon(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))

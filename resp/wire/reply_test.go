@@ -92,7 +92,7 @@ func readBack(t *testing.T, raw []byte) string {
 	return text(reply)
 }
 
-// What is no reply is an error, whoever sends it, and takes no memory.
+// Bytes that are no reply are an error, whoever sends them, and take no memory.
 func TestWhatIsNoReply(t *testing.T) {
 	for _, raw := range []string{
 		"\n", "\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", "#\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "$-9223372036854775808\r\n", "$99999999999999999999\r\n", "*\r\n", "*-2\r\n", "*x\r\n",

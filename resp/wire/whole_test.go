@@ -16,7 +16,7 @@ func texts(args [][]byte) (list []string) {
 	return list
 }
 
-// What clients write is read in one pass, up to the limits; what is not written so, or is not all there, is left to Next.
+// Commands as clients write them are read in one pass, up to the limits. Others, and those that are not all there, are left to Next.
 func TestWhole(t *testing.T) {
 	limits := Limits{MaxArgs: 3, MaxBulk: 12, Authed: true}
 	for _, c := range []struct {

@@ -113,7 +113,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// What is written to the disk is written at once, in the background, or in a transaction when that is over.
+// The disk is written at once, in the background, or after the end of a transaction.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -150,7 +150,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What already goes on is said.
+// The answer says that a save already goes on.
 func TestStarted(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

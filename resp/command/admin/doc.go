@@ -1,4 +1,4 @@
-// Package admin has the commands of operators: what the server measures of itself, its files, its end.
+// Package admin is the commands of operators: figures of the server, its files, its end.
 //
 //	rows := admin.Rows(func() admin.Server { return server })
 package admin

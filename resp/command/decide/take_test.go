@@ -96,7 +96,7 @@ func TestGive(t *testing.T) {
 	w.want("CL.GIVE t 5/1m,algo=conc 1", "-ERR "+store.ErrWrongType.Error()+"\r\n")
 }
 
-// What is decided elsewhere is given back there, also where it holds leases.
+// A call that another store has decided is given back there, also if it holds leases.
 func TestGiveElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.server.Store = elsewhere{w.server.Store}

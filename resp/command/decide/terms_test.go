@@ -12,7 +12,7 @@ import (
 	"celld/store/memory"
 )
 
-// What options say together, or in the wrong place, is one clear error, and nothing is spent.
+// Options that do not go together, or stand in the wrong place, get one clear error, and take nothing.
 func TestTermsThatDoNotFit(t *testing.T) {
 	p := newWorld(t)
 	for options, want := range map[string]string{

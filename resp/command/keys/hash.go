@@ -22,7 +22,7 @@ type hashRead struct {
 }
 
 // readHash answers a command that reads a key's limits, and an error where the key holds none, or leases lead to a key that the user may
-// not read: what is used has that key's name. What takes longer than a millisecond to write as text is written by a goroutine.
+// not read: what is used has that key's name. A goroutine writes a text that takes longer than a millisecond.
 func readHash(c *command.Call, reads func(args [][]byte) hashRead) {
 	keys, a := c.Keys(), c.Access()
 	if bytes, _ := keys.KeyBytes(c.Args[1], c.NowNS); bytes < asideBytes || !c.MayGoAside() {

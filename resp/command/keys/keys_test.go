@@ -28,7 +28,7 @@ func fails(text string, args ...any) string { return "-" + fmt.Sprintf(text, arg
 
 const tat = "9000000000000000000"
 
-// What is no TAT is refused, as SET refuses it, and nothing changes.
+// A text that is no TAT is refused, as SET refuses it, and nothing changes.
 func TestOnlyTATsAreStored(t *testing.T) {
 	h := host(memory.Options{})
 	wants(t, h, "SET k "+tat+" EX 100", "+OK\r\n")

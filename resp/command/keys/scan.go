@@ -12,7 +12,7 @@ import (
 	"celld/store/remote"
 )
 
-// Space reaches all keys where an engine has them. It has done called once, from any goroutine, before it returns or later.
+// Space reaches all keys where an engine keeps them. It calls done once, from any goroutine, before it returns or later.
 type Space interface {
 	Scan(ctx context.Context, o remote.ScanOptions, done func(next uint64, keys []string, err error))
 	Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error))

@@ -230,7 +230,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// What a script allocates without saying so is found at every 8th tick.
+// An allocation that a script does not announce is found at every 8th tick.
 func TestMemoryOfInstructions(t *testing.T) {
 	runtime.GC()
 	b, h := &Budget{}, &host{}

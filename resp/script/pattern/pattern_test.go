@@ -26,7 +26,7 @@ func try(src, pat string, from int, tick func()) (got string) {
 	return got
 }
 
-// What lua5.1 finds.
+// The matches that lua5.1 finds.
 func TestFind(t *testing.T) {
 	for _, test := range []struct{ src, pat, want string }{
 		{"hello world", "o w", "4-7"}, {"hello", "^l", "no"}, {"hello", "l+", "2-4"}, {"hello", "l-o", "2-5"}, {"hello", "xl?e?", "no"}, {"hello", "hx?e", "0-2"},
@@ -116,7 +116,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// What is asked of a match that it does not have.
+// Questions about captures that a match does not have.
 func TestCapturesOfOthers(t *testing.T) {
 	m := &Matcher{Src: "key=5", Pat: "(%w+)=(%d+)", Tick: func() {}, Fail: func(text string) { panic(text) }}
 	m.Find(0)

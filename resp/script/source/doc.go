@@ -3,7 +3,7 @@
 //	proto, functions, err := source.Compile(text, source.Name)  // any goroutine may do this
 //	err = source.Link(proto, hidden)                            // for one interpreter, with its functions of these names
 //
-// What a single instruction of gopher-lua would do with any amount of memory becomes the call of a function that checks first.
+// An instruction of gopher-lua that could take any amount of memory becomes the call of a function that checks first.
 package source
 
 import lua "github.com/yuin/gopher-lua"

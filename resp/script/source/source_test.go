@@ -67,7 +67,7 @@ func run(text string) (functions int, result, called string, err error) {
 	return functions, L.Get(-1).String(), strings.Join(calls, "; "), err
 }
 
-// What of a chunk becomes a call, and what the chunk returns.
+// The parts of a chunk that become calls, and the chunk's result.
 func TestRewritten(t *testing.T) {
 	ones := strings.TrimSuffix(strings.Repeat("1,", 50), ",")
 	for _, test := range []struct{ text, result, called string }{

@@ -9,7 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// What C's strtod reads, and what it does not.
+// Texts that C's strtod reads, and others.
 func TestReadNumber(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "7": 7, "-7": -7, "+7": 7, "010": 10, "1e2": 100, "1E-1": 0.1, ".5": 0.5, "3.": 3, " \t\n\v\f\r7 \t\n\v\f\r": 7, "1e999": math.Inf(1), "-1e999": math.Inf(-1),
@@ -30,7 +30,7 @@ func TestReadNumber(t *testing.T) {
 	}
 }
 
-// What C's printf writes for %.14g and %.17g.
+// The texts that C's printf writes for %.14g and %.17g.
 func TestAppendNumber(t *testing.T) {
 	for _, test := range []struct {
 		n        float64
