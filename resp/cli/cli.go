@@ -1,4 +1,7 @@
 // Package cli reads celld's command line and environment, and runs the subcommands.
+//
+//	command, err := cli.Parse(os.Args[1:], version) // nil: a subcommand has run
+//	command.Config                                  // the settings, for the server
 package cli
 
 import (

@@ -10,8 +10,8 @@ import (
 // Call is one call of a command: a client's, one of a transaction, a script or a file, or one from within the process. Its handler
 // appends one reply.
 //
-// A Call is used again for the next command, and its arguments lie in a buffer that goes on. See the package's comment for what may be
-// kept.
+// A Call is used again for the next command, and its arguments lie in a buffer that the connection reads into again. The package's
+// comment says what may be kept.
 type Call struct {
 	Reply
 	Host
@@ -23,12 +23,12 @@ type Call struct {
 // Step does a part of a command. It reports whether there is more.
 type Step func(c *Call) (more bool)
 
-// Work is what a goroutine does for a command. It returns what replies, which runs where the command has come from.
+// Work is the part of a command that a goroutine does. It returns a function that replies, which runs on the caller's side.
 type Work func() (reply func(c *Call))
 
-// Host runs calls. It is what a Call knows of where it comes from.
+// Host runs calls. It is all that a Call knows of its origin.
 type Host interface {
-	// Keys are those that the call may use.
+	// Keys are the keys that the call may use.
 	Keys() Keys
 
 	// Connection is the client's; nil: the call is made within the process.
@@ -37,29 +37,29 @@ type Host interface {
 	// Access is how the call reaches keys: its time, and the rights of its user.
 	Access() store.Access
 
-	// Inside reports whether the call is one of a transaction or a script, beside which nobody else runs, and where nobody waits.
+	// Inside reports whether the call is part of a transaction or a script. No other command runs beside these, and their calls do not wait.
 	Inside() bool
 
-	// InSteps does a handler's work by step, which it calls until that returns false. It is the last that the handler does.
+	// InSteps calls step until that returns false. A handler does nothing after it.
 	InSteps(step Step)
 
 	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
 	MayGoAside() bool
 
-	// GoAside does the command's work in a goroutine. Of those with a long reply it runs one at a time. begin gets arguments that
-	// nobody else changes. It is the last that the handler does.
+	// GoAside does the command's work in a goroutine. Work with a long reply runs one at a time. begin gets arguments that
+	// nobody else changes. A handler does nothing after it.
 	GoAside(long bool, begin func(args [][]byte) Work)
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
 	Shared(a store.Access, do func())
 
-	// Once calls effect when what the command has stored is final. A handler may run again, so whatever others can see goes through it.
+	// Once calls effect when the command's changes are final. A handler may run again, so every effect that others can see goes through it.
 	Once(effect func())
 
 	// Alone calls do while no other connection's command runs, or answers with an error.
 	Alone(do func())
 
-	// Did notes work beyond what the size of the call tells, so that others get their turn: arguments of 2 µs, and bytes.
+	// Did notes work that the size of the call does not show, so that others are served: arguments of 2 µs, and bytes.
 	Did(args, bytes int)
 
 	// CountDecisions adds what the call's batch has decided so far to the counts, for a reply that shows them.
@@ -77,7 +77,7 @@ type Host interface {
 	// TypeOf is the type of a key that exists, as TYPE tells it.
 	TypeOf(key []byte, kind store.Kind) string
 
-	// ErrorText is the text of what the store has refused.
+	// ErrorText is the text of an error of the store.
 	ErrorText(err error) string
 }
 
@@ -101,7 +101,7 @@ func (c *Call) Modules() {
 	c.Array(0)
 }
 
-// Fail answers with what the store has refused.
+// Fail answers with an error of the store.
 func (c *Call) Fail(err error) { c.Error("%s", c.ErrorText(err)) }
 
 // lister hosts the calls of List: they know how much they may write, and nothing else.
@@ -116,9 +116,9 @@ func (l *lister) OverOutput(bytes int) bool {
 	return l.over
 }
 
-// List runs a handler that only reads, and writes a long reply, in a goroutine where it may. It gets a Call of its own, which has the
+// List runs a handler that only reads, and writes a long reply, in a goroutine where it may. The handler gets a Call of its own with the
 // arguments, the time, the protocol and OverOutput. CL.STATS of 65,536 policies takes 110 ms, CL.POLICY LIST 25 and CLIENT LIST of 10,000
-// clients 30, in which the event loop would serve nobody.
+// clients 30, and meanwhile the event loop would serve nobody.
 func (c *Call) List(list func(*Call)) {
 	c.CountDecisions()
 	if !c.MayGoAside() {

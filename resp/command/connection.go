@@ -2,7 +2,7 @@ package command
 
 import "celld/resp/client"
 
-// Connection is what a command may know and change of its client's connection.
+// Connection is the part of its client's connection that a command may know and change.
 type Connection interface {
 	// Client is the connection as others see it.
 	Client() *client.Client
@@ -22,7 +22,7 @@ type Connection interface {
 	// SetRESP3 sets the protocol of this reply and the next ones.
 	SetRESP3(on bool)
 
-	// SetReplies says whether this command and the next ones get a reply. SkipReply takes that of the next one away.
+	// SetReplies says whether this command and the next ones get a reply. SkipReply drops the reply to the next one.
 	SetReplies(on bool)
 	SkipReply()
 

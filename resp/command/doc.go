@@ -1,4 +1,4 @@
-// Package command is what a command is made of: its row in the table, and the call that its handler gets.
+// Package command holds the two parts of a command: its row in the table, and the call that its handler gets.
 //
 //	func Rows() []*command.Row {
 //		return []*command.Row{

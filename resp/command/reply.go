@@ -9,7 +9,7 @@ import (
 	"celld/resp/wire"
 )
 
-// Reply is what a call is answered with. Its methods append to Out in the protocol of the client.
+// Reply is the answer to a call. Its methods append to Out in the protocol of the client.
 type Reply struct {
 	Out   []byte
 	RESP3 bool
@@ -42,7 +42,7 @@ func (r *Reply) Map(n int) { r.Out = wire.AppendMap(r.Out, n, r.RESP3) }
 // Set begins a set: see Array.
 func (r *Reply) Set(n int) { r.Out = wire.AppendSet(r.Out, n, r.RESP3) }
 
-// Null appends what stands for nothing.
+// Null appends the null of the protocol.
 func (r *Reply) Null() { r.Out = wire.AppendNull(r.Out, r.RESP3) }
 
 // NullArray is what EXEC answers when a watched key changed.

@@ -58,7 +58,7 @@ func (r *Row) TakesMany() bool { return r.Many || r.Keys.Last < 0 }
 // ArityOK reports whether a call may have n arguments, its name included.
 func (r *Row) ArityOK(n int) bool { return r.Arity < 0 && n >= -r.Arity || n == r.Arity }
 
-// manyArgs and manyBytes are what a fast command may be given and stay below a millisecond: a key takes 0.5 to 2 µs.
+// manyArgs and manyBytes are how much a fast command may get and stay below a millisecond: a key takes 0.5 to 2 µs.
 const (
 	manyArgs  = 64
 	manyBytes = 16 << 10
@@ -99,7 +99,7 @@ func (r *Row) KeysOf(args [][]byte) [][]byte {
 	return keys
 }
 
-// ReadsState reports whether a command depends on what is under its keys, and not only on whether they are there, and until when.
+// ReadsState reports whether a command depends on the states of its keys, and not only on their existence and expiry.
 func (r *Row) ReadsState() bool {
 	switch r.Group {
 	case "string", "hash", "module", "rate_limit", GroupLimit:

@@ -44,11 +44,11 @@ func newParam[T any](value T, kind string, read func(string) (T, error), write f
 	return p
 }
 
-// Put changes the value unseen: it neither checks it nor calls what OnSet was given.
+// Put changes the value unseen: it neither checks it nor calls the function of OnSet.
 func (p *Param[T]) Put(value T) { p.current.Store(&value) }
 
-// Check sets what refuses a value that can be read. OnSet sets what is called after each change, and Follow calls it now as well. None of
-// them is for a server that runs.
+// Check sets the function that may refuse a value. OnSet sets the function to call after each change, and Follow calls it now as well. Call
+// them before the server runs.
 func (p *Param[T]) Check(check func(T) error) { p.check = check }
 func (p *Param[T]) OnSet(do func(T))          { p.onSet = do }
 func (p *Param[T]) Follow(do func(T)) {

@@ -7,7 +7,7 @@ import (
 	"celld/resp/glob"
 )
 
-// Commands is what CONFIG needs beside the settings.
+// Commands is the rest that CONFIG needs beside the settings.
 type Commands struct {
 	Config    *Config
 	Secrets   func(c *command.Call) bool                // whether the caller may see secrets

@@ -115,7 +115,7 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 	return err
 }
 
-// Warnings are lines about what Check lets pass, and somebody should mend.
+// Warnings are lines about faults that Check lets pass, and somebody should mend.
 func (c *Config) Warnings() (lines []string) {
 	if k := c.TLS.Keeper; k != nil && k.EndsSoon(time.Now()) {
 		ends := k.NotAfter().UTC().Format(time.RFC3339)

@@ -64,7 +64,7 @@ func NewDenied(policies *policy.Set) *Denied {
 		keys: make([]deniedKey, deniedSums)}
 }
 
-// mix makes one key under several policies several ones, where they share a sketch. Done twice, it undoes itself.
+// mix keeps one key under several policies apart where they share a sketch. Done twice, it undoes itself.
 func mix(hash uint64, policy uint32) uint64 { return hash ^ uint64(policy)*0x9e3779b97f4a7c15 }
 
 // Denial is a call that was denied.

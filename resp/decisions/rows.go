@@ -90,7 +90,7 @@ type rowKey struct {
 	algorithm cell.Algo
 }
 
-// manyRows is how many rows there are when those of policies that are gone are dropped for the first time.
+// manyRows is the number of rows at which those of removed policies are dropped for the first time.
 const manyRows = 2000
 
 // NewRows returns the rows of these policies.
@@ -130,7 +130,7 @@ func (r *Rows) Of(p *policy.Policy) *Row {
 	return row
 }
 
-// named reports whether metrics tell a policy by its name, and lets them if few are.
+// named reports whether metrics show a policy by its name. It adds the name while there is room.
 func (r *Rows) named(name string) bool {
 	if slices.Contains(r.names, name) {
 		return true

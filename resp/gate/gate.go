@@ -1,4 +1,5 @@
-// Package gate says why the commands of a pipeline must be looked at one by one.
+// Package gate says why the commands of a pipeline must be looked at one by one. It is a slow-path mask: a pipeline passes the gate into a
+// batch only while no bit is set.
 //
 //	var session gate.Word   // of one session
 //	var server gate.Server  // of all
@@ -16,11 +17,11 @@ import (
 )
 
 // Word says why the commands of a pipeline must be looked at one by one. Where neither the session's gate word nor the server's
-// has a bit, calls that are alike are decided in batches, past dispatch and call: nobody then watches, queues, refuses or times
+// has a bit, calls that are alike are decided in batches, past dispatch and call: then nothing watches, queues, refuses or times
 // single commands, or holds their replies back.
 //
-// Each bit has one owner, who sets and clears it where that changes of which it tells. Most bits are that state themselves;
-// the others are set by the one function that changes it.
+// Each bit has one owner, which sets and clears it when the state behind it changes. Most bits are that state themselves.
+// One function sets each of the others.
 type Word uint32
 
 // Bits of a session's word, which only its own goroutine uses.

@@ -1,4 +1,4 @@
-// Package reload reads again what files say, while the server serves: certificates, users, policies and the log level.
+// Package reload reads files again while the server serves: certificates, users, policies and the log level.
 //
 //	r := &reload.Reloader{Config: cfg, Log: log, ...}
 //	err := r.KeepPolicies() // at the start
@@ -43,7 +43,7 @@ type reloadable struct {
 }
 
 // Reload reads again the certificates, --aclfile, --policies and --loglevel-file, and logs in one line each what has changed. Where one
-// cannot be used, the log says why, what it had before stays, and the others are taken up. Call it once the server serves.
+// cannot be used, the log says why, its old content stays in force, and the others are used. Call it once the server serves.
 func (r *Reloader) Reload() {
 	parts := []reloadable{
 		{"certificates", r.Config.TLS.Cert.Get(), r.reloadCertificates},

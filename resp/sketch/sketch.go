@@ -68,8 +68,8 @@ func New() *Sketch {
 	return s
 }
 
-// Add counts a key that came Count times, 1 or more, by its hash. Every bit of that must depend on the key in a way that who chooses
-// keys does not know. It copies what it keeps.
+// Add counts a key that came Count times, 1 or more, by its hash. Every bit of that must depend on the key in a way that nobody
+// who chooses keys can know. It copies what it keeps.
 func (s *Sketch) Add(came Item) {
 	if i, listed := s.at[came.Hash]; listed {
 		s.items[i].Count += came.Count

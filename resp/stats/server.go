@@ -10,7 +10,7 @@ import (
 	"celld/store/remote"
 )
 
-// Server counts what the server does. The counts only grow.
+// Server is the counts of the whole server. They only grow.
 type Server struct {
 	Connections       atomic.Int64
 	RejectedClients   atomic.Int64

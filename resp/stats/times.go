@@ -76,8 +76,8 @@ func (r *TimesRead) Doublings(visit func(us, calls int64)) {
 	}
 }
 
-// Steps counts the calls in steps of 2 from 1.024 µs to 1.07 s. calls[i] took mostNS[i] at most, and more than the one before; what took
-// longer than the last counts there.
+// Steps counts the calls in steps of 2 from 1.024 µs to 1.07 s. calls[i] took mostNS[i] at most, and more than the one before. Longer calls
+// count in the last.
 func (r *TimesRead) Steps() (mostNS, calls []int64) {
 	const steps = 21
 	mostNS, calls = make([]int64, steps), make([]int64, steps)

@@ -1,5 +1,5 @@
-// Package systemd is celld's side of systemd: it takes the sockets that systemd passes, and tells how the service is. Without systemd,
-// whose variables are then not set, it does nothing.
+// Package systemd is celld's side of systemd: it takes the sockets that systemd passes, and reports the state of the service. Without
+// systemd its variables are not set, and the package does nothing.
 //
 //	inherited, err := systemd.Sockets()
 //	n := systemd.Notifier{Log: log}

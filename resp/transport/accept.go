@@ -60,7 +60,7 @@ func (t *Transport) carry(ctx context.Context, conn net.Conn) {
 // fullNS is how long a full server is assumed to stay full.
 const fullNS = 50_000_000
 
-// admit makes the session of a new connection. If the connection may not be served, admit returns nil and what to tell the peer.
+// admit makes the session of a new connection. If the connection may not be served, admit returns nil and the text for the peer.
 // full is the server's.
 //
 // A connection counts until its carrier has seen its end, and an event loop sees that only in its next round. So before admit

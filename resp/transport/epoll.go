@@ -19,11 +19,11 @@ const (
 	// times over. 2 MB are 50,000 calls of CL.THROTTLE.
 	roundBytes = 2 << 20
 
-	// A round looks at those who came, are woken or are killed for as long as its reads took, and for a millisecond at least. When 10,000
-	// callers wait for one key, and it is deleted, their replies take 50 ms. A millisecond alone was not enough: while the loop was busy,
-	// connections that came and went piled up until maxclients were there.
+	// A round looks at connections that came, are woken or are killed for as long as its reads took, and for a millisecond at least. When
+	// 10,000 callers wait for one key, and it is deleted, their replies take 50 ms. A millisecond alone was not enough: while the loop was
+	// busy, connections that came and went piled up until maxclients were there.
 	leastLooksNS = 1_000_000
-	// looksShareNS is what the reads of such a round leave of the 5 ms for which sessions keep a loop.
+	// looksShareNS is the part of the 5 ms for which sessions keep a loop that the reads of such a round leave.
 	looksShareNS = 2_500_000
 	wokenStep    = 16 // at a time
 	// wokenReplies is how many of them may get replies in a round: to send one takes 6 µs, and as many come from one epoll_wait.
@@ -61,13 +61,13 @@ type epollLoop struct {
 	over     chan struct{} // closed when the loop has ended
 }
 
-// buffers are what a loop reads into. Its connections share them.
+// buffers are the memory that a loop reads into. Its connections share it.
 type buffers struct {
 	sealed []byte // as it comes from the socket
 	plain  []byte // what TLS makes of that; nil: no connection has had TLS yet
 }
 
-// roundWork is what a round has to do, and what it leaves to the next.
+// roundWork is the work of a round, and the rest that it leaves to the next.
 type roundWork struct {
 	roundNS int64        // see Conn.RoundNS
 	taken   int          // bytes read in this round
@@ -144,7 +144,7 @@ func (l *epollLoop) finish() bool {
 	return true
 }
 
-// serve answers what the last round has left, n events, and what other goroutines have asked for.
+// serve answers the rest of the last round, n events, and the posts of other goroutines.
 func (l *epollLoop) serve(n int) {
 	beganNS := l.server.NowNS()
 	l.roundNS = beganNS
@@ -291,7 +291,7 @@ func (l *epollLoop) escaped() {
 	}
 }
 
-// drainInbox takes what other goroutines have asked for.
+// drainInbox takes the posts of other goroutines.
 func (l *epollLoop) drainInbox() { l.woken, l.chores = l.inbox.drain(l.woken, l.chores) }
 
 func (l *epollLoop) doChores(meanwhile bool) {

@@ -152,7 +152,8 @@ const onItsWay = 8 << 20
 // owesStep is at how many connections a loop looks between two rounds: at 10,000 it looks for 10 ms.
 const owesStep = 512
 
-// owesTo is Transport.Owes for some of the loop's connections. It runs between two rounds. The function that has called it for all sets draining.
+// owesTo is Transport.Owes for some of the loop's connections. It runs between two rounds. Once it has
+// run for all of them, its caller sets draining.
 func (l *epollLoop) owesTo(conns []*epollConn) (owes bool) {
 	for _, c := range conns {
 		if c == nil {

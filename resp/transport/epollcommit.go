@@ -74,7 +74,7 @@ func (d *committer) letGo() {
 	})
 }
 
-// confirm passes the replies of a round's connections on, which need nothing more from the disk.
+// confirm passes on the replies of a round's connections, which need nothing more from the disk.
 func (d *committer) confirm(conns []*epollConn, err error) {
 	d.err = err
 	for _, c := range conns {
@@ -91,7 +91,7 @@ func (d *committer) confirm(conns []*epollConn, err error) {
 // lookEvery is how often somebody looks whether a loop stands in Commit. One that does at two looks is taken over.
 const lookEvery = 25 * time.Millisecond
 
-// standing is a round that a goroutine stands in Commit for which has lost its loop. It sets err, then landed.
+// standing is a round whose goroutine stands in Commit and has lost its loop. The goroutine sets err, then landed.
 type standing struct {
 	conns  []*epollConn
 	err    error
@@ -172,7 +172,7 @@ func (d *committer) hold() {
 	d.loop.dirty = d.loop.dirty[:0]
 }
 
-// keep holds those that have written in this round until the next commit.
+// keep holds the connections that have written in this round until the next commit.
 func (d *committer) keep() {
 	if len(d.loop.dirty) > 0 {
 		d.keptBytes += d.loop.taken

@@ -151,7 +151,7 @@ func (c *epollConn) readOn() {
 	}
 }
 
-// look does what other goroutines have asked for: adds a new connection, ends it, or serves what came about elsewhere.
+// look follows the posts of other goroutines: it adds a new connection, ends it, or serves it.
 func (c *epollConn) look() {
 	switch p := c.at(); {
 	case p == gone || c.serving: // Serve looks itself when its long command ends

@@ -40,8 +40,8 @@ type handshakes struct {
 	permits permits
 }
 
-// handshake is a connection whose handshake is not over. It computes only with a permit: that takes 1 ms, and a thousand at once would leave
-// nothing for others. To crypto/tls it is the socket.
+// handshake is a connection whose handshake is not over. It computes only with a permit: that takes 1 ms, and a thousand at once would
+// leave nothing for others. To crypto/tls it is the socket.
 type handshake struct {
 	net.Conn
 	t       *Transport
@@ -214,8 +214,8 @@ func (h *handshake) endTurn() {
 	}
 }
 
-// permits bounds how many handshakes compute at a time. Those that have begun to answer their peer go first: what has been computed for them
-// would be lost if newer ones kept them waiting for too long. Within both kinds the first to come goes first.
+// permits bounds how many handshakes compute at a time. Those that have begun to answer their peer go first: their
+// work would be lost if newer ones kept them waiting for too long. Within both kinds the first to come goes first.
 type permits struct {
 	mu      sync.Mutex
 	free    int

@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// Batch is what the limiter is asked at once: one call, or up to store.MaxTakes of a pipeline that have one command. The store overlaps
+// Batch is the calls that the limiter decides at once: one, or up to store.MaxTakes of a pipeline that have one command. The store overlaps
 // the cache misses of a batch; more than 64 gain nothing, as a core has fewer misses in flight. The zero value is empty.
 //
 // With redis-benchmark -P 128 on 50 connections, batches and shapes took a CL.THROTTLE from 245 to 145 ns of CPU (PING of redis-server
@@ -36,7 +36,7 @@ func (b *Batch) Work() int { return len(b.shapes) + b.used }
 // Row is that of the calls.
 func (b *Batch) Row() *command.Row { return b.shapes[0].row }
 
-// Take is the first request where limits were named, with its answer when the batch is decided.
+// Take is the first request of a batch whose calls name limits, with its answer once the batch is decided.
 func (b *Batch) Take() *store.TakeRequest { return &b.takes[0] }
 
 // Key is that of a call that was added.

@@ -11,8 +11,8 @@ import (
 	"celld/resp/command"
 )
 
-// readGCRA reads GCRA as Redis 8.8 nearly had it (src/gcra.c and src/commands/gcra.json of its repository), with Redis's checks in Redis's
-// order. It stores a TAT, as CL.THROTTLE does, so both commands can use the same keys.
+// readGCRA reads GCRA as it nearly came into Redis 8.8 (src/gcra.c and src/commands/gcra.json of its repository), with Redis's checks in
+// Redis's order. It stores a TAT, as CL.THROTTLE does, so both commands can use the same keys.
 func readGCRA(_ *limits, f *Shape, args [][]byte) (text string) {
 	if len(args) > 7 {
 		return fmt.Sprintf(command.ErrArity, "gcra")

@@ -13,7 +13,7 @@ import (
 	"celld/store/memory"
 )
 
-// Server is what deciding needs of its server.
+// Server is the parts of the server that deciding needs.
 type Server struct {
 	Table           *memory.Store // of the process: its policies are those in force, and it hashes keys
 	Store           store.Store   // of the keys
@@ -37,7 +37,7 @@ type edition struct {
 
 func (s *Server) edition() edition { return edition{s.Table.PoliciesVersion(), s.LogMax.Get()} }
 
-// limit is one that a call has named.
+// limit is a limit that a call names.
 type limit struct {
 	*cell.Limit
 	policy uint32 // Policy.ID; 0: a literal

@@ -12,8 +12,8 @@ import (
 // of earlier calls, and where they are the same nothing of them is parsed again.
 //
 // The shape that followed the last one when that was last met is tried first, then the other of the last two. Any other is found by a
-// hash of what follows the key, so that with many in turn each is still known: when there were four, and five limits took turns, each
-// call was parsed, and took 250 ns more.
+// hash of what follows the key, so that each is still known where many alternate: with four places for five
+// limits that alternated, each call was parsed, and took 250 ns more.
 type shapes struct {
 	seed maphash.Seed
 	last *Shape
@@ -49,8 +49,8 @@ func digits(n int) int {
 	return d
 }
 
-// find returns the shape of a whole frame, or reads it from its arguments. It is nil for what cannot be in a batch: other commands, calls
-// that are wrong, those that are large, of several keys, or wait or hold a lease.
+// find returns the shape of a whole frame, or reads it from its arguments. It is nil for calls that cannot be in a batch: other commands,
+// and calls that are wrong or large, have several keys, wait, or hold a lease.
 func (d *Decider) find(frame []byte, args [][]byte) *Shape {
 	if len(args) < 3 {
 		return nil
@@ -82,7 +82,7 @@ func (set *shapeSet) find(head, tail []byte) (way int) {
 	return -1
 }
 
-// read reads a call into the next of the spares. It is nil for what cannot be in a batch.
+// read reads a call into the next of the spares. It is nil for a call that cannot be in a batch.
 func (d *Decider) read(args [][]byte) *Shape {
 	row := d.Commands.Find(args[0])
 	if row == nil || batched[row.Name] == nil || len(args) < -row.Arity || command.Big(args) {

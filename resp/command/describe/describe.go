@@ -10,13 +10,13 @@ import (
 	"celld/resp/glob"
 )
 
-// Row is COMMAND, which tells of a table.
+// Row is COMMAND, which describes a table.
 func Row(table func() *command.Table) *command.Row {
 	d := describer{table}
 	return &command.Row{Name: "command", Arity: -1, Flags: command.Loading, Summary: "Returns detailed information about all commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.all, Sub: d.rows()}
 }
 
-// describer tells of a table.
+// describer describes a table.
 type describer struct{ table func() *command.Table }
 
 func (d describer) rows() []*command.Row {

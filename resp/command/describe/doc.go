@@ -1,4 +1,4 @@
-// Package describe has COMMAND and its subcommands, which tell of the command table: redis-cli's hints and clients' knowledge of which
+// Package describe is COMMAND and its subcommands, which describe the command table: redis-cli's hints and clients' knowledge of which
 // arguments are keys come from it.
 //
 //	row := describe.Row(func() *command.Table { return table })

@@ -1,4 +1,4 @@
-// Package keys has the commands on keys as Redis has them: GET, SET, DEL, EXPIRE, TTL, SCAN, OBJECT, COPY and those that read a key's
+// Package keys is Redis's commands on keys: GET, SET, DEL, EXPIRE, TTL, SCAN, OBJECT, COPY and those that read a key's
 // limits as a hash.
 //
 //	rows := keys.Rows(keys.Options{})

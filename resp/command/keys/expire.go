@@ -9,7 +9,7 @@ import (
 	"celld/store"
 )
 
-// A key expires when EXPIRE, PERSIST or SET has said. Without these, it expires at its TAT.
+// A key expires when EXPIRE, PERSIST or SET says. Without these, it expires at its TAT.
 
 func ttl(c *command.Call) {
 	replyExpiry(c, func(ms int64) int64 { return (max(0, ms-c.WallNS()/1e6) + 500) / 1000 })

@@ -14,8 +14,8 @@ import (
 // asideBytes is how many bytes of a value or of arguments take longer than a millisecond to read or to write as text.
 const asideBytes = 128 << 10
 
-// hashRead is what a command wants to know of a key's limits: the names of those that it asks for, and how it replies with these and what
-// is used of each.
+// hashRead is a command's question about a key's limits: the names of those that it asks for, and how it replies with these and what is
+// used of each.
 type hashRead struct {
 	asks  func(name string) bool
 	reply func(c *command.Call, fields [][2]string, found bool)

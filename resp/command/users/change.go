@@ -55,8 +55,8 @@ func (f *family) delUser(c *command.Call, own command.Connection) {
 	})
 }
 
-// end closes the connections that match. The caller's own gets its reply first. No other command runs meanwhile, so no connection takes
-// a user that has gone.
+// end closes the connections that match. The caller's own gets its reply first. No other command runs meanwhile, so no connection
+// authenticates as a user that has gone.
 func (s *Server) end(own command.Connection, matches func(*client.Client) bool) {
 	if _, itself := s.Clients.Kill(own.Client(), matches); itself {
 		own.CloseAfterReply()

@@ -20,7 +20,7 @@ func offload(c *command.Call, work func() func(*command.Call)) {
 
 func noFile(c *command.Call) { c.Error(command.ErrACLFile) }
 
-// load reads the file, and then takes it up and replies.
+// load reads the file, then puts its users to use and replies.
 func (f *family) load(c *command.Call, own command.Connection) {
 	s := f.server()
 	offload(c, func() func(*command.Call) {

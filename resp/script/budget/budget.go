@@ -3,7 +3,7 @@
 //	b := &budget.Budget{}
 //	state.SetContext(b.Context())   // counts instructions
 //	b.Start(host, 0)                // before each script
-//	b.Take(state, 32*n)             // before a library function allocates
+//	b.Charge(state, 32*n)           // before a library function allocates
 //	err := b.Ended()                // why the script had to end
 package budget
 

@@ -9,7 +9,7 @@ import (
 // MaxMemory is how many more bytes the process may hold than when the script began. A limiter's script needs kilobytes.
 const MaxMemory = 16 << 20
 
-// ErrMemory is why a script ends that takes more.
+// ErrMemory ends a script that takes more.
 var ErrMemory = errors.New("ERR not enough memory: a script may use 16 MB")
 
 // meter bounds the memory of a script. Go cannot bound what a goroutine allocates, so meter looks at the whole heap. It looks every
