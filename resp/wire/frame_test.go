@@ -162,7 +162,7 @@ func TestReaderResumes(t *testing.T) {
 	}
 }
 
-// seeds are for FuzzFrame and FuzzAgainstRedcon.
+// seeds are for FuzzFrame and FuzzParseCommand.
 var seeds = []string{
 	"*1\r\n$9223372036854775807\r\n", "*1\r\n$-2\r\n", "*9223372036854775807\r\n", "*-9223372036854775808\r\n", "*1\r\n$4\r\nPING\r\n",
 	"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n", "PING\r\n", "\"", "'\r\n", "*1\r\n$1\r\n\r\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "\x00\r\n", "$5\r\nhello\r\n",
