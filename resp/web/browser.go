@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A page of any web site can make the browser that shows it ask 127.0.0.1, by an image or a form, and its site can point its own name
-// there (DNS rebinding). It must not read what we answer, spend limits, or keep us busy. A browser says what we need to tell its
-// requests:
+// A page of any web site can make its browser ask 127.0.0.1, by an image or a form, and can point its own site's name
+// there (DNS rebinding). It must not read our answers, take from limits, or keep us busy. A browser's requests
+// differ from others:
 //
 //   - To another site it sends Sec-Fetch-Site or Origin, and no header of the page's choice, unless OPTIONS permits that. It never does.
 //   - To the page's own name it sends whatever the page wants, except Host and Via, and always Accept.
 //
-// Proxies pass on Host, Origin and Sec-Fetch-Site of their clients. They are known by what such a page cannot send.
+// Proxies pass on Host, Origin and Sec-Fetch-Site of their clients. They send headers that such a page cannot send.
 
 // anotherName and anotherSite say why a request is refused.
 const (
@@ -23,7 +23,7 @@ const (
 	anotherSite = "the request comes from the page of another site"
 )
 
-// byPerson answers what people and tools read. A link that leads here is followed.
+// byPerson serves a page that people and tools read. A link that leads here is followed.
 func (s *site) byPerson(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -50,7 +50,7 @@ func (s *site) byPage(r *http.Request, sources []source) (why string) {
 	return ""
 }
 
-// refuse also warns, as it is an outage where a proxy asks that is not known for one.
+// refuse also warns: for a proxy that is not recognised as one, the refusal is an outage.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	s.server.WarnRefused(r.RemoteAddr, why)
 	fail(w, http.StatusForbidden, why)
@@ -70,8 +70,8 @@ func isAddress(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// fromAnotherSite reports whether a browser says that it asks for the page of another site. Another port of this machine is another
-// site, too.
+// fromAnotherSite reports whether a browser says that the request comes from the page of another site. Another port of this machine is
+// another site, too.
 func fromAnotherSite(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "same-origin" && site != "none" }) ||
 		slices.ContainsFunc(r.Header["Origin"], func(origin string) bool {
@@ -80,8 +80,8 @@ func fromAnotherSite(r *http.Request) bool {
 		})
 }
 
-// forwarded reports whether a check has a header that the page of another site cannot make a browser send: one that proxies set, or one
-// that the key is made of.
+// forwarded reports whether a check has a header that the page of another site cannot set: one that proxies set, or one from which the
+// key is made.
 func forwarded(r *http.Request, sources []source) bool {
 	headers := []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"}
 	for _, from := range sources {

@@ -46,7 +46,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 	})
 }
 
-// failCheck answers a check that was not decided. A proxy takes it for an outage, and does what it was told for that.
+// failCheck answers a check that was not decided. A proxy takes it for an outage, and does what its settings say for that.
 func failCheck(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if failed := (*resp.CallError)(nil); errors.As(err, &failed) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// connections is a listener that, together with others, serves so many at once, and refuses one more: it would not answer whoever
-// waits, a probe above all, if it accepted no more.
+// connections is a listener that, together with others, serves so many at once, and refuses one more. If it accepted no more, those that
+// wait would get no answer, a probe above all.
 type connections struct {
 	net.Listener
 	most    int64
@@ -18,8 +18,8 @@ type connections struct {
 	refused func(client net.Addr)
 
 	// tls is for a new connection; nil: there is no TLS. Each gets the config of its time with that config's own keys for sessions,
-	// so no client resumes one that authorities have vouched for that are gone. With GetConfigForClient all would have the keys of
-	// one config.
+	// so no client resumes a session for which a removed authority has vouched. With GetConfigForClient all connections would share
+	// the keys of one config.
 	tls func() *tls.Config
 }
 

@@ -3,9 +3,9 @@
 //	server := resp.NewServer(…)
 //	err := web.Serve(server, cfg.HTTPOptions(), log) // until the server stops
 //
-// It has a listener and limits of its own, so that what happens on it does not touch clients of RESP: a connection has 5 s and 16 KB for
+// It has a listener and limits of its own, so that its traffic does not touch clients of RESP: a connection has 5 s and 16 KB for
 // the headers of a request and 10 s for all of it; bodies are not read; there are --http-max-connections connections at most. A
 // connection takes 30 KB.
 //
-// All that is known of limits is known by package resp: a check is a CL.TAKE (resp.Server.Check).
+// Package resp alone knows limits: a check is a CL.TAKE (resp.Server.Check).
 package web

@@ -13,7 +13,7 @@ import (
 	"celld/resp"
 )
 
-// livePage is all that the live page is made of: it loads nothing but /stats.json.
+// livePage is the whole live page: it loads nothing except /stats.json.
 //
 //go:embed page.html
 var livePage string
@@ -43,7 +43,7 @@ func showPage(w http.ResponseWriter, _ *http.Request) {
 // readingTime is how long one reading of the server serves all who ask for it, so that many viewers cost as much as one.
 const readingTime = 500 * time.Millisecond
 
-// readings are what /stats.json answers.
+// readings are the answers of /stats.json.
 type readings struct {
 	take func() *resp.Overview
 

@@ -54,7 +54,7 @@ func (s *source) read(r *http.Request, trusted []netip.Prefix) (string, error) {
 }
 
 // clientAddress is the address that asks or, where that is a trusted proxy's, the last one in X-Forwarded-For that is not: each proxy
-// appends whom it was asked by, so what stands before that may be forged. Where all are trusted it is the first of them.
+// appends the address that asked it, so a client may have forged the addresses before that. Where all are trusted it is the first of them.
 func clientAddress(r *http.Request, trusted []netip.Prefix) (string, error) {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"celld/resp"
 )
 
-// mistakes is where net/http logs what peers do wrong. Of that only handshakes that failed are of interest: what is no request is answered.
+// mistakes is where net/http logs the mistakes of peers. Only failed handshakes are of interest: bytes that are no request are answered.
 // Panics do not get there.
 type mistakes struct{ server *resp.Server }
 

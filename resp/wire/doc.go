@@ -1,5 +1,5 @@
-// Package wire is the codec of Redis's protocol, RESP2 and RESP3: bytes to words, words to bytes. It does no I/O but
-// ReadReply's, and knows no command, session or file.
+// Package wire is the codec of Redis's protocol, RESP2 and RESP3: bytes to words, words to bytes. Only
+// ReadReply does I/O. The package knows no command, session or file.
 //
 //	var frames wire.FrameReader
 //	args, n, err := frames.Next(arrived, nil, wire.Limits{MaxArgs: 1 << 20, MaxBulk: 512 << 20, Authed: true})
@@ -21,7 +21,7 @@
 //
 // Sockets and files have different rules, as they have in Redis. A command may arrive from a socket in any pieces. Its lengths
 // must be canonical ($4, not $04), and the two bytes behind an argument are not looked at. In a file, lengths may have leading
-// zeros, and every other byte must be right: one that is not is damage.
+// zeros. Every other byte must be right: a wrong one is damage.
 //
 // # Bounds
 //
