@@ -2,12 +2,14 @@
 # What the tests need besides Go goes to .cache/, which may be deleted at any time.
 
 CACHE := .cache
+BIN := $(abspath $(CACHE))/bin
+MODULES := . bench integration_test examples
 MODULE := $(CACHE)/redis-cell/libredis_cell.so
 CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
+.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +47,7 @@ THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
 bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 68 minutes (ARGS=-quick: 11), see bench/README.md
-	go run ./bench $(ARGS)
+	go -C bench run . $(ARGS)
 
 go: ## check that Go is installed and new enough
 	@need=$$(sed -n 's/^go //p' go.mod); \
@@ -129,15 +131,17 @@ $(THROTTLECRAB):
 fmt: go ## fail if a file is not formatted by gofmt
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 
-vet: go ## go vet
-	go vet ./...
-	go -C examples/go vet .
+vet: go ## go vet, in each module
+	for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
 
-staticcheck: go ## staticcheck, in the version that go.mod names
-	go tool staticcheck ./...
+$(BIN): go
+	@go -C bench build -o $(BIN)/ ./walls ./mutants honnef.co/go/tools/cmd/staticcheck
 
-walls: go ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
-	go run ./bench/walls -most 12 . ./cell/... ./persistence/... ./resp/... ./store/...
+staticcheck: $(BIN) ## staticcheck, in the version that bench/go.mod names, in each module
+	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck ./...) || exit 1; done
+
+walls: $(BIN) ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
+	$(BIN)/walls -most 12 ./...
 
 # Long tests of one goroutine find no race and take ten times as long with the race detector. They are in files with the tag
 # !race, and the last line runs them. It runs the others of these packages again, in seconds, without the detector.
@@ -168,15 +172,15 @@ fuzz: go ## run each fuzz target for FUZZTIME=1m (FUZZ=FuzzAOF: only those that 
 
 MUTANTS := 200
 
-mutants: go ## break MUTANTS=200 operators of each package (0: all), fail if its tests see less than 85 % (ARGS='-seed 1 ./cell')
-	nice go run ./bench/mutants -n $(MUTANTS) $(ARGS)
+mutants: $(BIN) ## break MUTANTS=200 operators of each package (0: all), fail if its tests see less than 85 % (ARGS='-seed 1 ./cell')
+	nice $(BIN)/mutants -n $(MUTANTS) $(ARGS)
 
 SOAK := 1h
-SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./integration_test/soak -args -soak $(SOAK)
+SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./soak -args -soak $(SOAK)
 
 soak: go ## run all kinds of load at once for SOAK=1h, with the race detector, and again without it
-	go test -race $(SOAK_TEST)
-	go test $(SOAK_TEST)
+	go -C integration_test test -race $(SOAK_TEST)
+	go -C integration_test test $(SOAK_TEST)
 
 clean: ## delete the binary and what was installed or built for the tests
 	rm -rf celld $(CACHE)

@@ -4,9 +4,9 @@
 // prints what a command costs the server in CPU, how long the answers take and how much memory keys and connections
 // need. README.md says what each column is.
 //
-//	go run ./bench                       everything, in 3 interleaved rounds
-//	go run ./bench -quick                a tenth of the requests, no 10M keys, 1 round
-//	go run ./bench -rows '^p128' -peers celld,ping -rounds 1
+//	go -C bench run .                       everything, in 3 interleaved rounds
+//	go -C bench run . -quick                a tenth of the requests, no 10M keys, 1 round
+//	go -C bench run . -rows '^p128' -peers celld,ping -rounds 1
 //
 // A row of the table in rows.go is one piece of work; its kind (drive, fill, idle, save, waiting, onEngine, added, cores) says how it is
 // done and measured. A peer in peers.go is a server: how it is started, asked and counted. One step is one row on one peer in one round, on

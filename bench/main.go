@@ -58,7 +58,7 @@ func run(o options) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	root, err := moduleRoot()
+	root, err := projectRoot()
 	if err != nil {
 		return err
 	}
@@ -134,14 +134,13 @@ func (b *bench) measure(report *report, rows []row, peers []*peer, rounds int) (
 	return failures
 }
 
-// moduleRoot is the folder of go.mod.
-func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	path := strings.TrimSpace(string(out))
-	if err != nil || filepath.Base(path) != "go.mod" {
-		return "", errors.New("run this in a checkout of celld: go run ./bench")
+// projectRoot is the folder that has bench in it.
+func projectRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "celld/bench").Output()
+	if err != nil {
+		return "", errors.New("run this in a checkout of celld: make bench")
 	}
-	return filepath.Dir(path), nil
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
 // sleep waits, or returns false when the program is told to end.

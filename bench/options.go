@@ -54,7 +54,7 @@ func (o options) partial() bool {
 
 // commandLine is how to repeat the run.
 func (o options) commandLine() string {
-	words := []string{"go run ./bench"}
+	words := []string{"go -C bench run ."}
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "quick" {
 			words = append(words, "-quick")

@@ -98,7 +98,7 @@ func TestREADMEIsShort(t *testing.T) {
 var (
 	target   = regexp.MustCompile(`\bmake ([a-z-]+)`)
 	codeSpan = regexp.MustCompile("`([^`\n]+)`")
-	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|integration_test|bench|examples|docs)/[\w./*-]*$`)
+	inTree   = regexp.MustCompile(`^(cell|store|resp|persistence|internal|integration_test|bench|examples|docs)/[\w./*-]*$`)
 )
 
 // TestLimitsAreLimits parses, with package cell, what looks like a limit: 100/1m,algo=log.

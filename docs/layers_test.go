@@ -26,7 +26,7 @@ func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "cel
 // product returns the packages of the product, by name.
 func product(t *testing.T) map[string]*goPackage {
 	t.Helper()
-	list := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports", ".", "./cell/...", "./store/...", "./persistence/...", "./resp/...")
+	list := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports", "./...")
 	list.Dir = ".."
 	out, err := list.Output()
 	if err != nil {

@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/clock"
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-var eventually = harness.Eventually
+var eventually = celldtest.Eventually
 
 // eachCarrier runs a test over real sockets, with the carrier of this system and with that of any.
 func eachCarrier(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {

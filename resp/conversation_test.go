@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/command"
 	"celld/resp/session/sessiontest"
 )
@@ -17,7 +17,7 @@ import (
 
 func TestConversations(t *testing.T) {
 	for _, folder := range []string{"redis", "scripts", "celld"} {
-		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
+		for _, c := range celldtest.ReadConversations(t, "testdata/"+folder) {
 			t.Run(folder+"/"+c.Name, func(t *testing.T) {
 				var settings []string
 				if c.Name == "auth" {
@@ -37,11 +37,11 @@ func TestConversations(t *testing.T) {
 						begin := time.Now()
 						w.sessions.Clock = func() int64 { return w.nowNS + int64(time.Since(begin)) }
 						for _, paragraph := range c.Paragraphs {
-							w.play(t, resp3, paragraph, *harness.Update && folder == "celld")
+							w.play(t, resp3, paragraph, *celldtest.Update && folder == "celld")
 						}
 					})
 				}
-				if *harness.Update && folder == "celld" {
+				if *celldtest.Update && folder == "celld" {
 					c.Write(t)
 				}
 			})
@@ -50,7 +50,7 @@ func TestConversations(t *testing.T) {
 }
 
 // say says a line and returns what is answered, and whether the connection has ended.
-func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
+func (p *peer) say(t *testing.T, x *celldtest.Exchange) (got string, end bool) {
 	words, raw := x.Words(t)
 	text := words[0]
 	if !raw {
@@ -69,7 +69,7 @@ func (p *peer) say(t *testing.T, x *harness.Exchange) (got string, end bool) {
 }
 
 // play says a paragraph on a connection of its own, with no keys.
-func (w *world) play(t *testing.T, resp3 bool, paragraph []*harness.Exchange, record bool) {
+func (w *world) play(t *testing.T, resp3 bool, paragraph []*celldtest.Exchange, record bool) {
 	p := w.connect()
 	defer p.Closed()
 	if resp3 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/certs"
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
@@ -109,7 +109,7 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 // everyMetric is what a server tells whose keys are in memory, and one with an engine. Both have TLS, and page is what their live pages
 // show.
 func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
-	cert, key := harness.NewAuthority(t).Sign("server", &x509.Certificate{NotAfter: time.Unix(4e9, 0)})
+	cert, key := celldtest.NewAuthority(t).Sign("server", &x509.Certificate{NotAfter: time.Unix(4e9, 0)})
 	keeper, err := certs.Open(certs.Files{Cert: cert, Key: key})
 	if err != nil {
 		t.Fatal(err)

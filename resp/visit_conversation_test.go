@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // What is said to celld is answered on an engine as it is in memory. What is refused there says so, and ends the paragraph.
 func TestConversationsOnAnEngine(t *testing.T) {
 	same, refused := 0, 0
 	for _, folder := range []string{"redis", "scripts", "celld"} {
-		for _, c := range harness.ReadConversations(t, "testdata/"+folder) {
+		for _, c := range celldtest.ReadConversations(t, "testdata/"+folder) {
 			switch c.Name {
 			case "auth", "info", "server", "slow", "lease": // of the table's size, with settings of their own, or of leases, whose links the fake does not know
 				continue
@@ -40,7 +40,7 @@ func TestConversationsOnAnEngine(t *testing.T) {
 }
 
 // playOnEngine says a paragraph until a line is refused, and returns how many were not.
-func (w *world) playOnEngine(t *testing.T, paragraph []*harness.Exchange) (same int, all bool) {
+func (w *world) playOnEngine(t *testing.T, paragraph []*celldtest.Exchange) (same int, all bool) {
 	p := w.connect()
 	defer p.Closed()
 	p.do("FLUSHALL")

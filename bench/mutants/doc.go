@@ -2,9 +2,9 @@
 
 // Mutants breaks the product in small ways, one at a time, and counts how often a test of the same package notices.
 //
-//	go run ./bench/mutants                             200 mutants of each package
-//	go run ./bench/mutants -n 0 ./cell                 all of one
-//	go run ./bench/mutants -n 0 -only 'wheel.go' ./store/memory/table   those whose name matches
+//	make mutants                                       200 mutants of each package
+//	make mutants MUTANTS=0 ARGS=./cell                 all of one
+//	make mutants MUTANTS=0 ARGS="-only 'wheel.go' ./store/memory/table"   those whose name matches
 //
 // A mutant is one changed operator: < becomes <=, a condition is negated, + becomes -, ++ becomes --, a call is left
 // out, a result becomes zero. All mutants of a package are compiled into one test binary, and the environment names the

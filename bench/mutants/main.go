@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// tested returns the packages of the product that have tests. Those whose names end in test serve tests themselves.
+// tested returns the packages of the module in this folder that have tests. Those whose names end in test serve tests themselves.
 func tested(ctx context.Context) (packages []string, err error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./cell/...", "./store/...", "./persistence/...", "./resp/...").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{if and .GoFiles (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}", "./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}

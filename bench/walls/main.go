@@ -1,8 +1,9 @@
 // Walls measures how the files of a package know each other.
 //
-//	go run ./bench/walls ./resp/...               a line for each package
-//	go run ./bench/walls -v ./resp                the files of its largest circle, and whom they know
-//	go run ./bench/walls -most 12 ./...           fail where a circle has more files
+//	go -C bench build -o ../.cache/bin/ ./walls    what `make walls` runs
+//	.cache/bin/walls ./resp/...                   a line for each package
+//	.cache/bin/walls -v ./resp                    the files of its largest circle, and whom they know
+//	.cache/bin/walls -most 12 ./...               fail where a circle has more files
 //
 // A file knows another if it names something that the other declares, as the compiler sees it. Files that reach each other so are a circle:
 // who wants to understand one of them has to read them all. A line of code is one that holds more than a comment.

@@ -1,6 +1,6 @@
 // Limits draws what each algorithm of CL.TAKE does with the same traffic, by the arithmetic that decides in the server:
 //
-//	go run ./examples/limits >examples/limits/limits.svg
+//	go -C examples run ./limits >examples/limits/limits.svg
 package main
 
 import "os"

@@ -22,7 +22,7 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(drawn, committed) {
-		t.Error("limits.svg is not what is drawn: go run ./examples/limits >examples/limits/limits.svg")
+		t.Error("limits.svg is not what is drawn: go -C examples run ./limits >examples/limits/limits.svg")
 	}
 	if len(drawn) > 60_000 {
 		t.Errorf("it has %d bytes", len(drawn))

@@ -3,7 +3,7 @@
 // The same request, sent again under its name, takes nothing more.
 //
 //	redis-cli CL.POLICY SET llm 100000/1m
-//	go run ./examples/tokens http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+//	go -C examples run ./tokens http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
 package main
 
 import (

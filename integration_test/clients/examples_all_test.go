@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestCompiledExamples does the same with those that download and compile for minutes.
@@ -15,7 +16,7 @@ func TestCompiledExamples(t *testing.T) {
 		{"java-jedis", true, javaExample},
 		{"java-lettuce", true, javaExample},
 		{"rust", true, func(t *testing.T, dir string) *exec.Cmd {
-			cmd := exec.Command(harness.Need(t, "cargo"), "run", "--quiet")
+			cmd := exec.Command(celldtest.Need(t, "cargo"), "run", "--quiet")
 			cmd.Env = []string{"CARGO_TARGET_DIR=" + harness.CachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
 			return cmd
 		}},
@@ -23,5 +24,5 @@ func TestCompiledExamples(t *testing.T) {
 }
 
 func javaExample(t *testing.T, dir string) *exec.Cmd {
-	return exec.Command(harness.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"), "compile", "exec:java")
+	return exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"), "compile", "exec:java")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // example is a service in examples/.
@@ -44,7 +45,7 @@ var examples = []example{
 
 func nodeExample(module string) func(t *testing.T, dir string) *exec.Cmd {
 	return func(t *testing.T, dir string) *exec.Cmd {
-		cmd := exec.Command(harness.Need(t, "node"), "service.js")
+		cmd := exec.Command(celldtest.Need(t, "node"), "service.js")
 		cmd.Env = []string{"NODE_PATH=" + filepath.Dir(installedClient(t, "node_modules/"+module))}
 		return cmd
 	}
@@ -102,7 +103,7 @@ func (e example) test(t *testing.T) {
 type service struct {
 	t   *testing.T
 	url string
-	log *harness.LogBuffer
+	log *celldtest.LogBuffer
 }
 
 var listening = regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)/`)
@@ -110,7 +111,7 @@ var listening = regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)/`)
 // startService runs a service until the test ends.
 func startService(t *testing.T, cmd *exec.Cmd) *service {
 	t.Helper()
-	s := &service{t: t, log: &harness.LogBuffer{}}
+	s := &service{t: t, log: &celldtest.LogBuffer{}}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a build tool may be a parent of it
 	if err := cmd.Start(); err != nil {
@@ -160,11 +161,11 @@ func (s *service) lines() int { return strings.Count(s.log.String(), "rate limit
 // withoutLimiter sees everybody let in, nobody let log in, soon, and no line in the log for each call.
 func (s *service) withoutLimiter(calls int) {
 	s.t.Helper()
-	harness.Eventually(s.t, "it notices that it has no limiter", func() bool {
+	celldtest.Eventually(s.t, "it notices that it has no limiter", func() bool {
 		_, header, _ := s.get("/")
 		return header.Get("RateLimit") == ""
 	})
-	harness.Eventually(s.t, "it logs that it has no limiter", func() bool { return s.lines()%2 == 1 })
+	celldtest.Eventually(s.t, "it logs that it has no limiter", func() bool { return s.lines()%2 == 1 })
 	lines, soonest := strings.Count(s.log.String(), "\n"), harness.ReplyTimeout
 	for range calls / 2 {
 		began := time.Now()
@@ -187,11 +188,11 @@ func (s *service) withoutLimiter(calls int) {
 // back sees the limiter asked again.
 func (s *service) back() {
 	s.t.Helper()
-	harness.Eventually(s.t, "it asks the limiter", func() bool {
+	celldtest.Eventually(s.t, "it asks the limiter", func() bool {
 		_, header, _ := s.get("/")
 		return header.Get("RateLimit-Policy") == `"hello";q=10;w=60`
 	})
-	harness.Eventually(s.t, "it logs that the limiter is back", func() bool { return s.lines()%2 == 0 })
+	celldtest.Eventually(s.t, "it logs that the limiter is back", func() bool { return s.lines()%2 == 0 })
 }
 
 // limits uses both limits up. What a loaded machine makes the service answer without its limiter is asked again.
@@ -203,21 +204,21 @@ func (s *service) limits(limiter *harness.Server) {
 
 	c := harness.Dial(s.t, limiter.Addr)
 	c.Do("AUTH", "sesame")
-	harness.Eventually(s.t, "Retry-After is what CL.TAKE says, in whole seconds and rounded up", func() bool {
+	celldtest.Eventually(s.t, "Retry-After is what CL.TAKE says, in whole seconds and rounded up", func() bool {
 		before := c.Take("ip:127.0.0.1", "10/1m", "PEEK").RetryMS
 		status, header, _ := s.get("/")
 		after := c.Take("ip:127.0.0.1", "10/1m", "PEEK").RetryMS
 		if status != 429 || after < 0 || before < after { // one has flowed back meanwhile
 			return false
 		}
-		seconds := harness.IntReply(":" + header.Get("Retry-After") + "\r\n")
+		seconds := celldtest.IntReply(":" + header.Get("Retry-After") + "\r\n")
 		if seconds < (after+999)/1000 || seconds > (before+999)/1000 {
 			s.t.Fatalf("Retry-After: %d, and CL.TAKE said %d ms before, %d ms after", seconds, before, after)
 		}
 		return true
 	})
 	c.Do("CL.RULE", "ADD", "DENY", "ip:127.0.0.1")
-	harness.Eventually(s.t, "who is denied by a rule is not told to come again", func() bool {
+	celldtest.Eventually(s.t, "who is denied by a rule is not told to come again", func() bool {
 		status, header, _ := s.get("/")
 		return status == 429 && header.Values("Retry-After") == nil
 	})
@@ -231,7 +232,7 @@ var state = regexp.MustCompile(`^"(?:hello|login)";r=(\d+);t=([1-9]|[1-5]\d|60)$
 func (s *service) usedUp(path, allowed, policy string) {
 	s.t.Helper()
 	remaining := "" // of the last call that was allowed
-	harness.Eventually(s.t, path+" is limited", func() bool {
+	celldtest.Eventually(s.t, path+" is limited", func() bool {
 		status, header, body := s.get(path)
 		retryAfter, said, left := header.Get("Retry-After"), header.Get("RateLimit") != "", ""
 		if said {
@@ -256,15 +257,15 @@ func (s *service) usedUp(path, allowed, policy string) {
 	}
 }
 
-// TestExampleVersions holds what the examples depend on to what `make clients` installs and go.mod says.
+// TestExampleVersions holds what the examples depend on to what `make clients` installs and go.mod of these tests says.
 func TestExampleVersions(t *testing.T) {
 	t.Parallel()
-	read := func(path string) string { return harness.ReadFile(t, path) }
+	read := func(path string) string { return celldtest.ReadFile(t, path) }
 	if a, b := read("../../examples/python/requirements.txt"), read("testdata/requirements.txt"); a != b {
 		t.Errorf("requirements.txt: %q here, %q there", a, b)
 	}
 	goRedis := regexp.MustCompile(`github\.com/redis/go-redis/v9 \S+`)
-	if a, b := goRedis.FindString(read("../../examples/go/go.mod")), goRedis.FindString(read("../../go.mod")); a != b {
+	if a, b := goRedis.FindString(read("../../examples/go.mod")), goRedis.FindString(read("../go.mod")); a != b {
 		t.Errorf("go.mod: %q here, %q there", a, b)
 	}
 	dependencies := func(path string) map[string]string {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestKumoMTA replays what KumoMTA sends for its shared throttles (crates/throttle and crates/mod-redis of its repository, redis-rs
@@ -13,7 +14,7 @@ import (
 // connection, and calls whose key has the limit in it. redis-server with redis-cell decides the same.
 func TestKumoMTA(t *testing.T) {
 	t.Parallel()
-	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t, "--loadmodule", harness.ModulePath(t)))
+	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", harness.ModulePath(t)))
 	defer celld.Close()
 	defer redis.Close()
 	for _, kind := range []string{"LIB-NAME redis-rs", "LIB-VER 0.32.7"} { // which Redis has since 7.2

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // javaScripts is what Spring's DefaultRedisScript, Lettuce's eval and Redisson's RScript get, each with the scripts flushed in
@@ -31,7 +32,7 @@ func TestJavaScripts(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			host, port := harness.HostPort(harness.Start(t).Addr)
-			cmd := exec.Command(harness.Need(t, "java"), "-classpath", classes, "Scripts", client, host, port)
+			cmd := exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "Scripts", client, host, port)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			if got, err := cmd.Output(); err != nil || string(got) != javaScripts {

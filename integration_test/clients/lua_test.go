@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // What clients have for scripts sends EVALSHA and, where the server does not know the script, EVAL or SCRIPT LOAD. These tests
@@ -40,7 +41,7 @@ type scriptFacts struct {
 var wantScriptFacts = scriptFacts{
 	First: []int64{0, 16, 15, -1, 200}, Again: 14, Flushed: 13, Piped: []int64{12, 11}, Tx: []int64{10, 9},
 	Both: []any{1., []any{15.}}, Bool: []any{1., nil}, Text: "a1.5é", Error: "LIMITED later",
-	Loaded: []any{harness.Digest("return 7"), 7., []any{1., 0.}}, Missing: "NOSCRIPT",
+	Loaded: []any{celldtest.Digest("return 7"), 7., []any{1., 0.}}, Missing: "NOSCRIPT",
 }
 
 // TestScriptHelpers runs what redis-py, ioredis and node-redis have for scripts.

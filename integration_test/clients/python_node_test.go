@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // clientsDir is where `make clients` installs what requirements.txt and package.json in testdata name.
@@ -42,7 +43,7 @@ func installedClient(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		harness.Missing(t, "not installed (make clients does it): %v", err)
+		celldtest.Missing(t, "not installed (make clients does it): %v", err)
 	}
 	return path
 }
@@ -53,7 +54,7 @@ func runScript(t *testing.T, facts any, client, script string, args ...string) {
 	installed := installedClient(t, client)
 	program := installed
 	if strings.HasSuffix(script, ".js") {
-		program = harness.Need(t, "node")
+		program = celldtest.Need(t, "node")
 	}
 	if _, err := os.Stat("testdata/" + script); err != nil { // so that go test's cache knows of it
 		t.Fatal(err)

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestRedisBenchmark runs redis-benchmark, which asks for CONFIG first and stops at the first error.
 func TestRedisBenchmark(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-benchmark")
+	celldtest.Need(t, "redis-benchmark")
 	srv := harness.Start(t)
 	host, port := harness.HostPort(srv.Addr)
 	for _, args := range [][]string{
@@ -26,7 +27,7 @@ func TestRedisBenchmark(t *testing.T) {
 		}
 	}
 	c := harness.Dial(t, srv.Addr)
-	if n := harness.IntReply(c.Do("DBSIZE")); n < 900 || n > 1001 {
+	if n := celldtest.IntReply(c.Do("DBSIZE")); n < 900 || n > 1001 {
 		t.Errorf("%d keys, of about 1001", n)
 	}
 	if errs := c.Do("INFO", "stats"); !strings.Contains(errs, "total_error_replies:0\r\n") {

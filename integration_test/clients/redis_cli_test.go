@@ -15,6 +15,7 @@ import (
 	"github.com/creack/pty"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // cli runs redis-cli against a server.
@@ -30,7 +31,7 @@ func cli(t *testing.T, addr, stdin string, args ...string) string {
 
 func TestRedisCLI(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	check := func(got, want string) {
 		t.Helper()
@@ -39,7 +40,7 @@ func TestRedisCLI(t *testing.T) {
 		}
 	}
 	check(cli(t, srv.Addr, "", "CL.THROTTLE", "laoqian:reply", "15", "30", "60", "1"), "0\n16\n15\n-1\n2\n")
-	harness.Again(t, func(attempt string) string { // a second that ends between the two is one less to wait
+	celldtest.Again(t, func(attempt string) string { // a second that ends between the two is one less to wait
 		got := ""
 		for range 2 {
 			got += cli(t, srv.Addr, "", "--no-raw", "CL.THROTTLE", "k"+attempt, "0", "1", "60")
@@ -75,7 +76,7 @@ func TestRedisCLI(t *testing.T) {
 // TestRedisCLIPipe loads 10,000 calls by mass insertion.
 func TestRedisCLIPipe(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	var calls bytes.Buffer
 	for i := range 10_000 {
@@ -99,7 +100,7 @@ func TestRedisCLIPipe(t *testing.T) {
 // TestRedisCLIMemkeys runs redis-cli, which adds up what keys take. It asks celld for the rest of MEMORY as it asks redis-server.
 func TestRedisCLIMemkeys(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	for _, line := range []string{"SET t:1 9000000000000000000", "SET t:2 9000000000000000000", "CL.TAKE log 100/1h,algo=log", "CL.TAKE more 100/1h 100/2h"} {
 		cli(t, srv.Addr, "", strings.Fields(line)...)
@@ -134,7 +135,7 @@ func TestRedisCLIMemkeys(t *testing.T) {
 // TestRedisCLIPassword gives the password in each way redis-cli has.
 func TestRedisCLIPassword(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t, "--requirepass", "sesame")
 	host, port := harness.HostPort(srv.Addr)
 	for _, args := range [][]string{
@@ -158,7 +159,7 @@ func TestRedisCLIPassword(t *testing.T) {
 // TestRedisCLIUnixSocket connects by path.
 func TestRedisCLIUnixSocket(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t, "--unixsocket", filepath.Join(harness.SocketDir(t), "celld.sock"))
 	if got := harness.Tool(t, "redis-cli", "-s", srv.UnixPath(), "CL.THROTTLE", "k", "15", "30", "60"); got != "0\n16\n15\n-1\n2\n" {
 		t.Errorf("redis-cli -s: %q", got)
@@ -168,7 +169,7 @@ func TestRedisCLIUnixSocket(t *testing.T) {
 // TestRedisCLIEndless starts the modes that run until they are stopped, and sees their first output.
 func TestRedisCLIEndless(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	host, port := harness.HostPort(srv.Addr)
 	c := harness.Dial(t, srv.Addr)
@@ -188,7 +189,7 @@ func TestRedisCLIEndless(t *testing.T) {
 			defer screen.Close()
 			printed := follow(screen)
 			for _, want := range mode.want {
-				harness.Eventually(t, fmt.Sprintf("redis-cli %q prints %q", mode.args, want), func() bool {
+				celldtest.Eventually(t, fmt.Sprintf("redis-cli %q prints %q", mode.args, want), func() bool {
 					c.Throttle("seen\x00by", "15", "30", "60")
 					return strings.Contains(printed(), want)
 				})
@@ -203,7 +204,7 @@ func TestRedisCLIEndless(t *testing.T) {
 // TestRedisCLIInteractive types into a terminal, with the hints and the completion that redis-cli makes of COMMAND DOCS.
 func TestRedisCLIInteractive(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	host, port := harness.HostPort(srv.Addr)
 	cmd := exec.Command("redis-cli", "-h", host, "-p", port)
@@ -222,7 +223,7 @@ func TestRedisCLIInteractive(t *testing.T) {
 	seen := 0 // of what is printed, what earlier lines brought
 	see := func(want string) {
 		t.Helper()
-		harness.Eventually(t, fmt.Sprintf("redis-cli shows %q", want), func() bool { return strings.Contains(printed()[seen:], want) })
+		celldtest.Eventually(t, fmt.Sprintf("redis-cli shows %q", want), func() bool { return strings.Contains(printed()[seen:], want) })
 	}
 	enter := func(line string, wants ...string) { // and wait for the next prompt: what is typed before it may be lost
 		t.Helper()
@@ -233,7 +234,7 @@ func TestRedisCLIInteractive(t *testing.T) {
 		}
 		io.WriteString(screen, "\r")
 		see("\r\n")
-		harness.Eventually(t, "the next prompt", func() bool { return strings.HasSuffix(printed(), "> ") })
+		celldtest.Eventually(t, "the next prompt", func() bool { return strings.HasSuffix(printed(), "> ") })
 	}
 	answers := func(want string) {
 		t.Helper()

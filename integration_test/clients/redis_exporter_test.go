@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestRedisExporter runs Debian's prometheus-redis-exporter on celld, with both at their defaults. It complains of nothing, and its
 // metrics are those of celld.
 func TestRedisExporter(t *testing.T) {
 	t.Parallel()
-	path := harness.Need(t, "prometheus-redis-exporter")
+	path := celldtest.Need(t, "prometheus-redis-exporter")
 	srv := harness.Start(t)
 	c := harness.Dial(t, srv.Addr)
 	defer c.Close()
@@ -27,7 +28,7 @@ func TestRedisExporter(t *testing.T) {
 	c.Do("CL.TAKE", "k", "5/1h")
 	c.Do("CL.THROTTLE", "key", "x", "30", "60")
 
-	log := &harness.LogBuffer{}
+	log := &celldtest.LogBuffer{}
 	addr := runExporter(t, path, srv.Addr, log)
 	for range 2 { // it says some things once only
 		metrics := scrape(t, addr)
@@ -65,13 +66,13 @@ func TestRedisExporter(t *testing.T) {
 }
 
 // runExporter starts the exporter on a port of its own until the test ends, and returns its address.
-func runExporter(t *testing.T, path, redis string, log *harness.LogBuffer) (addr string) {
+func runExporter(t *testing.T, path, redis string, log *celldtest.LogBuffer) (addr string) {
 	t.Helper()
 	addr = "127.0.0.1:" + harness.FreePort(t)
 	cmd := exec.Command(path, "--redis.addr", "redis://"+redis, "--web.listen-address", addr)
 	cmd.Env = harness.CleanEnv()
 	cmd.Stdout, cmd.Stderr = log, log
-	harness.RunPeer(t, path, t.TempDir(), cmd, func() bool {
+	celldtest.RunPeer(t, path, t.TempDir(), cmd, func() bool {
 		resp, err := http.Get("http://" + addr + "/health")
 		if err == nil {
 			resp.Body.Close()

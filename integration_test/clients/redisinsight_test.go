@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // question is what a tool sends, and what makes sense of the answer.
@@ -35,7 +36,7 @@ func containsLines(lines ...string) func(string) bool {
 	}
 }
 
-func positive(reply string) bool { return harness.IntReply(reply) > 0 }
+func positive(reply string) bool { return celldtest.IntReply(reply) > 0 }
 
 // refused is an answer that RedisInsight takes for no: celld is no cluster and no sentinel, and has neither indexes nor functions.
 var refused = startsWith("-ERR unknown command")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // towerPath is where `make tower` builds testdata/tower, which takes minutes.
@@ -21,7 +22,7 @@ func TestTowerRedisCell(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		harness.Missing(t, "not built (make tower does it): %v", err)
+		celldtest.Missing(t, "not built (make tower does it): %v", err)
 	}
 	srv := harness.Start(t, "--requirepass", "sesame")
 	if got, want := harness.Tool(t, path, "redis://:sesame@"+srv.Addr+"/"), "hello 42\nhello 42\nlimited, 3600 s\n"; got != want {

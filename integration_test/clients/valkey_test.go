@@ -11,6 +11,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestValkeyGo uses valkey-go with its defaults, except that it has one connection and not two to four: so an announcement has arrived
@@ -26,7 +27,7 @@ func TestValkeyGo(t *testing.T) {
 	}
 	defer db.Close()
 	for command, want := range map[string][]int64{"CL.THROTTLE 15 30 6000": {0, 16, 15, -1, 200}, "CL.TAKE 5/1h,burst=2": {0, 2, 1, -1, 720_000, 1, 0}} {
-		words := harness.SplitQuoted(t, command)
+		words := celldtest.SplitQuoted(t, command)
 		got, err := db.Do(ctx, db.B().Arbitrary(words[0]).Keys(words[0]).Args(words[1:]...).Build()).AsIntSlice()
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", command, got, err, want)

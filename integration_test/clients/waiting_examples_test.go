@@ -18,13 +18,14 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // languages are those that the examples of waiting and leases are in, each with what runs one.
 var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
 	"go": func(t *testing.T, example string) *exec.Cmd {
 		path := filepath.Join(t.TempDir(), example)
-		if out, err := exec.Command("go", "build", "-o", path, "../../examples/"+example).CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "-C", "../../examples", "build", "-o", path, "./"+example).CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
 		return exec.Command(path)
@@ -33,7 +34,7 @@ var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
 		return exec.Command(installedClient(t, "python/bin/python"), fmt.Sprintf("../../examples/%s/%[1]s.py", example))
 	},
 	"node": func(t *testing.T, example string) *exec.Cmd {
-		cmd := exec.Command(harness.Need(t, "node"), fmt.Sprintf("../../examples/%s/%[1]s.js", example))
+		cmd := exec.Command(celldtest.Need(t, "node"), fmt.Sprintf("../../examples/%s/%[1]s.js", example))
 		cmd.Env = []string{"NODE_PATH=" + filepath.Dir(installedClient(t, "node_modules/ioredis"))}
 		return cmd
 	},
@@ -172,7 +173,7 @@ func TestExampleJobs(t *testing.T) {
 	if got := free(); got == 3 {
 		t.Error("who was killed has no place")
 	}
-	harness.Eventually(t, "the places of those that were killed are free", func() bool { return free() == 3 })
+	celldtest.Eventually(t, "the places of those that were killed are free", func() bool { return free() == 3 })
 }
 
 // number is a server that keeps a number, and refuses writes by those whose lock another has had since.
@@ -311,7 +312,7 @@ func TestExampleTokens(t *testing.T) {
 			_, id := c.Lease("llm:research", "@llm", "LEASE", "60000", "ID", "four")
 			is("another worker is dead", budget-2*used-most)
 			c.Play(harness.Step{fmt.Sprint("CL.RENEW llm:research ", id, " 1"), ":1"}) // instead of two minutes
-			harness.Eventually(t, "what it took flows back", func() bool { return left() == budget-2*used })
+			celldtest.Eventually(t, "what it took flows back", func() bool { return left() == budget-2*used })
 
 			c.Do("CL.POLICY", "SET", "llm", "100/1d,algo=window")
 			r = begin(t, language, "tokens", srv, url, "five", prompt)
@@ -325,7 +326,7 @@ func TestExampleTokens(t *testing.T) {
 // TestRecipes holds docs/recipes.md to the programs: the limits and commands of a section's first block are in each of its programs.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	sections := strings.Split(harness.ReadFile(t, "../../docs/recipes.md"), "\n## ")
+	sections := strings.Split(celldtest.ReadFile(t, "../../docs/recipes.md"), "\n## ")
 	found := 0
 	for _, section := range sections {
 		_, block, shown := strings.Cut(section, "```text\n")
@@ -335,7 +336,7 @@ func TestRecipes(t *testing.T) {
 		block, _, _ = strings.Cut(block, "```")
 		for _, program := range regexp.MustCompile(`\]\(\.\./(examples/\S+)\)`).FindAllStringSubmatch(section, -1) {
 			found++
-			text := harness.ReadFile(t, "../../"+program[1])
+			text := celldtest.ReadFile(t, "../../"+program[1])
 			for _, word := range regexp.MustCompile(`CL\.[A-Z]+|[0-9]+/[0-9a-z]+\S*|WAIT|LEASE|ID|@\w+`).FindAllString(block, -1) {
 				if !strings.Contains(text, word) {
 					t.Errorf("%s has no %s", program[1], word)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // image is what buildah made of the Dockerfile.
@@ -38,7 +39,7 @@ func buildImage(t *testing.T) (i image) {
 		t.Helper()
 		return harness.Tool(t, "buildah", append([]string{"--root", dir + "/store", "--runroot", dir + "/run", "--storage-driver", "vfs"}, args...)...)
 	}
-	from := regexp.MustCompile(`(?m)^FROM (\S+) AS build$`).FindStringSubmatch(harness.ReadFile(t, "../../Dockerfile"))
+	from := regexp.MustCompile(`(?m)^FROM (\S+) AS build$`).FindStringSubmatch(celldtest.ReadFile(t, "../../Dockerfile"))
 	if from == nil {
 		t.Fatal("the Dockerfile has no stage called build")
 	}
@@ -54,7 +55,7 @@ func buildImage(t *testing.T) (i image) {
 		t.Fatal(err)
 	}
 	env := strings.Split(harness.Tool(t, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOSUMDB"), "\n")
-	harness.WriteFile(t, fmt.Sprintf("FROM scratch\nCOPY base/ /\nENV PATH=/usr/local/go/bin:/bin GOMODCACHE=/modules GOCACHE=/cache GOTOOLCHAIN=local GOPROXY=%q GOSUMDB=%q\n", env[3], env[4]), dir, "Dockerfile")
+	celldtest.WriteFile(t, fmt.Sprintf("FROM scratch\nCOPY base/ /\nENV PATH=/usr/local/go/bin:/bin GOMODCACHE=/modules GOCACHE=/cache GOTOOLCHAIN=local GOPROXY=%q GOSUMDB=%q\n", env[3], env[4]), dir, "Dockerfile")
 	buildah("build", "--isolation", "chroot", "--tag", from[1], dir)
 	buildah("build", "--isolation", "chroot", "--pull-never", "--format", "docker", "--tag", "celld",
 		"--volume", env[0]+":/usr/local/go:ro", "--volume", env[1]+":/modules", "--volume", env[2]+":/cache", "--volume", "/etc/ssl:/etc/ssl:ro", "../..")
@@ -77,11 +78,11 @@ type container struct{ dir, id, runc string }
 
 func (i image) container(t *testing.T, memory int, volume string, args ...string) container {
 	t.Helper()
-	c := container{dir: t.TempDir(), runc: harness.Need(t, "runc")}
+	c := container{dir: t.TempDir(), runc: celldtest.Need(t, "runc")}
 	c.id = "celld-test-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(c.dir)
 	harness.Tool(t, "runc", "spec", "--bundle", c.dir)
 	var spec map[string]any
-	if err := json.Unmarshal([]byte(harness.ReadFile(t, c.dir, "config.json")), &spec); err != nil {
+	if err := json.Unmarshal([]byte(celldtest.ReadFile(t, c.dir, "config.json")), &spec); err != nil {
 		t.Fatal(err)
 	}
 	var uid, gid int
@@ -102,7 +103,7 @@ func (i image) container(t *testing.T, memory int, volume string, args ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.WriteFile(t, string(text), c.dir, "config.json")
+	celldtest.WriteFile(t, string(text), c.dir, "config.json")
 	t.Cleanup(func() { exec.Command(c.runc, "--root", c.dir+"/state", "delete", "--force", c.id).Run() })
 	return c
 }
@@ -125,7 +126,7 @@ func (c container) of(t *testing.T, file string) string {
 	if err := json.Unmarshal([]byte(harness.Tool(t, "runc", c.words("state", c.id)...)), &state); err != nil {
 		t.Fatal(err)
 	}
-	return harness.ReadFile(t, "/proc", strconv.Itoa(state.PID), file)
+	return celldtest.ReadFile(t, "/proc", strconv.Itoa(state.PID), file)
 }
 
 // TestImage builds the image and runs it.
@@ -135,7 +136,7 @@ func TestImage(t *testing.T) {
 	if files, err := filepath.Glob(i.root + "/*"); err != nil || !slices.Equal(files, []string{i.root + "/celld", i.root + "/etc"}) {
 		t.Errorf("the image has %q, %v", files, err)
 	}
-	if !strings.Contains(harness.ReadFile(t, i.root, "etc/ssl/certs/ca-certificates.crt"), "BEGIN CERTIFICATE") {
+	if !strings.Contains(celldtest.ReadFile(t, i.root, "etc/ssl/certs/ca-certificates.crt"), "BEGIN CERTIFICATE") {
 		t.Error("the image has no authorities")
 	}
 	if i.config.User != "65532:65532" || !slices.Equal(i.config.Healthcheck.Test, []string{"CMD", "/celld", "ping"}) {
@@ -145,7 +146,7 @@ func TestImage(t *testing.T) {
 	out, err := harness.TryTool(t, "", "runc", version.words("run", "--bundle", version.dir, version.id)...)
 	switch {
 	case err != nil:
-		harness.Missing(t, "no containers here: %v, %s", err, out)
+		celldtest.Missing(t, "no containers here: %v, %s", err, out)
 	case !strings.Contains(out, "\nmodule github.com/spf13/pflag v"):
 		t.Errorf("celld version -v: %s", out)
 	}

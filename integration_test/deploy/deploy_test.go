@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // A field of these that the files misspell is an error.
@@ -100,7 +101,7 @@ type (
 
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
-	decoder := yaml.NewDecoder(strings.NewReader(harness.ReadFile(t, path)))
+	decoder := yaml.NewDecoder(strings.NewReader(celldtest.ReadFile(t, path)))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -110,7 +111,7 @@ func readYAML(t *testing.T, path string, into any) {
 // healthCheck is the HEALTHCHECK of the Dockerfile.
 func healthCheck(t *testing.T) (words []string) {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^HEALTHCHECK .*CMD (\[.*\])$`).FindStringSubmatch(harness.ReadFile(t, "../../Dockerfile"))
+	line := regexp.MustCompile(`(?m)^HEALTHCHECK .*CMD (\[.*\])$`).FindStringSubmatch(celldtest.ReadFile(t, "../../Dockerfile"))
 	if line == nil || json.Unmarshal([]byte(line[1]), &words) != nil {
 		t.Fatalf("HEALTHCHECK %q", line)
 	}
@@ -127,10 +128,10 @@ type contained struct {
 func startContained(t *testing.T, env []string, args ...string) contained {
 	t.Helper()
 	harness.NeedRoot(t)
-	harness.Need(t, "ip")
-	harness.Need(t, "nsenter")
+	celldtest.Need(t, "ip")
+	celldtest.Need(t, "nsenter")
 	if out, err := exec.Command("unshare", "-f", "-p", "-m", "-n", "true").CombinedOutput(); err != nil {
-		harness.Missing(t, "no namespaces here: %v, %s", err, out)
+		celldtest.Missing(t, "no namespaces here: %v, %s", err, out)
 	}
 	const script = `mount --make-rprivate / && mount -t proc proc /proc && ip link set lo up && ip addr add 192.0.2.1/32 dev lo && shift 4 && exec "$0" "$@"` // without --port and --log-format of spec
 	srv := harness.Spec{
@@ -226,7 +227,7 @@ func TestHealthChecks(t *testing.T) {
 			name: "a shutdown delay", args: "--shutdown-delay 3600", unready: "not ready: the server is stopping",
 			meanwhile: func(t *testing.T, c contained) {
 				c.Cmd.Process.Signal(syscall.SIGTERM)
-				harness.Eventually(t, "the delay begins", func() bool { return strings.Contains(c.Log.String(), "after the shutdown delay") })
+				celldtest.Eventually(t, "the delay begins", func() bool { return strings.Contains(c.Log.String(), "after the shutdown delay") })
 			},
 		},
 	} {
@@ -359,7 +360,7 @@ func TestComposeExample(t *testing.T) {
 	if limit := bytesOf(t, celld.MemLimit); limit != 256<<20 { // as above
 		t.Errorf("mem_limit %q", celld.MemLimit)
 	}
-	if build := filepath.Join("../../examples", celld.Build, "Dockerfile"); harness.ReadFile(t, build) == "" || len(celld.Healthcheck.Test) == 0 || celld.Healthcheck.Test[0] != "CMD" {
+	if build := filepath.Join("../../examples", celld.Build, "Dockerfile"); celldtest.ReadFile(t, build) == "" || len(celld.Healthcheck.Test) == 0 || celld.Healthcheck.Test[0] != "CMD" {
 		t.Errorf("%q, %q", build, celld.Healthcheck.Test)
 	}
 	const password = "Sesame123"
@@ -394,12 +395,12 @@ func TestDocsOfExamples(t *testing.T) {
 		}
 		return tree
 	}
-	parts := blocks(harness.ReadFile(t, "../../docs/running.md"), "yaml")
+	parts := blocks(celldtest.ReadFile(t, "../../docs/running.md"), "yaml")
 	if len(parts) != 2 {
 		t.Fatalf("docs/running.md has %d parts of YAML files", len(parts))
 	}
-	partOf(t, "services", parse(parts[0]), parse(harness.ReadFile(t, "../../examples/compose.yaml")))
-	pod := parse(harness.ReadFile(t, "../../examples/kubernetes.yaml"))
+	partOf(t, "services", parse(parts[0]), parse(celldtest.ReadFile(t, "../../examples/compose.yaml")))
+	pod := parse(celldtest.ReadFile(t, "../../examples/kubernetes.yaml"))
 	for _, name := range []string{"spec", "template", "spec"} {
 		pod = pod[name].(map[string]any)
 	}

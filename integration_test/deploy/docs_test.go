@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // docPages are the pages whose examples are run.
@@ -41,18 +43,18 @@ func TestConsoleExamples(t *testing.T) {
 // TestConsoleExamplesOnAnEngine does the same where celld keeps its limits on a redis-server.
 func TestConsoleExamplesOnAnEngine(t *testing.T) {
 	t.Parallel()
-	typeAll(t, func() *harness.Server { return harness.Start(t, "--store", harness.StartEngine(t).URL) })
+	typeAll(t, func() *harness.Server { return harness.Start(t, "--store", engines.StartEngine(t).URL) })
 }
 
 // typeAll types in all console blocks. Times may differ where the machine stood still meanwhile, so a block that differs is tried again.
 func typeAll(t *testing.T, start func() *harness.Server) {
 	t.Helper()
-	harness.Need(t, "redis-cli")
+	celldtest.Need(t, "redis-cli")
 	typed := 0
 	for _, page := range docPages(t) {
-		for _, block := range blocks(harness.ReadFile(t, page), "console") {
+		for _, block := range blocks(celldtest.ReadFile(t, page), "console") {
 			typed += strings.Count(block, "$ ")
-			harness.Again(t, func(string) string {
+			celldtest.Again(t, func(string) string {
 				if got := typeIn(t, start().Addr, block); got != block {
 					return fmt.Sprintf("%s shows\n%s\nand celld answers\n%s", page, block, got)
 				}
@@ -92,7 +94,7 @@ func TestShellExamples(t *testing.T) {
 	help, _, _ := harness.RunToEnd(t, nil, "--help")
 	flags := 0
 	for _, page := range docPages(t) {
-		for _, block := range blocks(harness.ReadFile(t, page), "sh") {
+		for _, block := range blocks(celldtest.ReadFile(t, page), "sh") {
 			check := exec.Command("sh", "-n")
 			check.Stdin = strings.NewReader(block)
 			if out, err := check.CombinedOutput(); err != nil {
@@ -122,13 +124,13 @@ func TestPoliciesExample(t *testing.T) {
 	t.Parallel()
 	files := 0
 	for _, page := range docPages(t) {
-		for _, block := range blocks(harness.ReadFile(t, page), "text") {
+		for _, block := range blocks(celldtest.ReadFile(t, page), "text") {
 			if !strings.HasPrefix(block, "#") {
 				continue
 			}
 			files++
 			path := filepath.Join(t.TempDir(), "policies")
-			harness.WriteFile(t, block, path)
+			celldtest.WriteFile(t, block, path)
 			client := harness.Dial(t, harness.Start(t, "--policies", path).Addr)
 			for line := range strings.Lines(block) {
 				if name, limit, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
@@ -158,7 +160,7 @@ func TestEnvoyExample(t *testing.T) {
 		ShadowMode  bool `yaml:"shadow_mode"`
 		Descriptors []descriptor
 	}
-	page := harness.ReadFile(t, "../../docs/engine.md")
+	page := celldtest.ReadFile(t, "../../docs/engine.md")
 	var file struct {
 		Domain      string
 		Descriptors []descriptor
@@ -195,7 +197,7 @@ func TestFlagsInText(t *testing.T) {
 		"--read-only": true, "--cap-drop": true, "--security-opt": true,
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true} // of redis-cli, redis-benchmark and Docker
 	for _, page := range docPages(t) {
-		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(harness.ReadFile(t, page), -1) {
+		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {
 				t.Errorf("%s: %s is no flag", page, flag[1])
 			}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // enginePassword is what the examples are told.
@@ -48,10 +49,10 @@ func sharesLimits(t *testing.T, c contained, probe, engine []string) {
 		t.Fatalf("%q", engine)
 	}
 	dir := t.TempDir()
-	words := slices.Concat(inside, []string{harness.Need(t, "redis-server")}, engine[1:], []string{"--port", "6380", "--bind", "192.0.2.1", "--dir", dir})
-	cli := []string{harness.Need(t, "redis-cli"), "-h", "192.0.2.1", "-p", "6380", "-e"}
-	harness.RunPeer(t, "the engine", dir, exec.Command(words[0], words[1:]...), func() bool { return run(append(cli, "ping")...) == "PONG\n" })
-	harness.Eventually(t, "celld is ready", func() bool {
+	words := slices.Concat(inside, []string{celldtest.Need(t, "redis-server")}, engine[1:], []string{"--port", "6380", "--bind", "192.0.2.1", "--dir", dir})
+	cli := []string{celldtest.Need(t, "redis-cli"), "-h", "192.0.2.1", "-p", "6380", "-e"}
+	celldtest.RunPeer(t, "the engine", dir, exec.Command(words[0], words[1:]...), func() bool { return run(append(cli, "ping")...) == "PONG\n" })
+	celldtest.Eventually(t, "celld is ready", func() bool {
 		_, code := c.check(t, []string{"/celld", "ready"})
 		return code == 0
 	})
@@ -126,7 +127,7 @@ func TestKubernetesEngineExample(t *testing.T) {
 		t.Errorf("%+v differs in more from %+v", file, alone)
 	}
 	password := filepath.Join(t.TempDir(), "password")
-	harness.WriteFile(t, enginePassword, password)
+	celldtest.WriteFile(t, enginePassword, password)
 	var env []string
 	for _, v := range celld.Env {
 		switch v.Name {
@@ -161,7 +162,7 @@ func TestKubernetesEngineExample(t *testing.T) {
 	}
 	var kinds []string
 	var set document
-	decoder := yaml.NewDecoder(strings.NewReader(harness.ReadFile(t, path)))
+	decoder := yaml.NewDecoder(strings.NewReader(celldtest.ReadFile(t, path)))
 	for {
 		var d document
 		if decoder.Decode(&d) != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestEmptyRoot runs the static binary as the image does: alone in its root, as a user without a name.
@@ -68,12 +69,12 @@ func TestEmptyRootTrusts(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(authorities)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	known := harness.NewAuthority(t)
+	known := celldtest.NewAuthority(t)
 	copyFile(t, known.File, filepath.Join(root, authorities))
 	for dir := root; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
 		os.Chmod(dir, 0o755)
 	}
-	for authority, trusted := range map[*harness.Authority]bool{known: true, harness.NewAuthority(t): false} {
+	for authority, trusted := range map[*celldtest.Authority]bool{known: true, celldtest.NewAuthority(t): false} {
 		cert, key := authority.Sign("engine", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
@@ -140,7 +141,7 @@ func TestStaticBinary(t *testing.T) {
 // TestDockerfile holds the Dockerfile to what the tests here run.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(harness.ReadFile(t, "../../Dockerfile"), " ")
+	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(celldtest.ReadFile(t, "../../Dockerfile"), " ")
 	var lines []string
 	for line := range strings.Lines(joined) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const unitFile = "../../examples/celld.service"
@@ -19,7 +20,7 @@ const unitFile = "../../examples/celld.service"
 func unitSettings(t *testing.T) map[string][]string {
 	t.Helper()
 	settings, section := map[string][]string{}, ""
-	for line := range strings.Lines(harness.ReadFile(t, unitFile)) {
+	for line := range strings.Lines(celldtest.ReadFile(t, unitFile)) {
 		line = strings.TrimSpace(line)
 		name, value, assigns := strings.Cut(line, "=")
 		switch {
@@ -73,20 +74,20 @@ func TestSystemdUnit(t *testing.T) {
 // TestSystemdVerify reads the unit files with systemd-analyze, which exits with 0 where it finds an unknown name, and says so.
 func TestSystemdVerify(t *testing.T) {
 	t.Parallel()
-	analyze := harness.Need(t, "systemd-analyze")
+	analyze := celldtest.Need(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "celld.service")
-	unit := strings.ReplaceAll(harness.ReadFile(t, unitFile), "/usr/local/bin/celld", harness.Binary(t))
+	unit := strings.ReplaceAll(celldtest.ReadFile(t, unitFile), "/usr/local/bin/celld", harness.Binary(t))
 	if err := os.Mkdir(path+".d", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for i, edit := range blocks(harness.ReadFile(t, "../../docs/running.md"), "ini") { // what systemctl edit would write
-		harness.WriteFile(t, strings.ReplaceAll(edit, "/usr/local/bin/celld", harness.Binary(t)), fmt.Sprintf("%s.d/%d.conf", path, i))
+	for i, edit := range blocks(celldtest.ReadFile(t, "../../docs/running.md"), "ini") { // what systemctl edit would write
+		celldtest.WriteFile(t, strings.ReplaceAll(edit, "/usr/local/bin/celld", harness.Binary(t)), fmt.Sprintf("%s.d/%d.conf", path, i))
 	}
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(filepath.Dir(path), "celld.socket")
-	harness.WriteFile(t, harness.ReadFile(t, "../../examples/celld.socket"), socket)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, "../../examples/celld.socket"), socket)
 	if out, err := exec.Command(analyze, "verify", path, socket).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}

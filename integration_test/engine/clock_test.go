@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // clockAhead is the environment of an engine whose clock is so much ahead of this machine's.
@@ -22,7 +24,7 @@ func clockAhead(t *testing.T, seconds int) []string {
 func TestOtherClock(t *testing.T) {
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
-			f := harness.Redis(t).With(clockAhead(t, seconds)...).Alone(t)
+			f := engines.Redis(t).With(clockAhead(t, seconds)...).Alone(t)
 			servers := shared(t, f.URL, 2)
 			c := harness.Dial(t, servers[0].Addr)
 			c.Play(
@@ -31,7 +33,7 @@ func TestOtherClock(t *testing.T) {
 				harness.Step{"CL.THROTTLE other 0 1 60", "0 1 0 -1 60"},
 				harness.Step{"CL.TAKE window 5/1h,algo=window", "0 5 4 -1 3600000 1 0"},
 			)
-			end := time.UnixMilli(harness.IntReply(c.Do("PEXPIRETIME", "window")))
+			end := time.UnixMilli(celldtest.IntReply(c.Do("PEXPIRETIME", "window")))
 			if off := time.Until(end) - time.Hour - time.Duration(seconds)*time.Second; off.Abs() > time.Minute {
 				t.Errorf("the key ends at %v: %v beside the engine's clock", end, off)
 			}
@@ -49,7 +51,7 @@ func TestMasterOfOtherClock(t *testing.T) {
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
 			t.Parallel()
-			f := harness.Redis(t).Sentinel(t)
+			f := engines.Redis(t).Sentinel(t)
 			for _, replica := range f.Nodes[1:] {
 				replica.Kill()
 				replica.With(clockAhead(t, seconds)...)
@@ -68,7 +70,7 @@ func TestMasterOfOtherClock(t *testing.T) {
 				t.Fatalf("%q replicas have all", got)
 			}
 			f.MasterOf("").Kill()
-			harness.Eventually(t, "celld has the new master", func() bool { return !strings.HasPrefix(c.Do("GET", "none"), "-") })
+			celldtest.Eventually(t, "celld has the new master", func() bool { return !strings.HasPrefix(c.Do("GET", "none"), "-") })
 			for _, limit := range []string{"5/1m,burst=5", "5/1m,algo=window", "5/1m,algo=log"} {
 				got := c.Take(limit, limit)
 				switch {

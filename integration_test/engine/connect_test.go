@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // fresh is CL.THROTTLE's reply to the first call of a key with 15 30 60.
@@ -47,11 +49,11 @@ func ready(t *testing.T, srv *harness.Server) (said string, code int) {
 // TestStorePassword gives the password in each way, and looks for it where others could see it.
 func TestStorePassword(t *testing.T) {
 	t.Parallel()
-	f := harness.StartEngine(t, "--requirepass", "s3cret/ @")
+	f := engines.StartEngine(t, "--requirepass", "s3cret/ @")
 	host := strings.TrimPrefix(f.URL, "redis://")
 	file, wrong := filepath.Join(t.TempDir(), "right"), filepath.Join(t.TempDir(), "wrong")
-	harness.WriteFile(t, "s3cret/ @\n", file)
-	harness.WriteFile(t, "s3cret/ @ \n", wrong)
+	celldtest.WriteFile(t, "s3cret/ @\n", file)
+	celldtest.WriteFile(t, "s3cret/ @ \n", wrong)
 	for name, spec := range map[string]harness.Spec{
 		"url":         {Flags: []string{"--store", "redis://:s3cret%2F%20%40@" + host}},
 		"flag":        {Flags: []string{"--store", f.URL, "--store-password", "s3cret/ @", "--store-username", "default"}},
@@ -103,7 +105,7 @@ func TestStoreUsage(t *testing.T) {
 // TestStoreUnixSocket keeps limits on an engine behind a unix socket, in a database of its own.
 func TestStoreUnixSocket(t *testing.T) {
 	t.Parallel()
-	addr := harness.StartRedis(t, "--requirepass", "pw")
+	addr := celldtest.StartRedis(t, "--requirepass", "pw")
 	srv := harness.Start(t, "--store", "unix://:pw@"+strings.TrimPrefix(addr, "unix:")+"?db=3")
 	decides(t, srv, "k")
 	c := harness.Dial(t, addr)
@@ -119,9 +121,9 @@ func TestStoreUnixSocket(t *testing.T) {
 // decide under a limit that is not known. Those of --policies are.
 func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 	t.Parallel()
-	f := harness.StartEngine(t)
+	f := engines.StartEngine(t)
 	file := filepath.Join(t.TempDir(), "policies")
-	harness.WriteFile(t, "file 1/1h", file)
+	celldtest.WriteFile(t, "file 1/1h", file)
 	c := harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)
 	if got := c.Do("CL.POLICY", "SET", "api", "3/1h"); got != ":1\r\n" {
 		t.Fatalf("%q", got)
@@ -147,7 +149,7 @@ func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 	}
 	f.Nodes[0].Restart()
 	for _, c := range all {
-		harness.Eventually(t, "the policies are known", func() bool { return strings.HasPrefix(c.Do("CL.TAKE", "k", "@nosuch"), "-NOPOLICY ") })
+		celldtest.Eventually(t, "the policies are known", func() bool { return strings.HasPrefix(c.Do("CL.TAKE", "k", "@nosuch"), "-NOPOLICY ") })
 		if got := c.Do("CL.POLICY", "GET", "nosuch"); got != "$-1\r\n" {
 			t.Errorf("%q", got)
 		}
@@ -157,7 +159,7 @@ func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 // TestStoreAwayAtStart starts celld before its engine.
 func TestStoreAwayAtStart(t *testing.T) {
 	t.Parallel()
-	f := harness.StartEngine(t)
+	f := engines.StartEngine(t)
 	f.Nodes[0].Kill()
 	srv := harness.Start(t, "--store", f.URL)
 	if got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", "k", "15", "30", "60"); !strings.HasPrefix(got, "-STOREDOWN ") || strings.Contains(got, "counted") {
@@ -167,12 +169,12 @@ func TestStoreAwayAtStart(t *testing.T) {
 		t.Errorf("ready exits with %d without an engine, and says %q", code, said)
 	}
 	f.Nodes[0].Restart()
-	harness.Eventually(t, "celld is ready", func() bool { _, code := ready(t, srv); return code == 0 })
+	celldtest.Eventually(t, "celld is ready", func() bool { _, code := ready(t, srv); return code == 0 })
 	decides(t, srv, "k")
 	f.Nodes[0].Kill()
-	harness.Eventually(t, "celld is not ready", func() bool { _, code := ready(t, srv); return code == 1 })
+	celldtest.Eventually(t, "celld is not ready", func() bool { _, code := ready(t, srv); return code == 1 })
 	f.Nodes[0].Restart()
-	harness.Eventually(t, "celld is ready again", func() bool { _, code := ready(t, srv); return code == 0 })
+	celldtest.Eventually(t, "celld is ready again", func() bool { _, code := ready(t, srv); return code == 0 })
 }
 
 // TestStoreChecks looks for what celld says of an engine at the start.
@@ -192,12 +194,12 @@ func TestStoreChecks(t *testing.T) {
 	} {
 		url := ""
 		if strings.Contains(strings.Join(test.args, " "), "rename") { // the harness asks for INFO
-			url = "unix://" + strings.TrimPrefix(harness.StartRedis(t, test.args...), "unix:")
+			url = "unix://" + strings.TrimPrefix(celldtest.StartRedis(t, test.args...), "unix:")
 		} else {
-			url = harness.StartEngine(t, test.args...).URL
+			url = engines.StartEngine(t, test.args...).URL
 		}
 		srv := harness.Start(t, "--store", url)
-		harness.Eventually(t, "celld has checked its engine", func() bool { return strings.Contains(srv.Log.String(), "the engine's clock") })
+		celldtest.Eventually(t, "celld has checked its engine", func() bool { return strings.Contains(srv.Log.String(), "the engine's clock") })
 		for _, want := range test.want {
 			if !strings.Contains(srv.Log.String(), want) {
 				t.Errorf("%q: the log lacks %s:\n%s", test.args, want, srv.Log)

@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // TestConversations says to celld on each engine, alone, as a Cluster and with Sentinels, what resp/testdata has where no time
 // passes. Its answers are those of
 // celld in memory. A line of differences, and one that it refuses there, ends its paragraph.
 func TestConversations(t *testing.T) {
-	harness.EachFleet(t, func(t *testing.T, f *harness.Fleet) {
+	engines.EachFleet(t, func(t *testing.T, f *engines.Fleet) {
 		t.Run("", func(t *testing.T) { // which ends with the last of them
 			for _, folder := range []string{"redis", "scripts"} {
-				for _, c := range harness.ReadConversations(t, "../../resp/testdata/"+folder) {
+				for _, c := range celldtest.ReadConversations(t, "../../resp/testdata/"+folder) {
 					if otherConversations[c.Name] == "" {
 						t.Run(c.Name, func(t *testing.T) {
 							if c.Name != "scan" { // whose cursors tell of all keys on the engine
@@ -43,12 +45,12 @@ func TestConversations(t *testing.T) {
 }
 
 // converse plays a file on a celld of its own. Its prefix has all keys in one slot of a Cluster, and is no pattern.
-func converse(t *testing.T, f *harness.Fleet, c *harness.Conversation) {
+func converse(t *testing.T, f *engines.Fleet, c *celldtest.Conversation) {
 	celld := harness.Start(t, "--store", f.URL, "--store-prefix", "{"+c.Name+"}[a]*:", "--store-timeout", "20s")
 	same := 0
 	for _, paragraph := range c.Paragraphs {
 		for _, resp3 := range []bool{false, true} {
-			harness.Again(t, func(string) string { // as tokens flow back where the machine stands still for some seconds
+			celldtest.Again(t, func(string) string { // as tokens flow back where the machine stands still for some seconds
 				n, difference := play(t, celld.Addr, resp3, paragraph, len(f.Nodes) == 6)
 				same += n
 				return difference
@@ -61,7 +63,7 @@ func converse(t *testing.T, f *harness.Fleet, c *harness.Conversation) {
 }
 
 // play says a paragraph on a new connection, and returns how many lines were answered as recorded, and the first that was not.
-func play(t *testing.T, addr string, resp3 bool, paragraph []*harness.Exchange, cluster bool) (same int, difference string) {
+func play(t *testing.T, addr string, resp3 bool, paragraph []*celldtest.Exchange, cluster bool) (same int, difference string) {
 	t.Helper()
 	c := harness.Dial(t, addr)
 	defer c.Close()
@@ -98,7 +100,7 @@ func play(t *testing.T, addr string, resp3 bool, paragraph []*harness.Exchange, 
 }
 
 // say sends bytes, and reads until what has come is what is recorded, or nothing comes for long.
-func say(c *harness.Conn, text string, x *harness.Exchange, resp3 bool) (got string, err error) {
+func say(c *harness.Conn, text string, x *celldtest.Exchange, resp3 bool) (got string, err error) {
 	c.Send([]byte(text))
 	buf := make([]byte, 64<<10)
 	for !x.Fits(resp3, got, false, time.Now()) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // TestReadyWithoutAPart takes a master and its replica from a Cluster. A celld is ready as long as the rest is served.
@@ -20,7 +22,7 @@ func TestReadyWithoutAPart(t *testing.T) {
 	} {
 		t.Run("full coverage "+test.full, func(t *testing.T) {
 			t.Parallel()
-			f := harness.Redis(t).Cluster(t, "--cluster-require-full-coverage", test.full)
+			f := engines.Redis(t).Cluster(t, "--cluster-require-full-coverage", test.full)
 			srv := harness.Start(t, "--store", f.URL, "--http-bind", "127.0.0.1:0")
 			key := ""
 			for i := 0; f.MasterOf(key) != f.Nodes[0]; i++ {
@@ -29,7 +31,7 @@ func TestReadyWithoutAPart(t *testing.T) {
 			f.Nodes[0].Kill()
 			f.Nodes[3].Kill()
 			want := map[bool]int{true: 0, false: 1}[test.full == "no"]
-			harness.Eventually(t, "celld ready says so", func() bool {
+			celldtest.Eventually(t, "celld ready says so", func() bool {
 				said, code := ready(t, srv)
 				return code == want && strings.Contains(said, test.wantSaid)
 			})
@@ -48,8 +50,8 @@ func TestReadyWithoutAPart(t *testing.T) {
 			}
 			f.Nodes[0].Restart()
 			f.Nodes[3].Restart()
-			harness.Eventually(t, "celld is ready, and says no more", func() bool { said, code := ready(t, srv); return code == 0 && said == "" })
-			harness.Eventually(t, "the key is decided", func() bool { return c.Do("CL.THROTTLE", key, "15", "30", "60") == fresh })
+			celldtest.Eventually(t, "celld is ready, and says no more", func() bool { said, code := ready(t, srv); return code == 0 && said == "" })
+			celldtest.Eventually(t, "the key is decided", func() bool { return c.Do("CL.THROTTLE", key, "15", "30", "60") == fresh })
 		})
 	}
 }
@@ -58,7 +60,7 @@ func TestReadyWithoutAPart(t *testing.T) {
 // loaded machine this one may take longer.
 func TestReadyInAFailover(t *testing.T) {
 	t.Parallel()
-	f := harness.Redis(t).Cluster(t)
+	f := engines.Redis(t).Cluster(t)
 	srv := harness.Start(t, "--store", f.URL, "--http-bind", "127.0.0.1:0")
 	master := f.MasterOf("celld:readyz")
 	stop := make(chan struct{})
@@ -73,7 +75,7 @@ func TestReadyInAFailover(t *testing.T) {
 			default:
 			}
 			status, _, body := srv.Get("/readyz")
-			if lasts := time.Now().UnixMilli() - killed.Load(); status != 200 && lasts < harness.NodeTimeout+3000 {
+			if lasts := time.Now().UnixMilli() - killed.Load(); status != 200 && lasts < engines.NodeTimeout+3000 {
 				t.Errorf("not ready: %d, %s", status, body)
 				return
 			}
@@ -83,7 +85,7 @@ func TestReadyInAFailover(t *testing.T) {
 	killed.Store(time.Now().UnixMilli())
 	master.Kill()
 	failed := false
-	harness.Eventually(t, "another has taken over", func() bool {
+	celldtest.Eventually(t, "another has taken over", func() bool {
 		got := c.Do("CL.THROTTLE", "celld:readyz", "15", "1", "60", "0")
 		failed = failed || strings.HasPrefix(got, "-STOREDOWN ")
 		return failed && strings.HasPrefix(got, "*5")

@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // returns is how soon decisions go on once the engine is back.
 const returns = 3 * time.Second
 
 // eachEngine runs a test on Debian's Redis, and with build tag all on every Engine.
-func eachEngine(t *testing.T, test func(*testing.T, harness.Engine)) {
-	if harness.All {
-		harness.EachEngine(t, test)
+func eachEngine(t *testing.T, test func(*testing.T, engines.Engine)) {
+	if engines.All {
+		engines.EachEngine(t, test)
 		return
 	}
-	test(t, harness.Redis(t))
+	test(t, engines.Redis(t))
 }
 
 // shared starts celld processes that share an engine. Unless the flags say otherwise, calls wait for it as long as by default.
@@ -35,20 +37,20 @@ func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		args  []string
-		fault func(t *testing.T, n *harness.Node, l *load) // returns when the engine is well again
+		fault func(t *testing.T, n *engines.Node, l *load) // returns when the engine is well again
 	}{
-		{"paused for longer than calls wait", nil, func(t *testing.T, n *harness.Node, l *load) {
+		{"paused for longer than calls wait", nil, func(t *testing.T, n *engines.Node, l *load) {
 			n.Pause()
 			l.fails("the engine has not answered in time") // what waits behind a question for the policies is not sent
 			time.Sleep(time.Second)                        // the pause itself
 			n.Resume()
 		}},
-		{"killed", []string{"--appendonly", "yes", "--appendfsync", "always"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"killed", []string{"--appendonly", "yes", "--appendfsync", "always"}, func(t *testing.T, n *engines.Node, l *load) {
 			n.Kill()
 			l.fails("the engine cannot be reached")
 			n.Restart()
 		}},
-		{"scripts forgotten", nil, func(t *testing.T, n *harness.Node, l *load) {
+		{"scripts forgotten", nil, func(t *testing.T, n *engines.Node, l *load) {
 			for range 20 {
 				n.OK("SCRIPT", "FLUSH")
 				l.goesOn(time.Now())
@@ -62,13 +64,13 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		}},
-		{"connections cut", nil, func(t *testing.T, n *harness.Node, l *load) {
+		{"connections cut", nil, func(t *testing.T, n *engines.Node, l *load) {
 			for range 20 {
 				n.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 				l.goesOn(time.Now())
 			}
 		}},
-		{"output buffer full", []string{"--client-output-buffer-limit", "normal", "40kb", "0", "0"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"output buffer full", []string{"--client-output-buffer-limit", "normal", "40kb", "0", "0"}, func(t *testing.T, n *engines.Node, l *load) {
 			n.Do("HSET", "large", "5/1m,algo=window", strings.Repeat("x", 100<<10))
 			c := harness.Dial(t, l.servers[0].Addr)
 			for range 20 {
@@ -81,34 +83,34 @@ func TestFaults(t *testing.T) {
 				t.Error("no buffer was full")
 			}
 		}},
-		{"password changed", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"password changed", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *engines.Node, l *load) {
 			n.OK("ACL", "SETUSER", "celld", "resetpass", ">wrong")
 			n.Do("CLIENT", "KILL", "USER", "celld")
 			l.fails("the engine refuses the")
 			n.OK("ACL", "SETUSER", "celld", "resetpass", ">right")
 		}},
-		{"permission lost", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"permission lost", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *engines.Node, l *load) {
 			n.OK("ACL", "SETUSER", "celld", "-@write")
 			l.fails("the engine's user lacks a permission")
 			n.OK("ACL", "SETUSER", "celld", "+@all")
 		}},
-		{"a replica", nil, func(t *testing.T, n *harness.Node, l *load) {
+		{"a replica", nil, func(t *testing.T, n *engines.Node, l *load) {
 			n.OK("REPLICAOF", "127.0.0.1", "1")
 			l.fails("the engine is a read-only replica")
 			n.OK("REPLICAOF", "NO", "ONE")
 		}},
-		{"out of memory", nil, func(t *testing.T, n *harness.Node, l *load) {
+		{"out of memory", nil, func(t *testing.T, n *engines.Node, l *load) {
 			n.OK("CONFIG", "SET", "maxmemory", "1")
 			l.fails("OOM command not allowed when used memory > 'maxmemory'.")
 			n.OK("CONFIG", "SET", "maxmemory", "0")
 		}},
-		{"busy with a script", []string{"--lua-time-limit", "10"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"busy with a script", []string{"--lua-time-limit", "10"}, func(t *testing.T, n *engines.Node, l *load) {
 			c := n.Dial()
 			c.Send(harness.Frame("EVAL", "while true do end", "0"))
 			l.fails("the engine is busy with a script")
 			n.OK("SCRIPT", "KILL")
 		}},
-		{"loading", []string{"--rdbcompression", "no", "--enable-debug-command", "yes"}, func(t *testing.T, n *harness.Node, l *load) {
+		{"loading", []string{"--rdbcompression", "no", "--enable-debug-command", "yes"}, func(t *testing.T, n *engines.Node, l *load) {
 			c := n.Dial()
 			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 20480)) end", "0") // it answers each 2 MB: ten times a second
 			c.Do("CONFIG", "SET", "key-load-delay", "1000")
@@ -118,7 +120,7 @@ func TestFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			eachEngine(t, func(t *testing.T, e harness.Engine) {
+			eachEngine(t, func(t *testing.T, e engines.Engine) {
 				args := test.args
 				if i := slices.Index(args, "--enable-debug-command"); i >= 0 && e.Name == "redis-6.2" {
 					args = args[:i] // which allows DEBUG, and does not know the option
@@ -139,9 +141,9 @@ func TestFaults(t *testing.T) {
 
 // TestKilledMaster kills a master, which loses what its replica does not have yet.
 func TestKilledMaster(t *testing.T) {
-	for _, kind := range harness.Kinds[1:] {
+	for _, kind := range engines.Kinds[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
-			eachEngine(t, func(t *testing.T, e harness.Engine) {
+			eachEngine(t, func(t *testing.T, e engines.Engine) {
 				f := kind.Start(e, t)
 				l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
 				master := f.MasterOf("throttle0")
@@ -159,13 +161,13 @@ func TestKilledMaster(t *testing.T) {
 
 // TestHandedOver tells replicas to take over from masters that are well. A master waits until its replica has all: nothing is forgotten.
 func TestHandedOver(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e harness.Engine) {
+	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		f := e.Cluster(t)
 		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
 		for i, master := range f.Nodes[:3] {
 			replica := f.Nodes[3+i]
 			var at time.Time
-			harness.Eventually(t, "it has taken over", func() bool {
+			celldtest.Eventually(t, "it has taken over", func() bool {
 				if replica.IsMaster() {
 					return !master.IsMaster()
 				}
@@ -184,7 +186,7 @@ func TestHandedOver(t *testing.T) {
 
 // TestMovedSlots moves the slots of all keys to other masters and back, while they are asked.
 func TestMovedSlots(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e harness.Engine) {
+	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		f := e.Cluster(t)
 		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
 		slots := map[int]bool{}

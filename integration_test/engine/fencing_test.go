@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // fence takes and releases locks through several instances, and notes their IDs.
@@ -28,7 +30,7 @@ func (f *fence) lock(by int, key string) {
 	f.Helper()
 	c := f.clients[by%len(f.clients)]
 	var id int64
-	harness.Eventually(f.T, "the lock is granted", func() bool {
+	celldtest.Eventually(f.T, "the lock is granted", func() bool {
 		raw := c.Do("CL.TAKE", key, "1/1h,algo=conc")
 		if strings.HasPrefix(raw, "-") {
 			return false
@@ -50,7 +52,7 @@ func (f *fence) lock(by int, key string) {
 func TestFencing(t *testing.T) {
 	t.Run("masters apart", func(t *testing.T) {
 		t.Parallel()
-		fleet := harness.Redis(t).Cluster(t)
+		fleet := engines.Redis(t).Cluster(t)
 		ahead := fleet.MasterOf("a")
 		ahead.With(clockAhead(t, 2)...)
 		replicas := fleet.Nodes[3:]
@@ -76,7 +78,7 @@ func TestFencing(t *testing.T) {
 	})
 	t.Run("handed over", func(t *testing.T) {
 		t.Parallel()
-		fleet := harness.Redis(t).Cluster(t)
+		fleet := engines.Redis(t).Cluster(t)
 		behind := fleet.Nodes[3]
 		behind.Kill()
 		behind.With(clockAhead(t, -20)...)
@@ -90,7 +92,7 @@ func TestFencing(t *testing.T) {
 		for i := range 5 {
 			f.lock(i, key)
 		}
-		harness.Eventually(t, "it has taken over", func() bool {
+		celldtest.Eventually(t, "it has taken over", func() bool {
 			behind.Do("CLUSTER", "FAILOVER")
 			return behind.IsMaster() && !master.IsMaster()
 		})
@@ -100,7 +102,7 @@ func TestFencing(t *testing.T) {
 	})
 	t.Run("moved", func(t *testing.T) {
 		t.Parallel()
-		fleet := harness.Redis(t).Cluster(t)
+		fleet := engines.Redis(t).Cluster(t)
 		f := newFence(t, shared(t, fleet.URL, 2))
 		for range 2 {
 			from := fleet.MasterOf("k")
@@ -114,7 +116,7 @@ func TestFencing(t *testing.T) {
 	})
 	t.Run("set back", func(t *testing.T) {
 		t.Parallel()
-		fleet := harness.StartEngine(t, "--appendonly", "yes", "--appendfsync", "always")
+		fleet := engines.StartEngine(t, "--appendonly", "yes", "--appendfsync", "always")
 		n := fleet.Nodes[0]
 		f := newFence(t, shared(t, fleet.URL, 2))
 		for _, seconds := range []int{20, -20} {
@@ -128,7 +130,7 @@ func TestFencing(t *testing.T) {
 	})
 	t.Run("away", func(t *testing.T) {
 		t.Parallel()
-		fleet := harness.Redis(t).With(clockAhead(t, -20)...).Alone(t)
+		fleet := engines.Redis(t).With(clockAhead(t, -20)...).Alone(t)
 		n := fleet.Nodes[0]
 		f := newFence(t, shared(t, fleet.URL, 2, "--store-failure", "local"))
 		f.lock(0, "k")
@@ -136,7 +138,7 @@ func TestFencing(t *testing.T) {
 		f.lock(0, "k")
 		n.Restart()
 		other := harness.Dial(t, shared(t, fleet.URL, 1)[0].Addr)
-		harness.Eventually(t, "the engine answers", func() bool { return !strings.HasPrefix(other.Do("GET", "none"), "-") })
+		celldtest.Eventually(t, "the engine answers", func() bool { return !strings.HasPrefix(other.Do("GET", "none"), "-") })
 		f.clients[1] = other // which has seen nothing of that
 		f.lock(1, "k")
 	})

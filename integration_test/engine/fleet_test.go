@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // The tests of this folder stand on what these do.
 func TestCluster(t *testing.T) {
-	f := harness.Redis(t).Cluster(t)
+	f := engines.Redis(t).Cluster(t)
 	master := f.MasterOf("k")
 	for i := range 25 {
 		master.OK("SET", fmt.Sprint("{k}", i), "1")
 	}
-	var to *harness.Node
+	var to *engines.Node
 	for _, n := range f.Nodes[:3] {
 		if n != master {
 			to = n
@@ -34,13 +35,13 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSentinel(t *testing.T) {
-	f := harness.Redis(t).Sentinel(t)
+	f := engines.Redis(t).Sentinel(t)
 	first := f.MasterOf("")
 	first.Kill()
 	if f.MasterOf("") == first {
 		t.Error("nobody took over")
 	}
 	first.Restart()
-	harness.Eventually(t, "the old master is a replica", func() bool { return !first.IsMaster() })
+	celldtest.Eventually(t, "the old master is a replica", func() bool { return !first.IsMaster() })
 	f.Settled()
 }

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // TestStoreKinds names a Cluster and a Sentinel's master in all ways, right and wrong, with passwords.
 func TestStoreKinds(t *testing.T) {
 	t.Parallel()
-	cluster := harness.Redis(t).Cluster(t, "--requirepass", "pw")
+	cluster := engines.Redis(t).Cluster(t, "--requirepass", "pw")
 	with := func(url, user string) string { return strings.Replace(url, "redis://", "redis://"+user+"@", 1) }
 	one := "redis://" + cluster.Nodes[0].Addr
 	replica := "redis://" + cluster.Nodes[3].Addr
@@ -28,7 +30,7 @@ func TestStoreKinds(t *testing.T) {
 	doesNotStart(t, 1, "wants a password", nil, "--store", cluster.URL)
 	doesNotStart(t, 1, "only database 0", nil, "--store", with(one, ":pw")+"/2")
 
-	alone := harness.StartEngine(t)
+	alone := engines.StartEngine(t)
 	doesNotStart(t, 1, "are for a Cluster, and it is not one", nil, "--store", alone.URL+","+strings.TrimPrefix(alone.URL, "redis://"))
 	doesNotStart(t, 1, "is for Sentinels, and it is not one", nil, "--store", alone.URL+"?master=m")
 }
@@ -36,16 +38,16 @@ func TestStoreKinds(t *testing.T) {
 // TestStoreSentinel finds the master that Sentinels know, in a database of its own.
 func TestStoreSentinel(t *testing.T) {
 	t.Parallel()
-	f := harness.Redis(t).Sentinel(t)
+	f := engines.Redis(t).Sentinel(t)
 	sentinels, _, _ := strings.Cut(f.URL, "?")
-	srv := harness.Start(t, "--store", sentinels+"/3?master="+harness.MasterName)
+	srv := harness.Start(t, "--store", sentinels+"/3?master="+engines.MasterName)
 	decides(t, srv, "k")
 	master := f.Nodes[0].Dial()
 	master.Do("SELECT", "3")
 	if got := master.Do("EXISTS", "k"); got != ":1\r\n" {
 		t.Errorf("in database 3 of the master: %q", got)
 	}
-	user := regexp.MustCompile("`(ACL SETUSER celld .*)`").FindStringSubmatch(harness.ReadFile(t, "../../docs/engine.md"))
+	user := regexp.MustCompile("`(ACL SETUSER celld .*)`").FindStringSubmatch(celldtest.ReadFile(t, "../../docs/engine.md"))
 	if user == nil {
 		t.Fatal("docs/engine.md has no user for Sentinels")
 	}
@@ -65,5 +67,5 @@ func TestStoreSentinel(t *testing.T) {
 	doesNotStart(t, 1, "refuses the user or password", nil, "--store", f.URL+"&sentinel-username=celld&sentinel-password=other")
 	doesNotStart(t, 1, "no master of that name", nil, "--store", sentinels+"?master=other")
 	srv = harness.Start(t, "--store", "redis://"+f.Sentinels[0].Addr)
-	harness.Eventually(t, "celld warns of a Sentinel", func() bool { return strings.Contains(srv.Log.String(), "a Sentinel keeps no limits") })
+	celldtest.Eventually(t, "celld warns of a Sentinel", func() bool { return strings.Contains(srv.Log.String(), "a Sentinel keeps no limits") })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 )
 
 // TestLeasesEndWithTheProcess stops celld in each way while connections hold leases with BIND, and others wait for one. The engine has
@@ -13,9 +14,9 @@ import (
 func TestLeasesEndWithTheProcess(t *testing.T) {
 	t.Parallel()
 	const leases, limit = 20, "20/1h,algo=conc"
-	for _, kind := range harness.Kinds[:2] {
+	for _, kind := range engines.Kinds[:2] {
 		t.Run(kind.Name, func(t *testing.T) {
-			f := kind.Start(harness.Redis(t), t)
+			f := kind.Start(engines.Redis(t), t)
 			other := harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)
 			for name, stop := range map[string]func(srv *harness.Server, key string){
 				"SIGTERM": func(srv *harness.Server, _ string) { srv.Stop() },

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // kind is a way to take from a key. The limits are exact counters for 300 s: so long nothing flows back, and what remains tells
@@ -141,7 +142,7 @@ func (l *load) start(t *testing.T, servers []*harness.Server, kinds ...kind) *lo
 			l.accounts = append(l.accounts, &account{kind: k, key: fmt.Sprint(k.name, i)})
 		}
 	}
-	rnd := harness.NewRand(t)
+	rnd := celldtest.NewRand(t)
 	for _, srv := range servers {
 		for range l.clients {
 			c, rnd := harness.Dial(t, srv.Addr), rand.New(rand.NewPCG(rnd.Uint64(), 0))
@@ -155,7 +156,7 @@ func (l *load) start(t *testing.T, servers []*harness.Server, kinds ...kind) *lo
 		}
 	})
 	for _, a := range l.accounts {
-		harness.Eventually(t, a.key+" is served", func() bool { return a.count(passed) > 20 })
+		celldtest.Eventually(t, a.key+" is served", func() bool { return a.count(passed) > 20 })
 	}
 	return l
 }
@@ -220,7 +221,7 @@ func (l *load) seen() map[string]int {
 // fails waits until calls have failed for a reason.
 func (l *load) fails(text string) {
 	l.t.Helper()
-	harness.Eventually(l.t, "calls fail: "+text, func() bool {
+	celldtest.Eventually(l.t, "calls fail: "+text, func() bool {
 		for is := range l.seen() {
 			if strings.Contains(is, text) {
 				return true
@@ -234,7 +235,7 @@ func (l *load) fails(text string) {
 func (l *load) goesOn(after time.Time) (took time.Duration) {
 	l.t.Helper()
 	for _, a := range l.accounts {
-		harness.Eventually(l.t, a.key+" is decided again", func() bool {
+		celldtest.Eventually(l.t, a.key+" is decided again", func() bool {
 			at, ok := a.decided(after)
 			if ok {
 				took = max(took, at.Sub(after))
@@ -303,7 +304,7 @@ func (l *load) counted(a *account, peek string) int64 {
 	c := harness.Dial(l.t, l.servers[0].Addr)
 	defer c.Close()
 	raw := ""
-	harness.Eventually(l.t, a.key+" tells what is left", func() bool {
+	celldtest.Eventually(l.t, a.key+" tells what is left", func() bool {
 		raw = c.Do(strings.Fields(fmt.Sprintf(peek, a.key))...)
 		return outcomeOf(raw) <= denied
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 )
 
 // The limit of TestManyProcesses, which slow machines use up, too. Its burst is what flows back in 3 s, so that a pause of the machine
@@ -103,7 +104,7 @@ func (c *crowd) check(t *testing.T, least float64) {
 
 // TestManyProcesses runs 20 processes that share one key: the sum is the limit's.
 func TestManyProcesses(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e harness.Engine) {
+	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		for _, command := range []string{"CL.THROTTLE k 599 200 1", "CL.TAKE k 200/1s,burst=600"} {
 			t.Run(command, func(t *testing.T) {
 				var c crowd
@@ -120,9 +121,9 @@ func TestManyProcesses(t *testing.T) {
 // TestManyProcessesKilledMaster kills the key's master meanwhile. The new one has all that was answered, or nearly so: what it lacks could
 // be granted twice.
 func TestManyProcessesKilledMaster(t *testing.T) {
-	for _, kind := range harness.Kinds[1:] {
+	for _, kind := range engines.Kinds[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
-			eachEngine(t, func(t *testing.T, e harness.Engine) {
+			eachEngine(t, func(t *testing.T, e engines.Engine) {
 				f := kind.Start(e, t)
 				var c crowd
 				c.ask(t, f.URL, "500ms", "CL.THROTTLE k 599 200 1", 4*time.Second, func() {

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // redis-cell and celld go on from what the other has stored on the same engine, call by call.
 func TestMovingFromRedisCell(t *testing.T) {
 	t.Parallel()
-	f := harness.StartEngine(t, "--loadmodule", harness.ModulePath(t))
+	f := engines.StartEngine(t, "--loadmodule", harness.ModulePath(t))
 	clients := []*harness.Conn{harness.Dial(t, f.Nodes[0].Addr), harness.Dial(t, harness.Start(t, "--store", f.URL).Addr), harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)}
 	for i := range int64(12) {
 		for key, quantity := range map[string]int64{"one": 1, "three": 3} {
@@ -35,7 +37,7 @@ func TestMovingFromRedisCell(t *testing.T) {
 // Limits move from celld in memory to an engine and back, by the commands of docs/engine.md.
 func TestMovingFromMemory(t *testing.T) {
 	t.Parallel()
-	cli := harness.Need(t, "redis-cli")
+	cli := celldtest.Need(t, "redis-cli")
 	dir, back := t.TempDir(), t.TempDir()
 	old := harness.StartOn(t, dir, "--appendonly", "yes")
 	client := harness.Dial(t, old.Addr)
@@ -58,7 +60,7 @@ func TestMovingFromMemory(t *testing.T) {
 	old.Cmd.Process.Signal(syscall.SIGTERM)
 	old.Wait(0)
 
-	f := harness.StartEngine(t)
+	f := engines.StartEngine(t)
 	host, port := harness.HostPort(f.Nodes[0].Addr)
 	log, err := os.Open(filepath.Join(dir, "appendonly.aof"))
 	if err != nil {

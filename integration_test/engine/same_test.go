@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 )
 
 // otherwise are tests of folder take that an engine fails, by the reason.
@@ -22,21 +23,21 @@ var otherwise = map[string]string{
 // TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes. As it
 // takes minutes, only test-all has it with a Cluster and with Sentinels, and that on three engines.
 func TestSameAsInMemory(t *testing.T) {
-	run := func(t *testing.T, f *harness.Fleet, args ...string) {
+	run := func(t *testing.T, f *engines.Fleet, args ...string) {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m"}, args...)...)
 		cmd.Env = append(os.Environ(), harness.StoreVariable+"="+f.URL)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", cmd.Args, err, out)
 		}
 	}
-	kinds := harness.Kinds
-	if !harness.All {
+	kinds := engines.Kinds
+	if !engines.All {
 		kinds = kinds[:1]
 	}
 	for _, kind := range kinds {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
-			eachEngine(t, func(t *testing.T, e harness.Engine) {
+			eachEngine(t, func(t *testing.T, e engines.Engine) {
 				if kind.Name != "alone" && !e.Always() {
 					return
 				}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // TestLongScript runs scripts that take longer than --store-timeout, and longer than a key that is not there leaves a trace. One
@@ -13,12 +15,12 @@ import (
 func TestLongScript(t *testing.T) {
 	t.Parallel()
 	const long = 2500 * time.Millisecond
-	srv := harness.Start(t, "--store", harness.StartEngine(t).URL, "--store-timeout", "1s")
+	srv := harness.Start(t, "--store", engines.StartEngine(t).URL, "--store-timeout", "1s")
 	c := harness.Dial(t, srv.Addr)
 	run := func(rounds int, key string) string {
 		return c.Do("EVAL", fmt.Sprintf("local x = 0 for i = 1, %d do x = x + i end return redis.call('SET', KEYS[1], '4000000000000000001')", rounds), "1", key)
 	}
-	harness.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
+	celldtest.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
 	for rounds := 1 << 20; ; rounds *= 2 {
 		start := time.Now()
 		if got := run(rounds, "there"); got != "+OK\r\n" {

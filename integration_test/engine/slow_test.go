@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 )
 
 // farAway is the way to an engine that takes a while in each direction.
@@ -74,7 +74,7 @@ func (p *farAway) carry(from, to net.Conn) {
 
 // TestSlowEngine delays answers by 100 ms, which all calls wait for, and then by more than they wait: those sent may be counted, or not.
 func TestSlowEngine(t *testing.T) {
-	f := harness.StartEngine(t)
+	f := engines.StartEngine(t)
 	p := newFarAway(t, f.Nodes[0].Addr)
 	l := (&load{clients: 4}).start(t, shared(t, "redis://"+p.addr, 2, "--store-timeout", "1s"), kinds...)
 	p.delay.Store(int64(50 * time.Millisecond))

@@ -7,25 +7,27 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // TestStoreTLS keeps limits on engines that speak TLS, with and without certificates of clients.
 func TestStoreTLS(t *testing.T) {
 	t.Parallel()
-	ca, stranger := harness.NewAuthority(t), harness.NewAuthority(t)
+	ca, stranger := celldtest.NewAuthority(t), celldtest.NewAuthority(t)
 	cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"cache.test"}})
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	mine, myKey := ca.Sign("celld", &x509.Certificate{ExtKeyUsage: usage})
 	other, otherKey := stranger.Sign("celld", &x509.Certificate{ExtKeyUsage: usage})
 	engine := func(clients string) (url string) {
 		port := harness.FreePort(t)
-		harness.StartEngine(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", clients)
+		engines.StartEngine(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", clients)
 		return "rediss://127.0.0.1:" + port
 	}
 	open, closed := engine("no"), engine("yes")
 	trust := []string{"--store-tls-ca-cert-file", ca.File}
 	own := append([]string{"--store-tls-cert-file", mine, "--store-tls-key-file", myKey}, trust...)
-	cluster := harness.Redis(t).Cluster(t, "--tls-cluster", "yes", "--tls-replication", "yes",
+	cluster := engines.Redis(t).Cluster(t, "--tls-cluster", "yes", "--tls-replication", "yes",
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", "optional")
 	onCluster := harness.Start(t, append([]string{"--store", cluster.URL}, trust...)...)
 	for i := range 10 { // in slots of all masters

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // userLine is the command that docs/engine.md gives for celld's user, for an engine.
-func userLine(t *testing.T, e harness.Engine) []string {
+func userLine(t *testing.T, e engines.Engine) []string {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^ACL SETUSER celld .*$`).FindString(harness.ReadFile(t, "../../docs/engine.md"))
+	line := regexp.MustCompile(`(?m)^ACL SETUSER celld .*$`).FindString(celldtest.ReadFile(t, "../../docs/engine.md"))
 	if line == "" {
 		t.Fatal("docs/engine.md has no line ACL SETUSER celld")
 	}
@@ -27,9 +29,9 @@ func userLine(t *testing.T, e harness.Engine) []string {
 
 // TestStoreUser runs all that celld does. Its user of the engine may do what docs/engine.md says and no more.
 func TestStoreUser(t *testing.T) {
-	for _, kind := range harness.Kinds[:2] {
+	for _, kind := range engines.Kinds[:2] {
 		t.Run(kind.Name, func(t *testing.T) {
-			harness.EachEngine(t, func(t *testing.T, e harness.Engine) {
+			engines.EachEngine(t, func(t *testing.T, e engines.Engine) {
 				t.Parallel()
 				f := kind.Start(e, t)
 				for _, n := range f.Nodes {
@@ -38,7 +40,7 @@ func TestStoreUser(t *testing.T) {
 				url := strings.Replace(f.URL, "redis://", "redis://celld:s3cret@", 1)
 				useAll(t, harness.Start(t, "--store", url, "--store-prefix", "limits:"), harness.Start(t, "--store", url, "--store-prefix", "limits:"))
 				for _, n := range f.Nodes {
-					harness.Eventually(t, "nobody listens any longer", func() bool { return n.Do("PUBSUB", "CHANNELS") == "*0\r\n" })
+					celldtest.Eventually(t, "nobody listens any longer", func() bool { return n.Do("PUBSUB", "CHANNELS") == "*0\r\n" })
 					if log := n.Do("ACL", "LOG"); log != "*0\r\n" {
 						t.Errorf("the engine has refused something: %q", log)
 					}
@@ -96,7 +98,7 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 	// One waits for a lock of another process, which tells it.
 	_, held := rival.Lease("wait", "1/60s,algo=conc")
 	waiter.Send(harness.Frame("CL.TAKE", "wait", "1/60s,algo=conc", "WAIT", "60000"))
-	harness.Eventually(t, "one waits", func() bool { return strings.Contains(c.Do("INFO", "clients"), "blocked_clients:1") })
+	celldtest.Eventually(t, "one waits", func() bool { return strings.Contains(c.Do("INFO", "clients"), "blocked_clients:1") })
 	rival.Do("CL.RELEASE", "wait", strconv.FormatInt(held, 10))
 	if got := waiter.Reply(); strings.HasPrefix(got, "-") {
 		t.Errorf("WAIT: %q", got)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// root is the module's folder, seen from the folder of a test.
+// root is the folder of the product's module, seen from the folder of a test.
 const root = "../.."
 
 // BuildFlags are the flags with which the Dockerfile builds the binary.
@@ -69,20 +69,22 @@ func build(env string, flags ...string) (path string, err error) {
 	return "", fmt.Errorf("go run keeps no binary: %s is gone", path)
 }
 
-// SeeSources looks at each source file and returns how many there are. So go test's cache of results knows what the
-// binary and the examples are made of; it takes note of files only while tests run.
+// SeeSources looks at each file of the product, its pages and examples, and returns how many there are. So go test's cache of results
+// knows what the tests depend on. It takes note of files only while tests run, and only of those below the module's folder: testdata/celld
+// is a link to the product.
 func SeeSources() (seen int) {
 	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
-		if name := d.Name(); d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "integration_test") {
-			return fs.SkipDir
+		if name := d.Name(); d.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") || name == "integration_test" || name == "node_modules") {
+				return fs.SkipDir
+			}
+			return nil
 		}
-		if strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "go.mod") || strings.HasPrefix(path, root+"/examples/") {
-			os.Stat(path)
-			seen++
-		}
+		os.Stat(root + "/integration_test/harness/testdata/celld" + strings.TrimPrefix(path, root))
+		seen++
 		return nil
 	})
 	return seen

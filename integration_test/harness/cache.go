@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"celld/internal/celldtest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +28,10 @@ func JavaClasses(t testing.TB, project string) string {
 	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile", "dependency:build-classpath", "-Dmdep.outputFile=classpath")
+	build := exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile", "dependency:build-classpath", "-Dmdep.outputFile=classpath")
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return filepath.Join(dir, "target/classes") + ":" + ReadFile(t, dir, "classpath")
+	return filepath.Join(dir, "target/classes") + ":" + celldtest.ReadFile(t, dir, "classpath")
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"celld/internal/celldtest"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,7 +13,7 @@ import (
 func (s *Server) HTTP() string {
 	s.T.Helper()
 	addr := ""
-	Eventually(s.T, "HTTP address", func() bool {
+	celldtest.Eventually(s.T, "HTTP address", func() bool {
 		lines := bufio.NewScanner(strings.NewReader(s.Log.String()))
 		for lines.Scan() {
 			var event struct{ HTTP string }

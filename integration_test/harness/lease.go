@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"celld/internal/celldtest"
 	"fmt"
 	"testing"
 )
@@ -28,7 +29,7 @@ func (s *Server) Waiting(t testing.TB, callers int) {
 	t.Helper()
 	c := Dial(t, s.Addr)
 	defer c.Close()
-	Eventually(t, fmt.Sprintf("%d callers wait", callers), func() bool {
+	celldtest.Eventually(t, fmt.Sprintf("%d callers wait", callers), func() bool {
 		text, _ := Bulk(c.Do("INFO", "clients"))
 		return ContainsLine(text, fmt.Sprintf("blocked_clients:%d", callers))
 	})

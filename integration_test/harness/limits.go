@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"crypto/sha1"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,6 +56,3 @@ func (c *Conn) Take(args ...string) (r Taken) {
 	}
 	return r
 }
-
-// Digest is the SHA-1 by which EVALSHA knows a script.
-func Digest(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"celld/internal/celldtest"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -28,7 +29,7 @@ func NeedIPv6(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
-		Missing(t, "no IPv6 loopback: %v", err)
+		celldtest.Missing(t, "no IPv6 loopback: %v", err)
 	}
 	l.Close()
 }

@@ -66,15 +66,6 @@ func Bulk(raw string) (string, bool) {
 // ContainsLine says whether a bulk reply of lines has this one.
 func ContainsLine(raw, line string) bool { return strings.Contains(raw, "\n"+line+"\r\n") }
 
-// IntReply reads an integer reply, -1 where it is none.
-func IntReply(raw string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimPrefix(raw, ":")), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
 // KeyList reads every bulk string of a reply, sorted.
 func KeyList(raw string) (keys []string) {
 	lines := strings.Split(raw, "\r\n")
@@ -149,23 +140,3 @@ func CommandRow(t *testing.T, raw string) string {
 	slices.Sort(flags)
 	return fmt.Sprintf("%s %s %v %s %s %s", lines[3], lines[4][1:], flags, lines[i][1:], lines[i+1][1:], lines[i+2][1:])
 }
-
-// BulkOf is a text as a bulk string.
-func BulkOf(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
-
-// ArrayOf is an array of replies.
-func ArrayOf(replies ...string) string {
-	return fmt.Sprintf("*%d\r\n%s", len(replies), strings.Join(replies, ""))
-}
-
-// BulksOf is an array of bulk strings.
-func BulksOf(texts ...string) string {
-	replies := make([]string, len(texts))
-	for i, text := range texts {
-		replies[i] = BulkOf(text)
-	}
-	return ArrayOf(replies...)
-}
-
-// IntOf is a number as an integer.
-func IntOf(n int64) string { return fmt.Sprintf(":%d\r\n", n) }

@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"bytes"
+	"celld/internal/celldtest"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type Spec struct {
 type Server struct {
 	T      testing.TB
 	Cmd    *exec.Cmd
-	Log    *LogBuffer
+	Log    *celldtest.LogBuffer
 	Addr   string        // the first TCP address
 	Addrs  []string      // every address, as the start line has them
 	Exited chan struct{} // closed when the process has ended
@@ -99,7 +100,7 @@ func (s Spec) Start(t testing.TB) *Server {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %v: %v", cmd.Args, err)
 	}
-	srv := &Server{T: t, Cmd: cmd, Log: &LogBuffer{}, Exited: make(chan struct{})}
+	srv := &Server{T: t, Cmd: cmd, Log: &celldtest.LogBuffer{}, Exited: make(chan struct{})}
 	ready := make(chan []string, 2)
 	go srv.readLog(stderr, s.Early, ready)
 	if !s.Dies {
@@ -193,7 +194,7 @@ func (s *Server) Alive() {
 func (s *Server) Logs(wants ...string) {
 	s.T.Helper()
 	for _, want := range wants {
-		Eventually(s.T, fmt.Sprintf("the log has %q", want), func() bool { return strings.Contains(s.Log.String(), want) })
+		celldtest.Eventually(s.T, fmt.Sprintf("the log has %q", want), func() bool { return strings.Contains(s.Log.String(), want) })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"celld/cell"
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Limiters that are told the time are asked at the same instants as package cell, so that there is nothing to tolerate.
@@ -76,11 +77,11 @@ func burstLimit(rnd *rand.Rand, count int64) (string, int64, int64, int64) {
 // TestPeerScripts runs scripts on redis-server through random scenarios.
 func TestPeerScripts(t *testing.T) {
 	t.Parallel()
-	redis := harness.StartRedis(t)
+	redis := celldtest.StartRedis(t)
 	for _, peer := range exactPeers {
 		t.Run(fmt.Sprintf("%s,uneven=%v", peer.script, peer.uneven), func(t *testing.T) {
 			t.Parallel()
-			c, rnd := harness.Dial(t, redis), harness.NewRand(t)
+			c, rnd := harness.Dial(t, redis), celldtest.NewRand(t)
 			text, err := os.ReadFile("testdata/" + peer.script + ".lua")
 			if err != nil {
 				t.Fatal(err)
@@ -214,7 +215,7 @@ func (a *leapArray) passes(ms, cost int64) bool {
 
 func TestPeerSentinel(t *testing.T) {
 	t.Parallel()
-	rnd := harness.NewRand(t)
+	rnd := celldtest.NewRand(t)
 	for range 300 {
 		literal, count, period, buckets := bucketLimit(rnd)
 		peer := leapArray{partMS: period / buckets, count: count, ring: make([]struct{ startMS, passed int64 }, buckets)}
@@ -236,7 +237,7 @@ func TestPeerGuava(t *testing.T) {
 	var st cell.State
 	passed, calls := 0, 0
 	const began = int64(1_700_000_000_000_000_000)
-	for line := range strings.Lines(harness.ReadFile(t, "testdata/guava.txt")) {
+	for line := range strings.Lines(celldtest.ReadFile(t, "testdata/guava.txt")) {
 		words := strings.Fields(line)
 		if words[0] == "#" {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // guavaJar is where Debian's libguava-java puts it, which `make tools` installs.
@@ -23,14 +24,14 @@ const guavaJar = "/usr/share/java/guava.jar"
 // seconds both let through 10; one more or less is the machine's.
 func TestGuava(t *testing.T) {
 	t.Parallel()
-	java := harness.Need(t, "java")
+	java := celldtest.Need(t, "java")
 	if _, err := os.Stat(guavaJar); err != nil {
-		harness.Missing(t, "no Guava: %v", err)
+		celldtest.Missing(t, "no Guava: %v", err)
 	}
 	srv := harness.Start(t)
 	db := redis.NewClient(&redis.Options{Addr: srv.Addr, Protocol: 2})
 	defer db.Close()
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		guava := make(chan string, 1)
 		go func() {
 			out, err := exec.CommandContext(t.Context(), java, "-cp", guavaJar, "testdata/guava/Rate.java").CombinedOutput()

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestGuavaWarmup compares the waits of Guava's SmoothWarmingUp with those of `CL.TAKE k 5/1s,warmup=5s RESERVE`, for rates,
@@ -20,9 +20,9 @@ import (
 // and has rested as much longer, which makes the calls after it that much dearer, times the steepness of the curve.
 func TestGuavaWarmup(t *testing.T) {
 	t.Parallel()
-	java, javac := harness.Need(t, "java"), harness.Need(t, "javac")
+	java, javac := celldtest.Need(t, "java"), celldtest.Need(t, "javac")
 	if _, err := os.Stat(guavaJar); err != nil {
-		harness.Missing(t, "no Guava: %v", err)
+		celldtest.Missing(t, "no Guava: %v", err)
 	}
 	classes := t.TempDir()
 	run := func(name string, args ...string) string {

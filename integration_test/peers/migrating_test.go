@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const migrating = "../../docs/migrating.md"
@@ -47,7 +48,7 @@ var replacements = map[string]replacement{
 // TestFromLibraries runs each line that the documentation gives for another library's limit.
 func TestFromLibraries(t *testing.T) {
 	t.Parallel()
-	text, c := harness.ReadFile(t, migrating), harness.Dial(t, harness.Start(t).Addr)
+	text, c := celldtest.ReadFile(t, migrating), harness.Dial(t, harness.Start(t).Addr)
 	seen := map[string]bool{}
 	for _, match := range regexp.MustCompile("(?m)^\\|.*\\| `(CL\\.[^`]*)` \\|$").FindAllStringSubmatch(text, -1) {
 		line := match[1]
@@ -60,7 +61,7 @@ func TestFromLibraries(t *testing.T) {
 			t.Errorf("%s: nobody checks what it claims", line)
 			continue
 		}
-		harness.Again(t, func(attempt string) string {
+		celldtest.Again(t, func(attempt string) string {
 			return want.differs(c, strings.Replace(line, " key ", " key"+attempt+":"+fmt.Sprint(len(seen))+" ", 1))
 		})
 	}
@@ -102,7 +103,7 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 // TestLibrariesErrors holds the documentation to what a library is told that needs what celld lacks.
 func TestLibrariesErrors(t *testing.T) {
 	t.Parallel()
-	text, srv := harness.ReadFile(t, migrating), harness.Start(t)
+	text, srv := celldtest.ReadFile(t, migrating), harness.Start(t)
 	c := harness.Dial(t, srv.Addr)
 	names := regexp.MustCompile("`ERR Unknown Redis command called from script: '([A-Za-z]+)'`").FindAllStringSubmatch(text, -1)
 	if len(names) != 5 {
@@ -110,7 +111,7 @@ func TestLibrariesErrors(t *testing.T) {
 	}
 	for _, name := range names {
 		script := "local done = redis.call('EXISTS', KEYS[1])\nreturn redis.call('" + name[1] + "', KEYS[1], 1, 2)"
-		want := fmt.Sprintf("-ERR Unknown Redis command called from script: '%s' script: %s, on @user_script:2.\r\n", name[1], harness.Digest(script))
+		want := fmt.Sprintf("-ERR Unknown Redis command called from script: '%s' script: %s, on @user_script:2.\r\n", name[1], celldtest.Digest(script))
 		if got := c.Do("EVAL", script, "1", "k"); got != want {
 			t.Errorf("%s in a script: %q, want %q", name[1], got, want)
 		}
@@ -144,7 +145,7 @@ return {allowed and 1 or 0, tokens}`
 func TestTwoNumbers(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)
-	harness.Again(t, func(attempt string) string { // a second that ends meanwhile brings tokens
+	celldtest.Again(t, func(attempt string) string { // a second that ends meanwhile brings tokens
 		for left := 19; left >= -1; left-- {
 			want := fmt.Sprintf("*2\r\n:1\r\n:%d\r\n", left)
 			if left < 0 {
@@ -156,10 +157,10 @@ func TestTwoNumbers(t *testing.T) {
 		}
 		return ""
 	})
-	harness.Eventually(t, "tokens come back", func() bool {
+	celldtest.Eventually(t, "tokens come back", func() bool {
 		return strings.HasPrefix(c.Do("EVAL", twoNumbers, "2", "tokens0", "filled0", "1", "20", "1"), "*2\r\n:1\r\n")
 	})
-	if got := harness.IntReply(c.Do("TTL", "tokens0")); got < 30 || got > 40 {
+	if got := celldtest.IntReply(c.Do("TTL", "tokens0")); got < 30 || got > 40 {
 		t.Errorf("TTL: %d", got)
 	}
 }

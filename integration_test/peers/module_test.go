@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // moduleDifferences lists all that may differ between the replies of celld and of redis-cell 0.2.2. Not in it, so equal:
@@ -54,7 +55,7 @@ type modulePair struct {
 
 func startModulePair(t *testing.T) *modulePair {
 	path := harness.ModulePath(t)
-	return &modulePair{t, harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t, "--loadmodule", path))}
+	return &modulePair{t, harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", path))}
 }
 
 // differ sends the same call to both and says how the replies differ, or "".
@@ -75,7 +76,7 @@ func (p *modulePair) differ(args ...string) (celld, difference string) {
 // TestModuleErrors sends arguments of every spelling, in every number.
 func TestModuleErrors(t *testing.T) {
 	t.Parallel()
-	p, rnd := startModulePair(t), harness.NewRand(t)
+	p, rnd := startModulePair(t), celldtest.NewRand(t)
 	spellings := []string{
 		"", " ", "+", "-", "+5", "-0", "007", "+0012", "0x10", "1e3", "1.0", "5 ", " 5", "5\t", "1_000", "1,000", "five", "٥", "５", "½", "--1", "+-1", "NaN",
 		"9223372036854775807", "9223372036854775808", "-9223372036854775809", "99999999999999999999999", "5%s%n", "\x7f", "\u2028", "👍", strings.Repeat("9", 300),
@@ -166,10 +167,10 @@ func (l rateLimit) quantity(rnd *rand.Rand, takenNS int64) int64 {
 // TestModuleSequences calls with changing limits on the same new key and compares every number.
 func TestModuleSequences(t *testing.T) {
 	t.Parallel()
-	p, rnd := startModulePair(t), harness.NewRand(t)
+	p, rnd := startModulePair(t), celldtest.NewRand(t)
 	for range 400 {
 		prefix, seed := randomKey(rnd), rnd.Uint64()
-		harness.Again(t, func(attempt string) string { return p.sequence(prefix+attempt, rand.New(rand.NewPCG(seed, 0))) })
+		celldtest.Again(t, func(attempt string) string { return p.sequence(prefix+attempt, rand.New(rand.NewPCG(seed, 0))) })
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *modulePair) sequence(key string, rnd *rand.Rand) (difference string) {
 		return fmt.Sprintf("GET %q: celld %q, module %q: more than %v apart", key, celld, module, most)
 	}
 	// TTL rounds to the nearest second: half a second is one or the other, a moment later.
-	if a, b := harness.IntReply(p.celld.Do("TTL", key)), harness.IntReply(p.module.Do("TTL", key)); a-b < -1 || a-b > 1 {
+	if a, b := celldtest.IntReply(p.celld.Do("TTL", key)), celldtest.IntReply(p.module.Do("TTL", key)); a-b < -1 || a-b > 1 {
 		return fmt.Sprintf("TTL %q: celld %d, module %d", key, a, b)
 	}
 	return ""
@@ -214,10 +215,10 @@ func bulkInt(raw string) time.Duration {
 // clock, and is equal to the digit.
 func TestModuleStoredTATs(t *testing.T) {
 	t.Parallel()
-	p, rnd := startModulePair(t), harness.NewRand(t)
+	p, rnd := startModulePair(t), celldtest.NewRand(t)
 	for range 400 {
 		prefix, seed := randomKey(rnd), rnd.Uint64()
-		harness.Again(t, func(attempt string) string { return p.storedTAT(prefix+attempt, rand.New(rand.NewPCG(seed, 0))) })
+		celldtest.Again(t, func(attempt string) string { return p.storedTAT(prefix+attempt, rand.New(rand.NewPCG(seed, 0))) })
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const nginxConfig = `
@@ -106,20 +107,20 @@ func startNginx(t *testing.T) (passes func(path string) bool) {
 // startNginxClient is startNginx for those who read what is sent to them.
 func startNginxClient(t *testing.T) (get func(path string) (body io.ReadCloser, passed bool)) {
 	t.Helper()
-	path := harness.Need(t, "nginx")
+	path := celldtest.Need(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // as for redis-server
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.WriteFile(t, nginxConfig, dir, "nginx.conf")
-	harness.WriteFile(t, "ok", dir, "ok")
-	harness.WriteFile(t, strings.Repeat("slow", 1<<20), dir, "large") // more than a socket holds
+	celldtest.WriteFile(t, nginxConfig, dir, "nginx.conf")
+	celldtest.WriteFile(t, "ok", dir, "ok")
+	celldtest.WriteFile(t, strings.Repeat("slow", 1<<20), dir, "large") // more than a socket holds
 	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
 	cmd.Dir = dir // unix:nginx.sock
 	client := &http.Client{Timeout: harness.ReplyTimeout, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "nginx.sock"))
 	}}}
-	harness.RunPeer(t, "nginx", dir, cmd, func() bool {
+	celldtest.RunPeer(t, "nginx", dir, cmd, func() bool {
 		reply, err := client.Get("http://nginx/ok")
 		if err == nil {
 			reply.Body.Close()
@@ -161,7 +162,7 @@ func TestPeerNginx(t *testing.T) {
 		}
 		return nginx, celld
 	}
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		if nginx, celld := series("slow", "6/1m,burst=8", attempt, 12, 0); nginx != 8 || celld != 8 {
 			return fmt.Sprintf("burst=7: of 12 at once nginx lets %d through, celld %d", nginx, celld)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // The limiters that CL.TAKE stands in for are driven through the same calls as celld, and their answers compared: some as
@@ -83,7 +83,7 @@ func TestPeersTable(t *testing.T) {
 	for _, p := range peers {
 		want += p.String()
 	}
-	if !strings.Contains(harness.ReadFile(t, migrating), want) {
+	if !strings.Contains(celldtest.ReadFile(t, migrating), want) {
 		t.Errorf("%s does not have this table:\n%s", migrating, want)
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPeerRedisCell compares limited, limit and remaining with redis-cell, and its times, whole seconds, with the ms cut off.
 func TestPeerRedisCell(t *testing.T) {
 	t.Parallel()
-	p, rnd := startModulePair(t), harness.NewRand(t)
-	harness.Again(t, func(attempt string) string {
+	p, rnd := startModulePair(t), celldtest.NewRand(t)
+	celldtest.Again(t, func(attempt string) string {
 		for i, quantity := range []int64{1, 15, 1, 0, 17, -3, 2, 2} {
 			limit := rateLimit{burst: 15, count: 30, period: 60}
 			if difference := p.takeDiffers("k"+attempt, "30/60s,burst=16", limit, quantity); difference != "" {
@@ -29,7 +30,7 @@ func TestPeerRedisCell(t *testing.T) {
 	})
 	for range 200 {
 		prefix, seed := randomKey(rnd), rnd.Uint64()
-		harness.Again(t, func(attempt string) string {
+		celldtest.Again(t, func(attempt string) string {
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			period := min(1+rnd.Int64N(1<<rnd.IntN(25)), 366*86400)
 			limit := rateLimit{burst: rnd.Int64N(20), count: 1 + rnd.Int64N(min(period, 1000)), period: period}.sharp()
@@ -75,13 +76,13 @@ func (p *modulePair) takeDiffers(key, literal string, limit rateLimit, quantity 
 // TestPeerRedisRate compares with redis_rate, whose floats are exact as long as emission intervals are whole seconds.
 func TestPeerRedisRate(t *testing.T) {
 	t.Parallel()
-	ctx, rnd := context.Background(), harness.NewRand(t)
-	db := redis.NewClient(&redis.Options{Network: "unix", Addr: strings.TrimPrefix(harness.StartRedis(t), "unix:")})
+	ctx, rnd := context.Background(), celldtest.NewRand(t)
+	db := redis.NewClient(&redis.Options{Network: "unix", Addr: strings.TrimPrefix(celldtest.StartRedis(t), "unix:")})
 	t.Cleanup(func() { db.Close() })
 	c, limiter := harness.Dial(t, harness.Start(t).Addr), redis_rate.NewLimiter(db)
 	for i := range 100 {
 		seed := rnd.Uint64()
-		harness.Again(t, func(attempt string) string {
+		celldtest.Again(t, func(attempt string) string {
 			rnd, key := rand.New(rand.NewPCG(seed, 0)), fmt.Sprintf("k%d:%s", i, attempt)
 			limit := redis_rate.Limit{Rate: 1 + rnd.IntN(20), Burst: 1 + rnd.IntN(30)}
 			limit.Period = time.Duration(limit.Rate*(20+rnd.IntN(1000))) * time.Second
@@ -118,23 +119,23 @@ func TestPeerRedisRate(t *testing.T) {
 func TestPeerIncr(t *testing.T) {
 	t.Parallel()
 	const script = "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n"
-	redis, celld := harness.StartRedis(t), harness.Start(t)
+	redis, celld := celldtest.StartRedis(t), harness.Start(t)
 	for name, incr := range map[string]func(c *harness.Conn, key, ms string) int64{
 		"commands": func(c *harness.Conn, key, ms string) int64 {
-			n := harness.IntReply(c.Do("INCR", key))
+			n := celldtest.IntReply(c.Do("INCR", key))
 			if n == 1 {
 				c.Do("PEXPIRE", key, ms)
 			}
 			return n
 		},
 		"script": func(c *harness.Conn, key, ms string) int64 {
-			return harness.IntReply(c.Do("EVAL", script, "1", key, ms))
+			return celldtest.IntReply(c.Do("EVAL", script, "1", key, ms))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := harness.Dial(t, celld.Addr), harness.Dial(t, redis)
-			harness.Again(t, func(attempt string) string {
+			celldtest.Again(t, func(attempt string) string {
 				key := name + attempt
 				for window := range 2 {
 					var last harness.Taken
@@ -145,11 +146,11 @@ func TestPeerIncr(t *testing.T) {
 							return fmt.Sprintf("window %d, call %d: celld %+v, INCR %d", window, i+1, last, n)
 						}
 					}
-					leftMS := harness.IntReply(b.Do("PTTL", key))
+					leftMS := celldtest.IntReply(b.Do("PTTL", key))
 					if apart := time.Duration(leftMS-last.RetryMS) * time.Millisecond; apart.Abs() > peerTimes {
 						return fmt.Sprintf("celld says %d ms, and PTTL is %d", last.RetryMS, leftMS)
 					}
-					harness.Eventually(t, "both windows end", func() bool {
+					celldtest.Eventually(t, "both windows end", func() bool {
 						return b.Do("EXISTS", key) == ":0\r\n" && a.Take(key, "5/600ms,algo=window", "PEEK").Remaining == 5
 					})
 				}
@@ -170,7 +171,7 @@ func TestPeersInRealTime(t *testing.T) {
 		t.Run(literal, func(t *testing.T) {
 			t.Parallel()
 			c := harness.Dial(t, srv.Addr)
-			harness.Again(t, func(attempt string) string {
+			celldtest.Again(t, func(attempt string) string {
 				began := time.Now()
 				limit := c.Take(literal+attempt, literal, "PEEK").Limit
 				got := c.Take(literal+attempt, literal, "COST", fmt.Sprint(limit))

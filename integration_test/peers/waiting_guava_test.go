@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 func startGuava(t *testing.T) *program {
 	t.Helper()
-	java := harness.Need(t, "java")
+	java := celldtest.Need(t, "java")
 	if _, err := os.Stat(guavaJar); err != nil {
-		harness.Missing(t, "no Guava: %v", err)
+		celldtest.Missing(t, "no Guava: %v", err)
 	}
 	p := startProgram(t, "Guava", exec.Command(java, "-cp", guavaJar, "testdata/guava/Wait.java"))
 	p.do(0, "create", "first", "1000") // loads what it needs, so that it is quick from now on
@@ -37,7 +38,7 @@ func TestWaitGuavaAcquire(t *testing.T) {
 		at += time.Duration(costs[i]) * time.Second / 5
 		paid = append(paid, at)
 	}
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		made := time.Now()
 		guava.do(0, "create", attempt, "5")
 		if difference := credit.differs(t, "Guava", time.Millisecond, inTurn(made, len(costs), func(i int) bool {
@@ -69,7 +70,7 @@ func TestWaitGuavaTryAcquire(t *testing.T) {
 	const n = 8
 	guava, conns := startGuava(t), callers(t, harness.Start(t).Addr, n)
 	want := every(500*time.Millisecond, 3)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		made := time.Now()
 		guava.do(0, "create", attempt, "2")
 		if difference := want.differs(t, "Guava", time.Millisecond, atOnce(made, n, func(i int) bool {
@@ -103,7 +104,7 @@ func TestWaitGuavaWarmUp(t *testing.T) {
 	t.Parallel()
 	const literal, calls = "10/1s,burst=1,warmup=1s", 14
 	guava, c := startGuava(t), harness.Dial(t, harness.Start(t).Addr)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		made := time.Now()
 		guava.do(0, "warmup", attempt, "10", "1000")
 		if difference := warmUp(calls).differs(t, "Guava", time.Millisecond, inTurn(made, calls, func(int) bool {
@@ -119,7 +120,7 @@ func TestWaitGuavaWarmUp(t *testing.T) {
 	// A call each 400 ms passes at once, and leaves it cold; the one behind the last of them waits for 280 ms.
 	paced := timetable{0, 400 * time.Millisecond, 800 * time.Millisecond, 1080 * time.Millisecond}
 	const late = 80 * time.Millisecond // a call that comes late finds it warmer, by 0.4 ms for each
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		series := func(call func() bool) []answer {
 			made := time.Now()
 			return inTurn(made, len(paced), func(i int) bool {
@@ -141,7 +142,7 @@ func TestWaitDelayQueue(t *testing.T) {
 	const n = 6
 	java, conns := startGuava(t), callers(t, harness.Start(t).Addr, n)
 	want := every(150*time.Millisecond, n)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		made := time.Now()
 		java.do(0, "put", fmt.Sprint(n), "150")
 		if difference := want.differs(t, "DelayQueue", time.Millisecond, atOnce(made, n, func(i int) bool { return java.passes(i, "take") })); difference != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // redissonPair is Redisson on a redis-server, and celld.
@@ -22,8 +23,8 @@ type redissonPair struct {
 func startRedisson(t *testing.T) redissonPair {
 	t.Helper()
 	classes, port := harness.JavaClasses(t, "testdata/waiting"), harness.FreePort(t)
-	harness.StartRedis(t, "--port", port)
-	p := startProgram(t, "Redisson", exec.Command(harness.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
+	celldtest.StartRedis(t, "--port", port)
+	p := startProgram(t, "Redisson", exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
 	for i := range 10 { // loads what it needs, so that it is quick from now on
 		p.do(i, "here", "trySetRate", "first", "1000", "1000")
 		p.do(i, "here", "tryAcquire", "first", "1", "1000")
@@ -62,7 +63,7 @@ func (p redissonPair) rate(t *testing.T) {
 	const n = 8
 	conns := callers(t, p.celld.Addr, n)
 	c := conns[0]
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		name := "rate" + attempt
 		for _, want := range []bool{true, false} { // the second finds a rate
 			if theirs, ours := p.passes(0, "here", "trySetRate", name, "3", "1000"), c.Do("CL.POLICY", "SET", name, "3/1s,algo=log", "NX"); theirs != want || (ours == ":1\r\n") != want {
@@ -85,7 +86,7 @@ func (p redissonPair) rate(t *testing.T) {
 		}
 		return ""
 	})
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		name := "tries" + attempt
 		p.do(0, "here", "trySetRate", name, "3", "1000")
 		c.Do("CL.POLICY", "SET", name, "3/1s,algo=log", "NX")
@@ -201,8 +202,8 @@ func (p redissonPair) expirable(t *testing.T) {
 	take(true)
 	take(false)
 	is("updateLeaseTime", p.passes(0, "here", "expirable.updateLeaseTime", "e", b, "100"), c.Do("CL.RENEW", "e", ourB, "100"), true)
-	harness.Eventually(t, "it ends there", func() bool { return p.do(0, "here", "expirable.tryAcquire", "e", "0", "3600000") != "null" })
-	harness.Eventually(t, "it ends here", func() bool { reply, _ := c.Lease("e", literal); return reply.Limited == 0 })
+	celldtest.Eventually(t, "it ends there", func() bool { return p.do(0, "here", "expirable.tryAcquire", "e", "0", "3600000") != "null" })
+	celldtest.Eventually(t, "it ends here", func() bool { reply, _ := c.Lease("e", literal); return reply.Limited == 0 })
 	is("tryRelease of one that has ended", p.passes(0, "here", "expirable.tryRelease", "e", b), c.Do("CL.RELEASE", "e", ourB), false)
 	take(false)
 }
@@ -253,7 +254,7 @@ func (p redissonPair) lock(t *testing.T) {
 			return reply.Limited == 0
 		},
 	} {
-		harness.Eventually(t, who+" lock ends by itself", free)
+		celldtest.Eventually(t, who+" lock ends by itself", free)
 	}
 	unlock(1, false)
 	lock(1, "3600000", false)
@@ -263,7 +264,7 @@ func (p redissonPair) lock(t *testing.T) {
 // TestWaitSentinel runs Sentinel's rules of a flow one after another.
 func TestWaitSentinel(t *testing.T) {
 	t.Parallel()
-	p := startProgram(t, "Sentinel", exec.Command(harness.Need(t, "java"), "-Dproject.name=celld", "-Dcsp.sentinel.log.dir="+t.TempDir(),
+	p := startProgram(t, "Sentinel", exec.Command(celldtest.Need(t, "java"), "-Dproject.name=celld", "-Dcsp.sentinel.log.dir="+t.TempDir(),
 		"-classpath", harness.JavaClasses(t, "testdata/waiting"), "RunSentinel"))
 	p.do(0, "rate", "first", "1000")
 	for i := range 10 {
@@ -280,7 +281,7 @@ func TestWaitSentinel(t *testing.T) {
 func (p *program) sentinelQueue(t *testing.T, celld *harness.Server) {
 	const n = 8
 	conns, want := callers(t, celld.Addr, n), every(200*time.Millisecond, 4)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		name := "queue" + attempt
 		p.do(0, "queue", name, "5", "700")
 		if difference := want.differs(t, "Sentinel", 2*time.Millisecond, atOnce(time.Now(), n, func(i int) bool { return p.passes(i, "pass", name) })); difference != "" {
@@ -295,7 +296,7 @@ func (p *program) sentinelQueue(t *testing.T, celld *harness.Server) {
 func (p *program) sentinelWarmUp(t *testing.T, celld *harness.Server) {
 	const rate, warmup, seconds = 20, 3, 6
 	c := harness.Dial(t, celld.Addr)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		name := "warmup" + attempt
 		counts := map[string][]int{}
 		for who, call := range map[string]func() bool{
@@ -373,7 +374,7 @@ func (p *program) sentinelThreads(t *testing.T, celld *harness.Server) {
 func (p *program) sentinelOccupy(t *testing.T, celld *harness.Server) {
 	const half = 500 * time.Millisecond
 	c := harness.Dial(t, celld.Addr)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		name := "occupy" + attempt
 		p.do(0, "rate", name, "4")
 		time.Sleep(time.Until(time.Now().Truncate(half).Add(half + half/10)))

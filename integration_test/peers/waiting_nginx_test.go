@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // nginxClock is how much too early nginx may be: it reads the kernel's coarse clock, in whole milliseconds.
@@ -24,7 +25,7 @@ func TestWaitNginx(t *testing.T) {
 		{"queued", "5/1s,burst=1", "800", every(200*time.Millisecond, 5)},
 		{"later", "5/1s,burst=3", "600", append(timetable{0, 0}, every(200*time.Millisecond, 4)...)},
 	} {
-		harness.Again(t, func(attempt string) string {
+		celldtest.Again(t, func(attempt string) string {
 			if difference := limit.want.differs(t, "nginx", nginxClock, atOnce(time.Now(), n, func(int) bool {
 				return passes("/" + limit.location + "?key=" + limit.location + attempt)
 			})); difference != "" {
@@ -70,7 +71,7 @@ func TestWaitNginxConnections(t *testing.T) {
 		} else {
 			all[i].id = fmt.Sprint(id)
 		}
-		harness.Eventually(t, "nginx sees that a connection has ended", func() bool {
+		celldtest.Eventually(t, "nginx sees that a connection has ended", func() bool {
 			body, passed := get("/held?key=k")
 			all[i].body = body
 			return passed

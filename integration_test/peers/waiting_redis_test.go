@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // queues are scripts that say how long to wait, and what celld is told instead.
@@ -25,12 +26,12 @@ var queues = []struct {
 // when the one before goes ahead.
 func TestWaitScripts(t *testing.T) {
 	t.Parallel()
-	redis := harness.StartRedis(t)
+	redis := celldtest.StartRedis(t)
 	for _, q := range queues {
 		t.Run(q.script, func(t *testing.T) {
 			t.Parallel()
-			c, rnd := harness.Dial(t, redis), harness.NewRand(t)
-			sha, _ := harness.Bulk(c.Do("SCRIPT", "LOAD", harness.ReadFile(t, "testdata", q.script+".lua")))
+			c, rnd := harness.Dial(t, redis), celldtest.NewRand(t)
+			sha, _ := harness.Bulk(c.Do("SCRIPT", "LOAD", celldtest.ReadFile(t, "testdata", q.script+".lua")))
 			refused, waited := 0, 0
 			for i := range 100 {
 				count, interval := 1+rnd.Int64N(20), 1+rnd.Int64N(1e6)
@@ -55,7 +56,7 @@ func TestWaitScripts(t *testing.T) {
 				}
 				c.Send(batch.Bytes())
 				for j, wait := range want {
-					if got := harness.IntReply(c.Reply()); got != wait {
+					if got := celldtest.IntReply(c.Reply()); got != wait {
 						t.Errorf("%s, at most %d µs, call %d: %d there, %d here", l, most, j, got, wait)
 					}
 					if wait == -1 {
@@ -76,17 +77,17 @@ func TestWaitScripts(t *testing.T) {
 // too long takes nothing on either side.
 func TestWaitReserve(t *testing.T) {
 	t.Parallel()
-	redis, c, rnd := harness.Dial(t, harness.StartRedis(t)), harness.Dial(t, harness.Start(t).Addr), harness.NewRand(t)
-	sha, _ := harness.Bulk(redis.Do("SCRIPT", "LOAD", harness.ReadFile(t, "testdata/token_bucket_acquire.lua")))
+	redis, c, rnd := harness.Dial(t, celldtest.StartRedis(t)), harness.Dial(t, harness.Start(t).Addr), celldtest.NewRand(t)
+	sha, _ := harness.Bulk(redis.Do("SCRIPT", "LOAD", celldtest.ReadFile(t, "testdata/token_bucket_acquire.lua")))
 	seed := rnd.Uint64()
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		const interval, most = 1_000_000, 20_000_000 // µs
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		refused := 0
 		for i := range 30 {
 			cost := fmt.Sprint(1 + rnd.Int64N(5))
 			got := c.Take(attempt, "60/1m,burst=8", "COST", cost, "RESERVE", fmt.Sprint(most), "US")
-			theirs := harness.IntReply(redis.Do("EVALSHA", sha, "1", attempt, fmt.Sprint(time.Now().UnixMicro()), fmt.Sprint(interval), fmt.Sprint(most), "8", cost))
+			theirs := celldtest.IntReply(redis.Do("EVALSHA", sha, "1", attempt, fmt.Sprint(time.Now().UnixMicro()), fmt.Sprint(interval), fmt.Sprint(most), "8", cost))
 			if (theirs == -1) != (got.Limited == 1) || theirs == -1 && (got.Wait != 0 || got.Granted != 0 || got.RetryMS <= 0) {
 				return fmt.Sprintf("call %d: celld %+v, the script %d", i, got, theirs)
 			}
@@ -108,16 +109,16 @@ func TestWaitReserve(t *testing.T) {
 func TestWaitLeakyQueue(t *testing.T) {
 	t.Parallel()
 	const n = 9
-	there, here := callers(t, harness.StartRedis(t), n), callers(t, harness.Start(t).Addr, n)
-	script := harness.ReadFile(t, "testdata/leaky_queue.lua")
+	there, here := callers(t, celldtest.StartRedis(t), n), callers(t, harness.Start(t).Addr, n)
+	script := celldtest.ReadFile(t, "testdata/leaky_queue.lua")
 	want := every(150*time.Millisecond, 6)
-	harness.Again(t, func(attempt string) string {
+	celldtest.Again(t, func(attempt string) string {
 		if difference := want.differs(t, "the script", time.Millisecond, atOnce(time.Now(), n, func(i int) bool {
 			raw, err := there[i].TryDo([]string{"EVAL", script, "1", attempt, fmt.Sprint(time.Now().UnixMicro()), "150000", "825000"})
 			if err != nil {
 				t.Error(err)
 			}
-			wait := harness.IntReply(raw)
+			wait := celldtest.IntReply(raw)
 			time.Sleep(time.Duration(wait) * time.Microsecond)
 			return wait >= 0
 		})); difference != "" {
@@ -138,7 +139,7 @@ const (
 // TestWaitRedisLock takes two workers through the same steps with that lock and with 1/…,algo=conc.
 func TestWaitRedisLock(t *testing.T) {
 	t.Parallel()
-	redis, c := harness.Dial(t, harness.StartRedis(t)), harness.Dial(t, harness.Start(t).Addr)
+	redis, c := harness.Dial(t, celldtest.StartRedis(t)), harness.Dial(t, harness.Start(t).Addr)
 	tokens, ids, tries, last := map[string]string{}, map[string]int64{}, 0, int64(0)
 	lock := func(worker, ms string) bool {
 		tries++
@@ -198,7 +199,7 @@ func TestWaitRedisLock(t *testing.T) {
 	// It ends by itself, and who comes too late does not end the next one's.
 	is(lock("a", "60000"), true, "again")
 	extends("a", "100", true)
-	harness.Eventually(t, "both locks end", func() bool {
+	celldtest.Eventually(t, "both locks end", func() bool {
 		reply, _ := c.Lease("k", "1/60000ms,algo=conc", "PEEK")
 		return redis.Do("EXISTS", "k") == ":0\r\n" && reply.Limited == 0
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceOfEveryCommand makes random changes of every kind and more keys than there is room for, and compares what
@@ -22,8 +23,8 @@ func TestPersistenceOfEveryCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rnd, dir := harness.NewRand(t), t.TempDir()
-			all := append([]string{"--dir", dir, "--max-keys", "60"}, harness.SplitQuoted(t, flags)...)
+			rnd, dir := celldtest.NewRand(t), t.TempDir()
+			all := append([]string{"--dir", dir, "--max-keys", "60"}, celldtest.SplitQuoted(t, flags)...)
 			for range 3 {
 				srv := harness.Spec{Flags: all, Dies: true}.Start(t)
 				c := harness.Dial(t, srv.Addr)
@@ -69,7 +70,7 @@ func TestPersistenceOfEveryCommand(t *testing.T) {
 func settled(c *harness.Conn) map[string]keyState {
 	c.T.Helper()
 	var keys map[string]keyState
-	harness.Eventually(c.T, "what is about to expire has expired", func() bool {
+	celldtest.Eventually(c.T, "what is about to expire has expired", func() bool {
 		keys = map[string]keyState{}
 		nowMS := time.Now().UnixMilli()
 		for key, st := range statesOf(c) {

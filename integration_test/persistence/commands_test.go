@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceReplies compares replies with redis-server's. The commands of a line arrive together, so that no snapshot
@@ -21,7 +22,7 @@ func TestPersistenceReplies(t *testing.T) {
 	for _, flags := range []string{"", "--appendonly yes", "--save '3600 1'"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
-			comparePersistenceReplies(t, harness.SplitQuoted(t, flags))
+			comparePersistenceReplies(t, celldtest.SplitQuoted(t, flags))
 		})
 	}
 }
@@ -29,7 +30,7 @@ func TestPersistenceReplies(t *testing.T) {
 func comparePersistenceReplies(t *testing.T, flags []string) {
 	t.Helper()
 	celldAt := harness.StartOn(t, t.TempDir(), append([]string{"--io-threads", "1"}, flags...)...).Addr
-	redisAt := harness.StartRedis(t, flags...)
+	redisAt := celldtest.StartRedis(t, flags...)
 	both := map[string]*harness.Conn{"celld": harness.Dial(t, celldAt), "redis": harness.Dial(t, redisAt)}
 	for _, line := range []string{
 		"SAVE", "SET k 9000000000000000000; SAVE; INFO", "BGSAVE", "BGSAVE SCHEDULE", "bgsave schedule", "BGREWRITEAOF",
@@ -48,12 +49,12 @@ func comparePersistenceReplies(t *testing.T, flags []string) {
 		"CONFIG SET appendfilename x", "CONFIG GET appendonly", "CONFIG GET appendfsync",
 		"CONFIG GET auto-aof-rewrite-percentage", "CONFIG GET auto-aof-rewrite-min-size", "CONFIG GET aof-load-truncated",
 	} {
-		harness.Again(t, func(string) string { // a loaded machine may stop celld between two commands until a snapshot is done
+		celldtest.Again(t, func(string) string { // a loaded machine may stop celld between two commands until a snapshot is done
 			replies := map[string][]string{}
 			for name, c := range both {
 				var batch []byte
 				for command := range strings.SplitSeq(line, "; ") {
-					batch = append(batch, harness.Frame(harness.SplitQuoted(t, command)...)...)
+					batch = append(batch, harness.Frame(celldtest.SplitQuoted(t, command)...)...)
 				}
 				c.Send(batch)
 				for range strings.Split(line, "; ") {
@@ -61,12 +62,12 @@ func comparePersistenceReplies(t *testing.T, flags []string) {
 					switch {
 					case strings.Contains(reply, "# Persistence"):
 						reply = "changes:" + harness.InfoSections(reply)["Persistence"]["rdb_changes_since_last_save"]
-					case time.Now().Unix()-harness.IntReply(strings.TrimPrefix(reply, "*1\r\n")) < 60:
+					case time.Now().Unix()-celldtest.IntReply(strings.TrimPrefix(reply, "*1\r\n")) < 60:
 						reply = "LASTSAVE"
 					}
 					replies[name] = append(replies[name], reply)
 				}
-				harness.Eventually(t, name+" has nothing to do", func() bool {
+				celldtest.Eventually(t, name+" has nothing to do", func() bool {
 					info := harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"]
 					return info["rdb_bgsave_in_progress"]+info["aof_rewrite_in_progress"]+info["aof_rewrite_scheduled"] == "000"
 				})
@@ -84,7 +85,7 @@ func TestPersistenceInfo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "3600 1000").Addr)
-	redis := harness.Dial(t, harness.StartRedis(t, "--appendonly", "yes"))
+	redis := harness.Dial(t, celldtest.StartRedis(t, "--appendonly", "yes"))
 	names := harness.InfoSections(redis.Do("INFO", "persistence"))["Persistence"]
 	for name := range harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"] {
 		if _, ok := names[name]; !ok && name != "aof_write_errors" {
@@ -101,7 +102,7 @@ func TestPersistenceInfo(t *testing.T) {
 				t.Errorf("%s: %s:%s, want %s", when, name, is, value)
 			}
 		}
-		if at, _ := strconv.ParseInt(info["rdb_last_save_time"], 10, 64); at < began-startTimeoutSeconds || at > time.Now().Unix() || harness.IntReply(c.Do("LASTSAVE")) != at {
+		if at, _ := strconv.ParseInt(info["rdb_last_save_time"], 10, 64); at < began-startTimeoutSeconds || at > time.Now().Unix() || celldtest.IntReply(c.Do("LASTSAVE")) != at {
 			t.Errorf("%s: rdb_last_save_time:%s", when, info["rdb_last_save_time"])
 		}
 	}
@@ -127,7 +128,7 @@ func TestPersistenceInfo(t *testing.T) {
 	c.Do("SAVE")
 	expect("after SAVE", map[string]string{"rdb_changes_since_last_save": "0", "rdb_saves": "1", "rdb_last_bgsave_status": "ok"})
 	c.Do("BGREWRITEAOF")
-	harness.Eventually(t, "it rewrites", func() bool { return infoField(c, "aof_rewrites") == "1" })
+	celldtest.Eventually(t, "it rewrites", func() bool { return infoField(c, "aof_rewrites") == "1" })
 	expect("after BGREWRITEAOF", map[string]string{
 		"aof_last_bgrewrite_status": "ok", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": someSeconds,
 		"aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
@@ -139,12 +140,12 @@ func TestPersistenceInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Do("BGSAVE")
-	harness.Eventually(t, "BGSAVE fails", func() bool { return infoField(c, "rdb_last_bgsave_status") == "err" })
+	celldtest.Eventually(t, "BGSAVE fails", func() bool { return infoField(c, "rdb_last_bgsave_status") == "err" })
 	if err := os.RemoveAll(filepath.Join(dir, "dump.rdb")); err != nil {
 		t.Fatal(err)
 	}
 	c.Do("BGSAVE")
-	harness.Eventually(t, "BGSAVE succeeds", func() bool { return infoField(c, "rdb_last_bgsave_status") == "ok" })
+	celldtest.Eventually(t, "BGSAVE succeeds", func() bool { return infoField(c, "rdb_last_bgsave_status") == "ok" })
 	expect("after BGSAVE", map[string]string{"rdb_saves": "2", "rdb_last_bgsave_time_sec": someSeconds})
 }
 
@@ -184,7 +185,7 @@ func TestPersistenceAtTheEnd(t *testing.T) {
 		t.Run(test.name+" "+test.flags, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			flags := harness.SplitQuoted(t, test.flags)
+			flags := celldtest.SplitQuoted(t, test.flags)
 			srv := harness.StartOn(t, dir, flags...)
 			harness.Dial(t, srv.Addr).Throttle("k", "9", "1", "86400", "4")
 			test.end(srv)
@@ -221,7 +222,7 @@ func TestPersistenceShutdownFails(t *testing.T) {
 			return srv.Addr
 		},
 		"redis": func(dir string) string {
-			addr := harness.StartRedis(t, "--dir", dir)
+			addr := celldtest.StartRedis(t, "--dir", dir)
 			loaded(harness.Dial(t, addr))
 			return addr
 		},
@@ -246,11 +247,11 @@ func TestPersistenceShutdownFails(t *testing.T) {
 // TestPersistenceConfigSet changes what can be changed, and is told what cannot.
 func TestPersistenceConfigSet(t *testing.T) {
 	t.Parallel()
-	redis := harness.Dial(t, harness.StartRedis(t))
+	redis := harness.Dial(t, celldtest.StartRedis(t))
 	const restart = "-ERR CONFIG SET failed (possibly related to argument '%s') - this needs a restart with --%s %s\r\n"
 	for _, flags := range []string{"", "--appendonly yes", "--appendonly yes --appendfsync no", "--appendonly yes --appendfsync always"} {
 		dir := t.TempDir()
-		srv := harness.StartOn(t, dir, harness.SplitQuoted(t, flags)...)
+		srv := harness.StartOn(t, dir, celldtest.SplitQuoted(t, flags)...)
 		c := harness.Dial(t, srv.Addr)
 		on, always := strings.Contains(flags, "yes"), strings.Contains(flags, "always")
 		for _, value := range []string{"yes", "no", "maybe"} {
@@ -324,7 +325,7 @@ func TestPersistenceSavePoints(t *testing.T) {
 	if got := c.Do("CONFIG", "SET", "save", "1 1"); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	harness.Eventually(t, "a snapshot is taken", func() bool { return infoField(c, "rdb_saves") == "1" })
+	celldtest.Eventually(t, "a snapshot is taken", func() bool { return infoField(c, "rdb_saves") == "1" })
 	checkFiles(t, dir)
 	if got := infoField(c, "rdb_changes_since_last_save"); got != "0" {
 		t.Errorf("rdb_changes_since_last_save:%s", got)
@@ -337,14 +338,14 @@ func TestPersistenceRewritesByItself(t *testing.T) {
 	dir := t.TempDir()
 	c := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64kb").Addr)
 	calls := 0
-	harness.Eventually(t, "it rewrites", func() bool {
+	celldtest.Eventually(t, "it rewrites", func() bool {
 		for range 100 {
 			c.Throttle(fmt.Sprint("k", calls%10), "100000", "1", "3600")
 			calls++
 		}
 		return infoField(c, "aof_rewrites") != "0"
 	})
-	if size := harness.IntReply(infoField(c, "aof_current_size")); size > 128<<10 {
+	if size := celldtest.IntReply(infoField(c, "aof_current_size")); size > 128<<10 {
 		t.Errorf("it has %d bytes, for 10 keys", size)
 	}
 	checkFiles(t, dir)

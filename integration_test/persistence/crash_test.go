@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // crashLimit is how often a key passes. Some are used up soon, others never. Nothing flows back: the period is an hour, and
@@ -252,7 +253,7 @@ func TestPersistenceKill(t *testing.T) {
 			t.Run(fmt.Sprint(test.fsync, world), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				c := &crasher{t: t, rnd: harness.NewRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync, "--log-max", "50000"}}
+				c := &crasher{t: t, rnd: celldtest.NewRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync, "--log-max", "50000"}}
 				for range test.rounds {
 					c.round(time.Duration(c.rnd.Int64N(int64(test.longest))))
 				}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // smallDisk is a celld whose --dir is a file system of a megabyte, in a mount namespace of its own.
@@ -24,12 +25,12 @@ type smallDisk struct {
 func startOnSmallDisk(t *testing.T, dies bool, flags ...string) *smallDisk {
 	t.Helper()
 	harness.NeedRoot(t)
-	harness.Need(t, "unshare")
+	celldtest.Need(t, "unshare")
 	dir := t.TempDir()
 	const mount = `mount -t tmpfs -o size=1m none "$D" && `
 	probe := exec.Command("unshare", "-m", "sh", "-c", mount+"true")
 	if probe.Env = append(os.Environ(), "D="+dir); probe.Run() != nil {
-		harness.Missing(t, "no mounts here")
+		celldtest.Missing(t, "no mounts here")
 	}
 	srv := harness.Spec{
 		Binary: harness.StressBinary(t), Dies: dies, Wrap: []string{"unshare", "-m", "sh", "-c", mount + `exec "$0" "$@"`}, Env: []string{"D=" + dir},
@@ -150,7 +151,7 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 			t.Errorf("aof_last_write_status:%s", got)
 		}
 		d.free()
-		harness.Eventually(t, "it recovers", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
+		celldtest.Eventually(t, "it recovers", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
 	}
 	run(20)
 	want, asked := map[string]int{"first": 1}, clients*(3*120+20)
@@ -181,7 +182,7 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 				t.Errorf("%s has counted %d calls, %d have passed", key, count, n)
 			}
 		}
-		if got, before := harness.IntReply(conn.Do("DBSIZE")), counted["keys"]; got < int64(len(want)) || i == 1 && got != before {
+		if got, before := celldtest.IntReply(conn.Do("DBSIZE")), counted["keys"]; got < int64(len(want)) || i == 1 && got != before {
 			t.Errorf("%d keys, %d are known; there were %d", got, len(want), before)
 		} else {
 			counted["keys"] = got
@@ -197,7 +198,7 @@ func TestPersistenceDiskFullFlush(t *testing.T) {
 	d := startOnSmallDisk(t, false, "--appendfsync", "always")
 	c := harness.Dial(t, d.Addr)
 	c.Throttle("first", "9", "1", "86400", "4")
-	for size := infoField(c, "aof_current_size"); harness.IntReply(size)%4096 < 4096-64; size = infoField(c, "aof_current_size") {
+	for size := infoField(c, "aof_current_size"); celldtest.IntReply(size)%4096 < 4096-64; size = infoField(c, "aof_current_size") {
 		c.Throttle("second", "1000000", "1", "3600") // so that no page of the file has room for more
 	}
 	d.fill()
@@ -210,9 +211,9 @@ func TestPersistenceDiskFullFlush(t *testing.T) {
 		t.Errorf("after a restart on the full disk's file: %v", got)
 	}
 	d.free()
-	harness.Eventually(t, "it recovers", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
+	celldtest.Eventually(t, "it recovers", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
 	for name, conn := range map[string]*harness.Conn{"in memory": c, "after a restart": d.restarted()} {
-		if got := harness.IntReply(conn.Do("DBSIZE")); got != 0 {
+		if got := celldtest.IntReply(conn.Do("DBSIZE")); got != 0 {
 			t.Errorf("%s: %d keys", name, got)
 		}
 	}
@@ -220,7 +221,7 @@ func TestPersistenceDiskFullFlush(t *testing.T) {
 	if got := c.Do("FLUSHALL"); got != "+OK\r\n" {
 		t.Errorf("FLUSHALL: %q", got)
 	}
-	if got := harness.IntReply(d.restarted().Do("DBSIZE")); got != 0 {
+	if got := celldtest.IntReply(d.restarted().Do("DBSIZE")); got != 0 {
 		t.Errorf("after FLUSHALL and a restart: %d keys", got)
 	}
 }
@@ -240,7 +241,7 @@ func TestPersistenceDiskFullEverySecond(t *testing.T) {
 			}
 		}
 	}
-	harness.Eventually(t, "INFO says that the file cannot be written", func() bool {
+	celldtest.Eventually(t, "INFO says that the file cannot be written", func() bool {
 		more()
 		return infoField(c, "aof_last_write_status") == "err"
 	})
@@ -248,24 +249,24 @@ func TestPersistenceDiskFullEverySecond(t *testing.T) {
 	status := map[string]string{"BGSAVE": "rdb_last_bgsave_status", "BGREWRITEAOF": "aof_last_bgrewrite_status"}
 	for _, command := range []string{"BGSAVE", "BGREWRITEAOF"} { // these fail, and leave nothing behind
 		c.Do(command)
-		harness.Eventually(t, command+" fails", func() bool { return infoField(c, status[command]) == "err" })
+		celldtest.Eventually(t, command+" fails", func() bool { return infoField(c, status[command]) == "err" })
 	}
 	if got := c.Do("SAVE"); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("SAVE: %q", got)
 	}
-	harness.Eventually(t, "there are three files, with those of the lock and of the test", func() bool { return len(glob(t, d.dir, "*")) == 3 })
+	celldtest.Eventually(t, "there are three files, with those of the lock and of the test", func() bool { return len(glob(t, d.dir, "*")) == 3 })
 	d.free()
-	harness.Eventually(t, "INFO says that it can be written", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
+	celldtest.Eventually(t, "INFO says that it can be written", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
 	for _, command := range []string{"BGSAVE", "BGREWRITEAOF"} {
 		c.Do(command)
-		harness.Eventually(t, command+" succeeds", func() bool { return infoField(c, status[command]) == "ok" })
+		celldtest.Eventually(t, command+" succeeds", func() bool { return infoField(c, status[command]) == "ok" })
 	}
 	last := stateOf(c, fmt.Sprint("new:", calls))
-	harness.Eventually(t, "all is in the file", func() bool {
-		return bytes.Contains([]byte(harness.ReadFile(t, d.dir, "appendonly.aof")), []byte(last.tat))
+	celldtest.Eventually(t, "all is in the file", func() bool {
+		return bytes.Contains([]byte(celldtest.ReadFile(t, d.dir, "appendonly.aof")), []byte(last.tat))
 	})
 	r := d.restarted()
-	if got := harness.IntReply(r.Do("DBSIZE")); got != calls {
+	if got := celldtest.IntReply(r.Do("DBSIZE")); got != calls {
 		t.Errorf("after a restart: %d keys, want %d", got, calls)
 	}
 	same(t, "after a restart", map[string]keyState{"last": stateOf(r, fmt.Sprint("new:", calls))}, map[string]keyState{"last": last})
@@ -280,7 +281,7 @@ func TestPersistenceDiskFullAtTheEnd(t *testing.T) {
 		d := startOnSmallDisk(t, true, "--appendfsync", fsync)
 		c := harness.Dial(t, d.Addr)
 		d.fill()
-		harness.Eventually(t, "INFO says that the file cannot be written", func() bool {
+		celldtest.Eventually(t, "INFO says that the file cannot be written", func() bool {
 			for i := range 200 {
 				c.Do("CL.THROTTLE", fmt.Sprint("key:", i), "9", "1", "86400")
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // refuses starts celld on a directory, and sees it say why it does not serve and end with code 1. It returns the reason.
@@ -53,7 +54,7 @@ func someFiles(t *testing.T) (dir string, flags map[string][]string) {
 func TestPersistenceRefusesDirectories(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	harness.WriteFile(t, "", dir, "file")
+	celldtest.WriteFile(t, "", dir, "file")
 	locked, blocked := filepath.Join(dir, "locked"), filepath.Join(dir, "blocked")
 	for _, path := range []string{locked, filepath.Join(blocked, "dump.rdb"), filepath.Join(blocked, "appendonly.aof")} {
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -70,7 +71,7 @@ func TestPersistenceRefusesDirectories(t *testing.T) {
 		} {
 			s := harness.Spec{Flags: append([]string{"--dir", test.dir}, flags...)}
 			if test.dir == locked && os.Getuid() == 0 {
-				s.Wrap = []string{harness.Need(t, "setpriv"), "--bounding-set=-dac_override"}
+				s.Wrap = []string{celldtest.Need(t, "setpriv"), "--bounding-set=-dac_override"}
 			}
 			if reason := refuses(t, s); !strings.Contains(reason, test.dir) || !strings.Contains(reason, test.says) {
 				t.Errorf("%q in %s: %s", flags, test.dir, reason)
@@ -103,12 +104,12 @@ func TestPersistenceRefusesDamage(t *testing.T) {
 			t.Parallel()
 			dir := copied(t, whole)
 			path := filepath.Join(dir, test.file)
-			text := harness.ReadFile(t, path)
+			text := celldtest.ReadFile(t, path)
 			damaged := test.damage(text)
 			if damaged == text {
 				t.Fatal("nothing is damaged")
 			}
-			harness.WriteFile(t, damaged, path)
+			celldtest.WriteFile(t, damaged, path)
 			s := harness.Spec{Flags: append([]string{"--dir", dir}, flags[test.file]...)}
 			reason := refuses(t, s)
 			var at int
@@ -116,7 +117,7 @@ func TestPersistenceRefusesDamage(t *testing.T) {
 			if n, _ := fmt.Sscan(place, &at); n != 1 || !strings.HasPrefix(reason, path+": ") {
 				t.Errorf("the reason has no file or position: %s", reason)
 			}
-			if harness.ReadFile(t, path) != damaged {
+			if celldtest.ReadFile(t, path) != damaged {
 				t.Error("the file has changed")
 			}
 			if test.file == "dump.rdb" {
@@ -137,7 +138,7 @@ func TestPersistenceRefusesDamage(t *testing.T) {
 			}
 			t.Logf("%s\n%s", reason, out)
 			c := harness.Dial(t, harness.Spec{Flags: s.Flags}.Start(t).Addr)
-			if got := harness.IntReply(c.Do("DBSIZE")); got < 48 || got > 50 {
+			if got := celldtest.IntReply(c.Do("DBSIZE")); got < 48 || got > 50 {
 				t.Errorf("%d keys, want those before the 50th", got)
 			}
 		})
@@ -155,7 +156,7 @@ func flip(text string, at int) string {
 func TestPersistenceTornTail(t *testing.T) {
 	t.Parallel()
 	whole, _ := someFiles(t)
-	text := harness.ReadFile(t, whole, "appendonly.aof")
+	text := celldtest.ReadFile(t, whole, "appendonly.aof")
 	end := strings.LastIndex(text, "*5\r\n")
 	for name, tail := range map[string]string{
 		"cut": text[end : end+40], "zeros": strings.Repeat("\x00", 4096), "cut, and zeros": text[end:end+40] + strings.Repeat("\x00", 4096),
@@ -163,7 +164,7 @@ func TestPersistenceTornTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copied(t, whole)
-			harness.WriteFile(t, text[:end]+tail, dir, "appendonly.aof")
+			celldtest.WriteFile(t, text[:end]+tail, dir, "appendonly.aof")
 			s := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--aof-load-truncated", "no"}}
 			if reason := refuses(t, s); !strings.Contains(reason, fmt.Sprintf("damaged at byte %d", end)) || !strings.Contains(reason, "--aof-load-truncated yes") {
 				t.Error(reason)
@@ -171,13 +172,13 @@ func TestPersistenceTornTail(t *testing.T) {
 			srv := harness.StartOn(t, dir, "--appendonly", "yes")
 			srv.Logs(fmt.Sprintf(`"at":%d,"bytes_lost":%d`, end, len(tail)))
 			c := harness.Dial(t, srv.Addr)
-			if got := harness.IntReply(c.Do("DBSIZE")); got != 99 {
+			if got := celldtest.IntReply(c.Do("DBSIZE")); got != 99 {
 				t.Errorf("%d keys, want 99", got)
 			}
 			c.Throttle("more", "9", "1", "86400")
 			srv.Stop()
 			checkFiles(t, dir)
-			if got := harness.IntReply(harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes").Addr).Do("DBSIZE")); got != 100 {
+			if got := celldtest.IntReply(harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes").Addr).Do("DBSIZE")); got != 100 {
 				t.Errorf("%d keys after another restart, want 100", got)
 			}
 		})

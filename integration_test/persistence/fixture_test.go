@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // The limits of celld on disk: across restarts, crashes and full disks, and between it and redis-server with redis-cell.
@@ -20,7 +21,7 @@ type step = harness.Step
 // loaded waits until a server has read its files. redis-server, too, listens before that.
 func loaded(c *harness.Conn) {
 	c.T.Helper()
-	harness.Eventually(c.T, "the server has loaded", func() bool { return c.Do("PING") == "+PONG\r\n" })
+	celldtest.Eventually(c.T, "the server has loaded", func() bool { return c.Do("PING") == "+PONG\r\n" })
 }
 
 // infoField is a field of INFO persistence.
@@ -38,7 +39,7 @@ type keyState struct {
 func stateOf(c *harness.Conn, key string) keyState {
 	c.T.Helper()
 	text, _ := harness.Bulk(c.Do("GET", key))
-	return keyState{text, harness.IntReply(c.Do("PEXPIRETIME", key))}
+	return keyState{text, celldtest.IntReply(c.Do("PEXPIRETIME", key))}
 }
 
 // statesOf is what a server tells of all its keys.
@@ -112,7 +113,7 @@ func commands(t testing.TB, format string, args ...any) string {
 	t.Helper()
 	var b strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		b.Write(harness.Frame(harness.SplitQuoted(t, line)...))
+		b.Write(harness.Frame(celldtest.SplitQuoted(t, line)...))
 	}
 	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // deadline is when a limit has room again, by its retry after: between these instants.
@@ -67,7 +68,7 @@ func TestLeasesRestart(t *testing.T) {
 			if way.signal == syscall.SIGKILL {
 				for _, mark := range []string{"mark:1", "mark:2"} { // a crash forgets the last second; what came before the first mark is in the file when the second is
 					c.Throttle(mark, "9", "1", "86400")
-					harness.Eventually(t, "the file has "+mark, func() bool { return strings.Contains(harness.ReadFile(t, dir, "appendonly.aof"), mark) })
+					celldtest.Eventually(t, "the file has "+mark, func() bool { return strings.Contains(celldtest.ReadFile(t, dir, "appendonly.aof"), mark) })
 				}
 			}
 			srv.Cmd.Process.Signal(way.signal)
@@ -85,7 +86,7 @@ func TestLeasesRestart(t *testing.T) {
 			if reply, _ := c.Lease("mixed", "2/1h,algo=conc", "PEEK"); reply.Remaining != 1 {
 				t.Errorf("one of two was bound: %+v", reply)
 			}
-			harness.Eventually(t, "what was to end soon has ended", func() bool {
+			celldtest.Eventually(t, "what was to end soon has ended", func() bool {
 				reply, _ := c.Lease("soon", "1/2s,algo=conc", "PEEK")
 				return reply.Remaining == 1 && c.Take("tokens", "1000/1d,algo=window", "PEEK").Remaining == 400
 			})
@@ -139,7 +140,7 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	c.Play(step{fmt.Sprint("CL.SETTLE a ", ids[1], " 13"), ":1"})
 	left(77, 27)
 	c.Play(step{fmt.Sprint("CL.RENEW a ", ids[2], " 1"), ":1"})
-	harness.Eventually(t, "the last one ends by itself", func() bool {
+	celldtest.Eventually(t, "the last one ends by itself", func() bool {
 		return strings.HasPrefix(c.Do("CL.TAKE", "b", "50/1d,algo=window", "PEEK"), "*7\r\n:0\r\n:50\r\n:37\r\n")
 	})
 	left(87, 37)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceFilesLeft kills servers that had not finished files. The next start removes these, and no other's.
@@ -27,7 +28,7 @@ func TestPersistenceFilesLeft(t *testing.T) {
 		stays = append(stays, fmt.Sprintf("temp-%d.%s", living, kind), fmt.Sprintf("temp-rewriteaof-%d.%s", dead, kind))
 	}
 	for _, name := range slices.Concat(goes, stays) {
-		harness.WriteFile(t, "x", dir, name)
+		celldtest.WriteFile(t, "x", dir, name)
 	}
 	left := func() (names []string) {
 		for _, path := range glob(t, dir, "temp-*") {
@@ -51,7 +52,7 @@ func TestPersistenceFilesLeft(t *testing.T) {
 func TestPersistenceFilesNotRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	redis := harness.Dial(t, harness.StartRedis(t, "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"))
+	redis := harness.Dial(t, celldtest.StartRedis(t, "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"))
 	redis.Do("SET", "theirs", fmt.Sprint(time.Now().Add(time.Hour).UnixNano()))
 	redis.Do("SAVE")
 	dir = copied(t, dir)
@@ -68,9 +69,9 @@ func TestPersistenceFilesNotRead(t *testing.T) {
 		{"--appendonly yes", list("appendonly.aof"), list(manifest, "dump.rdb")}, // which the last has written
 		{"--save '3600 1'", list("dump.rdb"), list("appendonly.aof", manifest)},
 	} {
-		srv := harness.StartOn(t, dir, harness.SplitQuoted(t, test.flags)...)
+		srv := harness.StartOn(t, dir, celldtest.SplitQuoted(t, test.flags)...)
 		srv.Logs(`"files":`+test.files, `"not_read":`+test.notRead)
-		if got := harness.IntReply(harness.Dial(t, srv.Addr).Do("EXISTS", "theirs")); got != 1 {
+		if got := celldtest.IntReply(harness.Dial(t, srv.Addr).Do("EXISTS", "theirs")); got != 1 {
 			t.Errorf("%s: what redis-server had is not there", test.flags)
 		}
 		srv.Stop()

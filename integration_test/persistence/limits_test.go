@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Keys with limits, policies and rules on disk: what the other files do for CL.THROTTLE's.
@@ -66,7 +67,7 @@ func limitsToKeep(c *harness.Conn) {
 		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
 		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
 	)
-	harness.Eventually(c.T, "a key expires", func() bool { return c.Do("EXISTS", "soon") == ":0\r\n" })
+	celldtest.Eventually(c.T, "a key expires", func() bool { return c.Do("EXISTS", "soon") == ":0\r\n" })
 }
 
 // kept is all that a server holds, as text by name: fields of hashes, TATs, policies, rules, and when keys expire, in Unix s.
@@ -92,7 +93,7 @@ func keptKeys(c *harness.Conn) map[string]string {
 	c.T.Helper()
 	all := map[string]string{}
 	for _, key := range harness.KeyList(c.Do("KEYS", "*")) {
-		expires := (harness.IntReply(c.Do("PEXPIRETIME", key)) + 500) / 1000
+		expires := (celldtest.IntReply(c.Do("PEXPIRETIME", key)) + 500) / 1000
 		if c.Do("TYPE", key) == "+hash\r\n" {
 			fields := joinParts(c.T, harness.Pairs(c.T, c.Do("HGETALL", key)))
 			for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -178,7 +179,7 @@ func number(t testing.TB, text string) int64 {
 func sameText(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if got[name] != want[name] && !(strings.HasPrefix(name, "expires ") && harness.BothSoon("TTL", ":"+got[name]+"\r\n", ":"+want[name]+"\r\n")) {
+		if got[name] != want[name] && !(strings.HasPrefix(name, "expires ") && celldtest.BothSoon("TTL", ":"+got[name]+"\r\n", ":"+want[name]+"\r\n")) {
 			t.Errorf("%s: %.40q is %.500q, want %.500q", what, name, got[name], want[name])
 		}
 	}
@@ -232,7 +233,7 @@ func TestLimitsSurvive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, flags := t.TempDir(), harness.SplitQuoted(t, way.flags)
+			dir, flags := t.TempDir(), celldtest.SplitQuoted(t, way.flags)
 			srv := harness.Spec{Flags: append([]string{"--dir", dir}, flags...), Dies: true}.Start(t)
 			c := harness.Dial(t, srv.Addr)
 			limitsToKeep(c)
@@ -276,7 +277,7 @@ func TestLimitsSurvive(t *testing.T) {
 // saved waits until nothing is written in the background.
 func saved(c *harness.Conn) {
 	c.T.Helper()
-	harness.Eventually(c.T, "files are written", func() bool {
+	celldtest.Eventually(c.T, "files are written", func() bool {
 		info := harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"]
 		return info["rdb_bgsave_in_progress"]+info["aof_rewrite_in_progress"]+info["aof_rewrite_scheduled"] == "000"
 	})
@@ -293,9 +294,9 @@ func TestLimitsPipe(t *testing.T) {
 			from.Do("BGREWRITEAOF")
 			saved(from)
 		}
-		file := harness.ReadFile(t, dir, "appendonly.aof")
+		file := celldtest.ReadFile(t, dir, "appendonly.aof")
 		want := keptKeys(from)
-		for name, addr := range map[string]string{"celld": harness.Start(t).Addr, "redis-server": harness.StartRedis(t)} {
+		for name, addr := range map[string]string{"celld": harness.Start(t).Addr, "redis-server": celldtest.StartRedis(t)} {
 			to := harness.Dial(t, addr)
 			args := []string{"-s", strings.TrimPrefix(addr, "unix:"), "--pipe"}
 			if name == "celld" {
@@ -329,16 +330,16 @@ func TestLimitsMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, flags := t.TempDir(), harness.SplitQuoted(t, test.celld)
+			dir, flags := t.TempDir(), celldtest.SplitQuoted(t, test.celld)
 			c := harness.Dial(t, harness.StartOn(t, dir, flags...).Addr)
 			limitsToKeep(c)
 			c.Do("SAVE")
 			want, wantKeys := kept(c), keptKeys(c)
 			dir = copied(t, dir, test.file)
-			redis := harness.Dial(t, harness.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(test.redis)...)...))
+			redis := harness.Dial(t, celldtest.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(test.redis)...)...))
 			loaded(redis)
 			sameText(t, "redis-server", keptKeys(redis), wantKeys)
-			if parts := harness.IntReply(redis.Do("HLEN", "calls")); (parts > 1) != (test.file == "appendonly.aof") {
+			if parts := celldtest.IntReply(redis.Do("HLEN", "calls")); (parts > 1) != (test.file == "appendonly.aof") {
 				t.Errorf("the log of 200 calls is in %d fields", parts)
 			}
 			if test.back == "dump.rdb" {
@@ -349,7 +350,7 @@ func TestLimitsMove(t *testing.T) {
 			}
 			dir = copied(t, dir, test.back)
 			policies := dir + "/policies"
-			harness.WriteFile(t, "api 100/1d\napi:gold 100/30d,algo=log,block=1h\n", policies)
+			celldtest.WriteFile(t, "api 100/1d\napi:gold 100/30d,algo=log,block=1h\n", policies)
 			back := harness.StartOn(t, dir, append(flags, "--policies", policies)...)
 			c = harness.Dial(t, back.Addr)
 			got := kept(c)
@@ -376,7 +377,7 @@ func TestLimitsOfOthers(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			tat := fmt.Sprint(time.Now().Add(40 * time.Minute).UnixNano())
-			redis := harness.Dial(t, harness.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
+			redis := harness.Dial(t, celldtest.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
 			redis.Play(
 				step{"HSET limit gcra/1h 'limit=9/1h tat=" + tat + "'", ":1"},
 				step{"HSET part gcra/1h 'limit=9/1h tat=" + tat + "' @api 'limit=9/1h tat=" + tat + "'", ":2"},

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // largeFile makes a directory with an append-only file of so many keys.
@@ -64,24 +65,24 @@ func TestPersistenceLoading(t *testing.T) {
 			t.Errorf("celld ping: %d, %q; celld ready: %d, %q, %q", code, alive, notCode, notReady, why)
 		}
 		asked, last := 0, int64(0)
-		harness.Eventually(t, "it has loaded", func() bool {
+		celldtest.Eventually(t, "it has loaded", func() bool {
 			info := harness.InfoSections(c.Do("INFO", "persistence"))["Persistence"]
 			if info["loading"] == "0" {
 				return true
 			}
 			loaded, err := strconv.ParseInt(info["loading_loaded_bytes"], 10, 64)
-			if err != nil || loaded < last || loaded > size || info["loading"] != "1" || info["loading_total_bytes"] != fmt.Sprint(size) || harness.IntReply(info["loading_eta_seconds"]) < 1 {
+			if err != nil || loaded < last || loaded > size || info["loading"] != "1" || info["loading_total_bytes"] != fmt.Sprint(size) || celldtest.IntReply(info["loading_eta_seconds"]) < 1 {
 				t.Fatalf("INFO persistence, of %d bytes with %d loaded before: %v", size, last, info)
 			}
 			asked, last = asked+1, loaded
 			return false
 		})
-		harness.Eventually(t, "it serves", func() bool { return other.Do("PING") == "+PONG\r\n" })
+		celldtest.Eventually(t, "it serves", func() bool { return other.Do("PING") == "+PONG\r\n" })
 		if out, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port); code != 0 || out+stderr != "" {
 			t.Errorf("celld ready: %d, %q, %q", code, out, stderr)
 		}
 		c.Do("DEL", "k") // of the time before
-		if got := harness.IntReply(c.Do("DBSIZE")); got != keys {
+		if got := celldtest.IntReply(c.Do("DBSIZE")); got != keys {
 			t.Errorf("%d keys, want %d", got, keys)
 		}
 		if got, want := stateOf(c, fmt.Sprintf("key:%06x", keys-1)), fmt.Sprintf("9000000000%09d", keys-1); got.tat != want {
@@ -104,12 +105,12 @@ func TestPersistenceLoading(t *testing.T) {
 		return ""
 	}
 	if !t.Run("reads the append-only file", func(t *testing.T) {
-		harness.Again(t, func(string) string { return tells(t, "appendonly.aof") })
+		celldtest.Again(t, func(string) string { return tells(t, "appendonly.aof") })
 	}) {
 		return // without the snapshot for what follows
 	}
 	t.Run("reads the snapshot, writes the append-only file", func(t *testing.T) {
-		harness.Again(t, func(string) string {
+		celldtest.Again(t, func(string) string {
 			os.Remove(filepath.Join(dir, "appendonly.aof"))
 			return tells(t, "dump.rdb")
 		})
@@ -133,7 +134,7 @@ func TestPersistenceLoading(t *testing.T) {
 	} {
 		for _, appendOnly := range []string{"yes", "no"} {
 			ok := t.Run(fmt.Sprintf("is ended by %s, --appendonly %s", name, appendOnly), func(t *testing.T) {
-				harness.Again(t, func(string) string {
+				celldtest.Again(t, func(string) string {
 					want := files()
 					srv := harness.Spec{Flags: append(slices.Clone(flags), "--appendonly", appendOnly, "--save", "3600 1"), Early: true}.Start(t)
 					end(srv)

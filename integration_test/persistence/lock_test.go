@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceSecondServer starts a second server on a directory, as a rolling update does: it waits, and then has all that
@@ -23,7 +24,7 @@ func TestPersistenceSecondServer(t *testing.T) {
 			a := harness.Dial(t, first.Addr)
 			a.Throttle("k", "9", "1", "86400")
 			second := harness.Spec{Flags: flags, Early: true}.Start(t)
-			harness.Eventually(t, "it waits", func() bool { return strings.Contains(second.Log.String(), "waiting for another process") })
+			celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(second.Log.String(), "waiting for another process") })
 			b := harness.Dial(t, second.Addr)
 			if got := b.Do("CL.THROTTLE", "k", "9", "1", "86400"); got != loadingReply || infoField(b, "loading") != "1" {
 				t.Errorf("while it waits: %q", got)
@@ -60,7 +61,7 @@ func TestPersistenceSecondServerGivesUp(t *testing.T) {
 		}
 	}
 	waiting := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "600"}, Early: true}.Start(t)
-	harness.Eventually(t, "it waits", func() bool { return strings.Contains(waiting.Log.String(), "waiting for another process") })
+	celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(waiting.Log.String(), "waiting for another process") })
 	waiting.Stop()
 	if paths := glob(t, dir, "*"); len(paths) != 1 {
 		t.Errorf("there are %q", paths)
@@ -133,15 +134,15 @@ func TestPersistenceFilesRemoved(t *testing.T) {
 			call()
 			os.Remove(filepath.Join(dir, "appendonly.aof"))
 			call()
-			harness.Eventually(t, "it is mended", func() bool { return strings.Contains(srv.Log.String(), "in order again") && inPlace() })
+			celldtest.Eventually(t, "it is mended", func() bool { return strings.Contains(srv.Log.String(), "in order again") && inPlace() })
 			call()
-			harness.Eventually(t, "the directory is gone", func() bool { return os.RemoveAll(dir) == nil }) // unless the file is mended meanwhile
-			harness.Eventually(t, "it is noticed", func() bool { return !inPlace() })
+			celldtest.Eventually(t, "the directory is gone", func() bool { return os.RemoveAll(dir) == nil }) // unless the file is mended meanwhile
+			celldtest.Eventually(t, "it is noticed", func() bool { return !inPlace() })
 			if call() == (fsync == "always") {
 				t.Error("refused or not")
 			}
 			os.Mkdir(dir, 0o755)
-			harness.Eventually(t, "it is mended again", inPlace)
+			celldtest.Eventually(t, "it is mended again", inPlace)
 			call()
 			srv.Cmd.Process.Signal(syscall.SIGTERM)
 			srv.Wait(0)
@@ -172,11 +173,11 @@ func TestPersistenceLockOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	dir := t.TempDir()
-	harness.WriteFile(t, "", dir, "celld.lock")
+	celldtest.WriteFile(t, "", dir, "celld.lock")
 	if err := os.Chmod(filepath.Join(dir, "celld.lock"), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	user := harness.Spec{Wrap: []string{harness.Need(t, "setpriv"), "--bounding-set=-dac_override"}, Flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}
+	user := harness.Spec{Wrap: []string{celldtest.Need(t, "setpriv"), "--bounding-set=-dac_override"}, Flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}
 	user.Start(t).Logs("ready")
 	if got := refuses(t, user); !strings.HasPrefix(got, "another process uses") {
 		t.Errorf("a second one: %q", got)

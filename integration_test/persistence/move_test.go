@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // persister is one of the two servers whose files serve each other.
@@ -36,7 +37,7 @@ var persisters = map[string]persister{
 		files: map[string]string{"rdb": "dump.rdb", "aof": "appendonlydir"},
 		start: func(t *testing.T, dir, format string) *harness.Conn {
 			flags := map[string][]string{"aof": {"--appendonly", "yes", "--appendfsync", "always"}}
-			c := harness.Dial(t, harness.StartRedis(t, append([]string{"--loadmodule", harness.ModulePath(t), "--dir", dir}, flags[format]...)...))
+			c := harness.Dial(t, celldtest.StartRedis(t, append([]string{"--loadmodule", harness.ModulePath(t), "--dir", dir}, flags[format]...)...))
 			loaded(c)
 			return c
 		},
@@ -46,7 +47,7 @@ var persisters = map[string]persister{
 				return
 			}
 			c.Do("BGREWRITEAOF")
-			harness.Eventually(c.T, "redis-server rewrites", func() bool {
+			celldtest.Eventually(c.T, "redis-server rewrites", func() bool {
 				return infoField(c, "aof_rewrite_in_progress") == "0" && infoField(c, "aof_rewrite_scheduled") == "0"
 			})
 		},
@@ -70,11 +71,11 @@ func limitsToMove(c *harness.Conn) {
 		"CL.THROTTLE gone 9 1 86400", "DEL gone",
 		"SET soon " + fmt.Sprint(time.Now().Add(time.Millisecond).UnixNano()) + " PX 1",
 	} {
-		if got := c.Do(harness.SplitQuoted(c.T, line)...); got[0] == '-' {
+		if got := c.Do(celldtest.SplitQuoted(c.T, line)...); got[0] == '-' {
 			c.T.Fatalf("%.40s: %s", line, got)
 		}
 	}
-	harness.Eventually(c.T, "a key expires", func() bool { return c.Do("EXISTS", "soon") == ":0\r\n" })
+	celldtest.Eventually(c.T, "a key expires", func() bool { return c.Do("EXISTS", "soon") == ":0\r\n" })
 }
 
 // TestPersistenceMoves hands limits from server to server by their files. None may lose or gain a nanosecond.
@@ -115,7 +116,7 @@ func TestPersistenceFilesAreRedis(t *testing.T) {
 	c := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes", "--save", "3600 1").Addr)
 	written := func() string { return infoField(c, "aof_current_size") }
 	limitsToMove(c)
-	harness.Eventually(t, "changes are written", func() bool { return written() != "0" && infoField(c, "aof_buffer_length") == "0" })
+	celldtest.Eventually(t, "changes are written", func() bool { return written() != "0" && infoField(c, "aof_buffer_length") == "0" })
 	for _, step := range []func(){
 		func() { c.Do("SAVE") },
 		func() { c.Throttle("appended", "9", "1", "86400") },
@@ -128,7 +129,7 @@ func TestPersistenceFilesAreRedis(t *testing.T) {
 		before, rewrites := written(), infoField(c, "aof_rewrites")
 		saves := infoField(c, "rdb_saves")
 		step()
-		harness.Eventually(t, "a file changes", func() bool {
+		celldtest.Eventually(t, "a file changes", func() bool {
 			return infoField(c, "aof_rewrites") != rewrites || infoField(c, "rdb_saves") != saves || written() != before
 		})
 		checkFiles(t, dir)
@@ -141,8 +142,8 @@ func TestPersistencePipe(t *testing.T) {
 	dir := t.TempDir()
 	from := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes", "--appendfsync", "always").Addr)
 	limitsToMove(from)
-	file := harness.ReadFile(t, dir, "appendonly.aof")
-	for name, addr := range map[string]string{"celld": harness.Start(t).Addr, "redis-server": harness.StartRedis(t)} {
+	file := celldtest.ReadFile(t, dir, "appendonly.aof")
+	for name, addr := range map[string]string{"celld": harness.Start(t).Addr, "redis-server": celldtest.StartRedis(t)} {
 		args := []string{"-s", strings.TrimPrefix(addr, "unix:"), "--pipe"}
 		if host, port := harness.HostPort(addr); name == "celld" {
 			args = []string{"-h", host, "-p", port, "--pipe"}

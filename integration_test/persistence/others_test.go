@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceOfOthers reads files of a redis-server that held other things too.
@@ -42,14 +43,14 @@ func TestPersistenceOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			redis := harness.Dial(t, harness.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
+			redis := harness.Dial(t, celldtest.StartRedis(t, append([]string{"--dir", dir}, strings.Fields(flags)...)...))
 			want := map[string]int{}
 			text := limits + "\n" + library
 			for _, other := range others {
 				text += "\n" + other.commands
 			}
 			for line := range strings.SplitSeq(text, "\n") {
-				if got := redis.Do(harness.SplitQuoted(t, line)...); got[0] == '-' {
+				if got := redis.Do(celldtest.SplitQuoted(t, line)...); got[0] == '-' {
 					t.Fatalf("%.40s: %s", line, got)
 				}
 			}
@@ -111,9 +112,9 @@ func TestPersistenceOfCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	tat := time.Now().Add(time.Hour)
-	harness.WriteFile(t, "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n", dir, "appendonlydir", "appendonly.aof.manifest")
-	harness.WriteFile(t, commands(t, "SELECT 0\nSET base %d PXAT %d", tat.UnixNano(), tat.UnixMilli()+1), dir, "appendonlydir", "appendonly.aof.1.base.aof")
-	harness.WriteFile(t, commands(t, "SELECT 0\nMULTI\nCL.THROTTLE called 9 1 86400\nEXEC\nMULTI\nCL.THROTTLE called 9 1 86400 3\nEXEC\n"+
+	celldtest.WriteFile(t, "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n", dir, "appendonlydir", "appendonly.aof.manifest")
+	celldtest.WriteFile(t, commands(t, "SELECT 0\nSET base %d PXAT %d", tat.UnixNano(), tat.UnixMilli()+1), dir, "appendonlydir", "appendonly.aof.1.base.aof")
+	celldtest.WriteFile(t, commands(t, "SELECT 0\nMULTI\nCL.THROTTLE called 9 1 86400\nEXEC\nMULTI\nCL.THROTTLE called 9 1 86400 3\nEXEC\n"+
 		"CL.THROTTLE base 9 1 86400\nCL.THROTTLE gone 9 1 86400\nDEL gone"),
 		dir, "appendonlydir", "appendonly.aof.1.incr.aof")
 	celld, redis := persisters["celld"].start(t, copied(t, dir), "aof"), persisters["redis-cell"].start(t, dir, "aof")

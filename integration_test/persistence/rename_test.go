@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestPersistenceRenames renames keys while a snapshot is taken. Each is in it, and no name twice, which redis-server
@@ -34,11 +35,11 @@ func TestPersistenceRenames(t *testing.T) {
 	for ; renamed < keys && infoField(c, "rdb_bgsave_in_progress") == "1"; renamed += each {
 		batch(renamed, func(i int) []string { return []string{"RENAME", fmt.Sprint("old:", i), fmt.Sprint("new:", i)} })
 	}
-	harness.Eventually(t, "the snapshot is taken", func() bool { return infoField(c, "rdb_bgsave_in_progress") == "0" })
+	celldtest.Eventually(t, "the snapshot is taken", func() bool { return infoField(c, "rdb_bgsave_in_progress") == "0" })
 	if renamed == 0 {
 		t.Fatal("nothing was renamed while the snapshot was taken")
 	}
-	redis := harness.Dial(t, harness.StartRedis(t, "--dir", copied(t, dir)))
+	redis := harness.Dial(t, celldtest.StartRedis(t, "--dir", copied(t, dir)))
 	loaded(redis)
 	missing, replies := 0, make([]byte, each*len(":1\r\n"))
 	for from := 0; from < keys; from += each {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestScriptsOutliveRestart starts celld again after scripts have written, also where one has failed halfway.
@@ -47,7 +48,7 @@ func TestScriptsOutliveRestart(t *testing.T) {
 		if got := c.Do("CL.TAKE", "limits", "5/1h,algo=log", "PEEK"); !strings.HasPrefix(got, "*7\r\n:0\r\n:5\r\n:3\r\n") {
 			t.Errorf("%q: CL.TAKE's key after a restart: %q", flags, got)
 		}
-		if got := c.Do("EVALSHA", harness.Digest(throttle), "1", "throttled", "15", "30", "6000"); got != "-NOSCRIPT No matching script. Please use EVAL.\r\n" {
+		if got := c.Do("EVALSHA", celldtest.Digest(throttle), "1", "throttled", "15", "30", "6000"); got != "-NOSCRIPT No matching script. Please use EVAL.\r\n" {
 			t.Errorf("%q: a script after a restart: %q", flags, got)
 		}
 		got := statesOf(c)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // The files in resp/testdata hold what to send and what celld answers, redis-server says what is right, and the files of differences
@@ -32,11 +33,11 @@ func compareFolder(t *testing.T, folder string, differences map[string]differenc
 			}
 		}
 	})
-	for _, c := range harness.ReadConversations(t, folder) {
+	for _, c := range celldtest.ReadConversations(t, folder) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			celld, redis := flags(c.Name)
-			p := &redisPair{t: t, celld: harness.Start(t, celld...).Addr, redis: harness.StartRedis(t, redis...), used: &used, differences: differences}
+			p := &redisPair{t: t, celld: harness.Start(t, celld...).Addr, redis: celldtest.StartRedis(t, redis...), used: &used, differences: differences}
 			for _, resp3 := range []bool{false, true} {
 				if slices.Contains(celld, "--requirepass") && resp3 {
 					continue // HELLO asks for the password, and there is nothing left to compare
@@ -45,7 +46,7 @@ func compareFolder(t *testing.T, folder string, differences map[string]differenc
 					p.compareAgain(resp3, paragraph)
 				}
 			}
-			if *harness.Update && !t.Failed() {
+			if *celldtest.Update && !t.Failed() {
 				c.Write(t)
 			}
 		})
@@ -61,7 +62,7 @@ type redisPair struct {
 }
 
 // compareAgain plays a paragraph, and again with more patience while something differs: a loaded machine is late at times.
-func (p *redisPair) compareAgain(resp3 bool, paragraph []*harness.Exchange) {
+func (p *redisPair) compareAgain(resp3 bool, paragraph []*celldtest.Exchange) {
 	p.t.Helper()
 	var differences []string
 	for _, quiet := range []time.Duration{30 * time.Millisecond, 500 * time.Millisecond, 5 * time.Second} {
@@ -76,7 +77,7 @@ func (p *redisPair) compareAgain(resp3 bool, paragraph []*harness.Exchange) {
 
 // compare plays a paragraph on new connections and empty keyspaces. quiet is how long redis-server must say nothing for
 // its answer to raw bytes to be complete.
-func (p *redisPair) compare(resp3 bool, paragraph []*harness.Exchange, quiet time.Duration) (differences []string) {
+func (p *redisPair) compare(resp3 bool, paragraph []*celldtest.Exchange, quiet time.Duration) (differences []string) {
 	p.t.Helper()
 	celld, redis := harness.Dial(p.t, p.celld), harness.Dial(p.t, p.redis)
 	defer celld.Close()
@@ -98,13 +99,13 @@ func (p *redisPair) compare(resp3 bool, paragraph []*harness.Exchange, quiet tim
 			want, wantErr = redis.TryDo(words)
 			got, gotErr = celld.TryDo(words)
 		}
-		fits := (got == want || harness.BothSoon(x.Command, got, want)) && (gotErr == io.EOF) == (wantErr == io.EOF)
+		fits := (got == want || celldtest.BothSoon(x.Command, got, want)) && (gotErr == io.EOF) == (wantErr == io.EOF)
 		if d, listed := p.differences[x.Command]; !fits && listed && d.fits(got, want) {
 			p.used.Store(x.Command, true)
 			fits = true
 		}
 		end, now := gotErr == io.EOF, time.Now()
-		if *harness.Update {
+		if *celldtest.Update {
 			x.Record(resp3, got, end, now)
 		}
 		if !fits || !x.Fits(resp3, got, end, now) {

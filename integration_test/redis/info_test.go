@@ -5,19 +5,20 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestInfoFieldsOfCelld sees that docs/running.md names each field of INFO that Redis does not have.
 func TestInfoFieldsOfCelld(t *testing.T) {
 	t.Parallel()
-	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t))
+	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t))
 	known := map[string]bool{"go_version": true} // beside Redis's gcc_version
 	for _, fields := range harness.InfoSections(redis.Do("INFO", "everything")) {
 		for name := range fields {
 			known[name] = true
 		}
 	}
-	page, own := harness.ReadFile(t, "../../docs/running.md"), 0
+	page, own := celldtest.ReadFile(t, "../../docs/running.md"), 0
 	for section, fields := range harness.InfoSections(celld.Do("INFO", "everything")) {
 		for name := range fields {
 			switch {

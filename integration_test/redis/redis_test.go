@@ -3,13 +3,13 @@ package redis
 import (
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestRedis compares the commands that Redis has too.
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "redis-server")
+	celldtest.Need(t, "redis-server")
 	compareFolder(t, "../../resp/testdata/redis", redisDifferences, func(file string) (celld, redis []string) {
 		if file == "auth" {
 			celld = []string{"--requirepass", "sesame"}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // slowKeys are so many that a KEYS takes some milliseconds.
@@ -36,7 +37,7 @@ func whileServed(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Parallel()
 	for name, server := range map[string]func(t *testing.T) string{
 		"celld":        func(t *testing.T) string { return harness.Start(t).Addr },
-		"redis-server": func(t *testing.T) string { return harness.StartRedis(t) },
+		"redis-server": func(t *testing.T) string { return celldtest.StartRedis(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +77,7 @@ func TestLongPipelineLikeRedis(t *testing.T) {
 			}
 		}
 		const n = 600
-		harness.Again(t, func(string) string { // a machine that keeps the client from sending for a second makes it idle
+		celldtest.Again(t, func(string) string { // a machine that keeps the client from sending for a second makes it idle
 			c := harness.Dial(t, addr)
 			defer c.Close()
 			go func() { _, _ = c.Write(slices.Repeat(harness.Frame("KEYS", strings.Repeat("n", 5_000)), n)) }()
@@ -97,7 +98,7 @@ var monitorAddr = regexp.MustCompile(`\+\d+\.\d+ \[0 [^\]]*\]`)
 func TestMonitorAgainLikeRedis(t *testing.T) {
 	t.Parallel()
 	var got [2][]string
-	for i, addr := range []string{harness.Start(t).Addr, harness.StartRedis(t)} {
+	for i, addr := range []string{harness.Start(t).Addr, celldtest.StartRedis(t)} {
 		m, c := harness.Dial(t, addr), harness.Dial(t, addr)
 		m.Do("MONITOR")
 		m.Send(slices.Concat(harness.Frame("PING"), harness.Frame("RESET"), harness.Frame("PING")))

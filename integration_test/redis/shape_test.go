@@ -11,17 +11,18 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // startRedisPair returns a connection to celld and one to redis-server.
 func startRedisPair(t *testing.T) (celld, redis *harness.Conn) {
-	return harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t))
+	return harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t))
 }
 
 // TestRedisShapes compares replies whose values must differ (times, ids, counters) by what kind of thing is where.
 func TestRedisShapes(t *testing.T) {
 	t.Parallel()
-	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, harness.StartRedis(t, "--loadmodule", harness.ModulePath(t))) // both name the module
+	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", harness.ModulePath(t))) // both name the module
 	// Every command, as else a stalled one is in redis-server's log and in celld's is not.
 	for _, c := range []*harness.Conn{celld, redis} {
 		c.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -235,7 +236,7 @@ func TestRedisCommandInfo(t *testing.T) {
 	if got, want := harness.CommandRow(t, celld.Do("COMMAND", "INFO", "CL.THROTTLE")), "cl.throttle -1 [denyoom write] 1 1 1"; got != want { // the arity that a module's command has
 		t.Errorf("COMMAND INFO CL.THROTTLE: %s, want %s", got, want)
 	}
-	all, one := harness.IntReply(celld.Do("COMMAND", "COUNT")), celld.Do("COMMAND")
+	all, one := celldtest.IntReply(celld.Do("COMMAND", "COUNT")), celld.Do("COMMAND")
 	if head := fmt.Sprintf("*%d\r\n", all); !strings.HasPrefix(one, head) {
 		t.Errorf("COMMAND starts %.20q, COMMAND COUNT is %d", one, all)
 	}

@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestTrackingAsRedis sends the same random reads to celld and to redis-server on connections that track. celld announces
 // keys at once, and Redis when all keys are written afterwards: it must be the same keys.
 func TestTrackingAsRedis(t *testing.T) {
 	t.Parallel()
-	celldAddr, redisAddr := harness.Start(t).Addr, harness.StartRedis(t)
+	celldAddr, redisAddr := harness.Start(t).Addr, celldtest.StartRedis(t)
 	celldOther, redisOther := harness.Dial(t, celldAddr), harness.Dial(t, redisAddr)
-	r := harness.NewRand(t)
+	r := celldtest.NewRand(t)
 	announcements := 0
 	for range 150 {
 		script := [][]string{{"HELLO", "3"}, {"CLIENT", "TRACKING", "ON"}}

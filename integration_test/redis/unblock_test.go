@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestUnblock ends waits in both servers: of BLPOP there, of CL.TAKE with WAIT here. What tells of the wait, and of its end by an
@@ -17,7 +18,7 @@ func TestUnblock(t *testing.T) {
 		call []string
 	}
 	celld := server{harness.Start(t).Addr, strings.Fields("CL.TAKE k 1/50s,burst=1 WAIT 60000")}
-	redis := server{harness.StartRedis(t), strings.Fields("BLPOP k 60")}
+	redis := server{celldtest.StartRedis(t), strings.Fields("BLPOP k 60")}
 	harness.Dial(t, celld.addr).Do("CL.TAKE", "k", "1/50s,burst=1")
 	var said [2][]string
 	for i, s := range []server{celld, redis} {

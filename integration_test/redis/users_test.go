@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // commonCommands are the full names of the commands that both have, and how many arguments they need.
@@ -71,7 +72,7 @@ func TestRedisCategories(t *testing.T) {
 // of its rules makes the same rights in Redis.
 func TestRedisRights(t *testing.T) {
 	t.Parallel()
-	random := harness.NewRand(t)
+	random := celldtest.NewRand(t)
 	celld, redis := startRedisPair(t)
 	names, words := commonCommands(t, celld, redis)
 	categories := harness.KeyList(redis.Do("ACL", "CAT"))
@@ -148,7 +149,7 @@ func TestRedisACLFile(t *testing.T) {
 	}
 	put("")
 	celld := harness.Dial(t, harness.Start(t, "--aclfile", path).Addr)
-	redis := harness.Dial(t, harness.StartRedis(t, "--aclfile", path))
+	redis := harness.Dial(t, celldtest.StartRedis(t, "--aclfile", path))
 	both := func(about string, args ...string) {
 		t.Helper()
 		if got, want := celld.Do(args...), redis.Do(args...); got != want {
@@ -178,7 +179,7 @@ func TestRedisACLFile(t *testing.T) {
 		if got := saver.Do("ACL", "SAVE"); got != "+OK\r\n" {
 			t.Fatalf("%q", got)
 		}
-		if text := harness.ReadFile(t, path); !strings.Contains(text, "user a on ") || strings.Contains(text, ">") {
+		if text := celldtest.ReadFile(t, path); !strings.Contains(text, "user a on ") || strings.Contains(text, ">") {
 			t.Errorf("%q", text)
 		}
 		both("saved", "ACL", "LOAD")
@@ -194,7 +195,7 @@ func TestRedisUserConnections(t *testing.T) {
 	if err := os.WriteFile(path, []byte(file+"user goes on nopass ~* &* +@all\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, addr := range map[string]string{"celld": harness.Start(t, "--aclfile", path).Addr, "redis": harness.StartRedis(t, "--aclfile", path)} {
+	for name, addr := range map[string]string{"celld": harness.Start(t, "--aclfile", path).Addr, "redis": celldtest.StartRedis(t, "--aclfile", path)} {
 		admin := harness.Dial(t, addr)
 		as := func(user string) *harness.Conn {
 			c := harness.Dial(t, addr)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestQueryBufferLimit sends a command that does not end, and a transaction that does not: both are cut off.
@@ -75,7 +76,7 @@ func TestMaxClients(t *testing.T) {
 		t.Errorf("INFO stats: %s", got)
 	}
 	conns[0].Close()
-	harness.Eventually(t, "there is room again", func() bool {
+	celldtest.Eventually(t, "there is room again", func() bool {
 		got, err := harness.Dial(t, srv.Addr).TryDo([]string{"PING"})
 		return err == nil && got == "+PONG\r\n"
 	})
@@ -91,7 +92,7 @@ func TestMaxClients(t *testing.T) {
 // 7.0.15, which is not asked here: where it may, it raises the limit on open files.
 func TestMaxClientsAndOpenFiles(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "prlimit")
+	celldtest.Need(t, "prlimit")
 	c := harness.Dial(t, harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1", "--maxclients", "30"}}.Start(t).Addr)
 	const refused = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to handle the specified number of clients, try with 32\r\n"
 	for _, test := range []struct{ command, want string }{
@@ -111,7 +112,7 @@ func TestMaxClientsAndOpenFiles(t *testing.T) {
 // TestMaxClientsRaised raises it within what the hard limit on open files allows, though the soft one is lower.
 func TestMaxClientsRaised(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "prlimit")
+	celldtest.Need(t, "prlimit")
 	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=300:300"}, Flags: []string{"--io-threads", "1", "--maxclients", "10"}}.Start(t)
 	if out, err := exec.Command("prlimit", "--nofile=64:", "--pid", strconv.Itoa(srv.Cmd.Process.Pid)).CombinedOutput(); err != nil {
 		t.Fatalf("prlimit: %v, %s", err, out)
@@ -129,7 +130,7 @@ func TestMaxClientsRaised(t *testing.T) {
 // TestFileDescriptors opens more connections than the process may have files.
 func TestFileDescriptors(t *testing.T) {
 	t.Parallel()
-	harness.Need(t, "prlimit")
+	celldtest.Need(t, "prlimit")
 	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1"}}.Start(t) // each has descriptors, too
 	first := harness.Dial(t, srv.Addr)
 	first.Do("PING")
@@ -145,7 +146,7 @@ func TestFileDescriptors(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	harness.Eventually(t, "new clients are served again", func() bool {
+	celldtest.Eventually(t, "new clients are served again", func() bool {
 		got, err := harness.Dial(t, srv.Addr).TryDo([]string{"PING"})
 		return err == nil && got == "+PONG\r\n"
 	})
@@ -165,7 +166,7 @@ func TestIdleTimeout(t *testing.T) {
 			_, err := c.TryReply(harness.ReplyTimeout)
 			gone <- err
 		}()
-		harness.Eventually(t, "an idle connection is closed", func() bool {
+		celldtest.Eventually(t, "an idle connection is closed", func() bool {
 			busy.Do("PING")
 			select {
 			case err := <-gone:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // files makes a directory with these contents.
@@ -21,7 +22,7 @@ func files(t *testing.T, contents map[string]string) (dir string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		harness.WriteFile(t, text, dir, name)
+		celldtest.WriteFile(t, text, dir, name)
 	}
 	return dir
 }
@@ -29,7 +30,7 @@ func files(t *testing.T, contents map[string]string) (dir string) {
 // TestCheckOK checks settings of all kinds beside a celld that uses the same ones. Nothing is written.
 func TestCheckOK(t *testing.T) {
 	t.Parallel()
-	authority := harness.NewAuthority(t)
+	authority := celldtest.NewAuthority(t)
 	cert, key := authority.Sign("celld", &x509.Certificate{})
 	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "api 1/1h", "token": "secret\n", "password": "sesame\n", "level": "debug"})
 	flags := []string{
@@ -111,7 +112,7 @@ func TestCheckWrong(t *testing.T) {
 // TestCheckOfCertificates finds those that clients refuse, and warns of one that ends soon. A start warns of all of them, and serves.
 func TestCheckOfCertificates(t *testing.T) {
 	t.Parallel()
-	authority := harness.NewAuthority(t)
+	authority := celldtest.NewAuthority(t)
 	for _, test := range []struct {
 		ends time.Duration // it begins 48 hours before
 		code int
@@ -154,7 +155,7 @@ func TestCheckOfCertificates(t *testing.T) {
 // TestCheckOfPipes waits for nobody who might write a FIFO, whichever setting names it.
 func TestCheckOfPipes(t *testing.T) {
 	t.Parallel()
-	cert, key := harness.NewAuthority(t).Sign("celld", &x509.Certificate{})
+	cert, key := celldtest.NewAuthority(t).Sign("celld", &x509.Certificate{})
 	dir := files(t, map[string]string{"token": "secret", "appendonlydir/appendonly.aof.manifest": "file a.base.rdb seq 1 type b\n"})
 	pipe := func(path string) string {
 		if err := syscall.Mkfifo(path, 0o600); err != nil {

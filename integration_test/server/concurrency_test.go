@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestOneKeyManyClients lets 64 connections of four kinds of client at the same key: never more than its burst passes.
@@ -123,7 +124,7 @@ func TestManyConnections(t *testing.T) {
 	for _, c := range conns[1:] {
 		c.Close()
 	}
-	harness.Eventually(t, "the closed connections are forgotten", func() bool { return harness.ContainsLine(conns[0].Do("INFO", "clients"), "connected_clients:1") })
+	celldtest.Eventually(t, "the closed connections are forgotten", func() bool { return harness.ContainsLine(conns[0].Do("INFO", "clients"), "connected_clients:1") })
 }
 
 // TestConnectionChurn opens and closes connections as fast as it goes, some in the middle of a command.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestKillerPackets sends what ends a process that reads requests with redcon, and relatives of it.
@@ -44,7 +45,7 @@ func TestKillerPackets(t *testing.T) {
 // TestGarbage sends random bytes, and random changes of proper requests.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
-	srv, rnd := harness.StartStress(t), harness.NewRand(t)
+	srv, rnd := harness.StartStress(t), celldtest.NewRand(t)
 	proper := slices.Concat(harness.Frame("CL.THROTTLE", "k", "15", "30", "60"), harness.Frame("SCAN", "0", "MATCH", "*", "COUNT", "10"), harness.Frame("SET", "k", "9000000000000000000", "EX", "100"), []byte("PING \"a b\"\r\n"))
 	for i := range 500 {
 		var packet []byte

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestKeepAlive looks at celld's end of a connection in the kernel's table: whether a keep-alive timer runs, and for how
@@ -24,7 +25,7 @@ func TestKeepAlive(t *testing.T) {
 			srv := harness.Start(t, "--tcp-keepalive", seconds, "--bind", "127.0.0.1")
 			c := harness.Dial(t, srv.Addr)
 			c.Do("PING")
-			harness.Eventually(t, "the keep-alive timer of --tcp-keepalive "+seconds, func() bool { return want(kernelTimer(t, c.RemoteAddr(), c.LocalAddr())) })
+			celldtest.Eventually(t, "the keep-alive timer of --tcp-keepalive "+seconds, func() bool { return want(kernelTimer(t, c.RemoteAddr(), c.LocalAddr())) })
 		})
 	}
 }
@@ -35,7 +36,7 @@ func kernelTimer(t *testing.T, local, remote net.Addr) (timer string, ticks int6
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
-		harness.Missing(t, "%v", err)
+		celldtest.Missing(t, "%v", err)
 	}
 	ends := fmt.Sprintf("0100007F:%04X 0100007F:%04X", local.(*net.TCPAddr).Port, remote.(*net.TCPAddr).Port)
 	for line := range strings.Lines(string(table)) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestProtectedMode starts celld in a network of its own, in which 192.0.2.1 is an address beyond loopback.
@@ -13,10 +14,10 @@ func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	for _, tool := range []string{"unshare", "ip", "redis-cli"} {
-		harness.Need(t, tool)
+		celldtest.Need(t, tool)
 	}
 	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
-		harness.Missing(t, "no network namespaces here: %v, %s", err, out)
+		celldtest.Missing(t, "no network namespaces here: %v, %s", err, out)
 	}
 	const served, denied = "PONG", "DENIED celld is running in protected mode"
 	for _, test := range []struct {

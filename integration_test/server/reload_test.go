@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // reload sends SIGHUP, waits until celld is done with it, and returns what it has logged about it.
@@ -25,7 +26,7 @@ func reload(srv *harness.Server) string {
 
 func awaitReload(srv *harness.Server, before string) (said string) {
 	srv.T.Helper()
-	harness.Eventually(srv.T, "it reloads", func() bool {
+	celldtest.Eventually(srv.T, "it reloads", func() bool {
 		said = srv.Log.String()[len(before):]
 		return strings.Contains(said, `"msg":"reloaded"`) || strings.Contains(said, `"msg":"there is nothing to reload`)
 	})
@@ -46,7 +47,7 @@ func says(t *testing.T, log string, wants ...string) {
 type reloaded struct {
 	*harness.Server
 	dir       string
-	authority *harness.Authority
+	authority *celldtest.Authority
 	tlsAddr   string
 }
 
@@ -55,7 +56,7 @@ func (r *reloaded) path(name string) string { return filepath.Join(r.dir, name) 
 // put replaces a file as a whole.
 func (r *reloaded) put(name, text string) {
 	r.T.Helper()
-	harness.WriteFile(r.T, text, r.path(name+".new"))
+	celldtest.WriteFile(r.T, text, r.path(name+".new"))
 	if err := os.Rename(r.path(name+".new"), r.path(name)); err != nil {
 		r.T.Fatal(err)
 	}
@@ -65,8 +66,8 @@ func (r *reloaded) put(name, text string) {
 func (r *reloaded) certificate(name string) {
 	r.T.Helper()
 	cert, key := r.authority.Sign(name, &x509.Certificate{DNSNames: []string{name}})
-	r.put("celld.crt", harness.ReadFile(r.T, cert))
-	r.put("celld.key", harness.ReadFile(r.T, key))
+	r.put("celld.crt", celldtest.ReadFile(r.T, cert))
+	r.put("celld.key", celldtest.ReadFile(r.T, key))
 }
 
 // serverName is the name in the certificate that celld shows now.
@@ -92,7 +93,7 @@ func (r *reloaded) as(user, password string) *harness.Conn {
 
 func startReloaded(t *testing.T, flags ...string) *reloaded {
 	t.Helper()
-	r := &reloaded{dir: t.TempDir(), authority: harness.NewAuthority(t)}
+	r := &reloaded{dir: t.TempDir(), authority: celldtest.NewAuthority(t)}
 	r.Server = &harness.Server{T: t} // for put
 	r.certificate("first")
 	r.put("users.acl", "user default on nopass ~* +@all\nuser stays on >stays-secret ~* +@all\nuser changes on >changes-secret ~* +@all\nuser goes on >goes-secret ~* +@all\n")
@@ -154,7 +155,7 @@ func TestReload(t *testing.T) {
 		{"policies", "api 1/1h\na: 1/1h\nb 1\n", "policies", "policies:3", 2},
 		{"loglevel", "loud bad-secret", "loglevel", "must be one of", 1},
 	} {
-		good := harness.ReadFile(t, r.path(bad.file))
+		good := celldtest.ReadFile(t, r.path(bad.file))
 		r.put(bad.file, bad.text)
 		for range 2 { // it is told at once, each time
 			said := reload(r.Server)
@@ -217,7 +218,7 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	r := startReloaded(t, "--lua-time-limit", "1")
 	runs, other := r.as("changes", "changes-secret"), harness.Dial(t, r.Addr)
 	runs.Send(harness.Frame("EVAL", "while true do end", "0"))
-	harness.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(other.Do("ACL", "LOAD"), "-BUSY ") })
+	celldtest.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(other.Do("ACL", "LOAD"), "-BUSY ") })
 	r.put("users.acl", "user default on nopass ~* +@all\n")
 	r.put("policies", "api 7/1h")
 	r.put("loglevel", "verbose")
@@ -237,7 +238,7 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	// Nor does one that nobody ends hold up a stop.
 	other.Send(harness.Frame("EVAL", "while true do end", "0"))
 	another := harness.Dial(t, r.Addr)
-	harness.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(another.Do("PING"), "-BUSY ") })
+	celldtest.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(another.Do("PING"), "-BUSY ") })
 	r.Cmd.Process.Signal(syscall.SIGHUP)
 	r.Cmd.Process.Signal(syscall.SIGTERM)
 	r.Wait(0)
@@ -246,14 +247,14 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 // TestReloadOnAnEngine gives the policies to all instances on an engine, and users to one.
 func TestReloadOnAnEngine(t *testing.T) {
 	t.Parallel()
-	engine := strings.Replace(harness.StartRedis(t), "unix:", "unix://", 1)
+	engine := strings.Replace(celldtest.StartRedis(t), "unix:", "unix://", 1)
 	r, other := startReloaded(t, "--store", engine), harness.Start(t, "--store", engine)
 	r.put("policies", "api 9/1h\nnew 3/1h\n")
 	r.put("users.acl", "user default on nopass ~* +@all\n")
 	says(t, reload(r.Server), `"added":["new"],"changed":["api"]`, `"removed":["changes","goes","stays"]`)
 	for _, srv := range []*harness.Server{r.Server, other} {
 		c := harness.Dial(t, srv.Addr)
-		harness.Eventually(t, "the policies are there", func() bool {
+		celldtest.Eventually(t, "the policies are there", func() bool {
 			return c.Do("CL.POLICY", "GET", "api") == "$4\r\n9/1h\r\n" && c.Do("CL.POLICY", "GET", "new") == "$4\r\n3/1h\r\n" && c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n"
 		})
 	}
@@ -308,7 +309,7 @@ func TestReloadWhileStopping(t *testing.T) {
 	before = r.Log.String()
 	r.put("policies", "api 12/1h")
 	r.Cmd.Process.Signal(syscall.SIGHUP) // the last of the 50 may be under way still
-	harness.Eventually(t, "it is reloaded", func() bool { return strings.Contains(r.Log.String()[len(before):], `"changed":["api"]`) })
+	celldtest.Eventually(t, "it is reloaded", func() bool { return strings.Contains(r.Log.String()[len(before):], `"changed":["api"]`) })
 	defer r.slow("policies", "api 13/1h")()
 	r.Cmd.Process.Signal(syscall.SIGHUP)
 	r.Cmd.Process.Signal(syscall.SIGTERM)
@@ -320,14 +321,14 @@ func TestReloadWhileStopping(t *testing.T) {
 func TestReloadWhileLoading(t *testing.T) {
 	t.Parallel()
 	dir, policies := t.TempDir(), filepath.Join(t.TempDir(), "policies")
-	harness.WriteFile(t, "api 1/1h", policies)
+	celldtest.WriteFile(t, "api 1/1h", policies)
 	var log strings.Builder
 	for log.Len() < 20<<20 {
 		log.Write(harness.Frame("SET", "k"+time.Duration(log.Len()).String(), "4000000000000000000"))
 	}
-	harness.WriteFile(t, log.String(), dir, "appendonly.aof")
+	celldtest.WriteFile(t, log.String(), dir, "appendonly.aof")
 	srv := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--policies", policies}, Early: true}.Start(t)
-	harness.WriteFile(t, "api 2/1h", policies)
+	celldtest.WriteFile(t, "api 2/1h", policies)
 	says(t, reload(srv), `"changed":["api"]`)
 	if log := srv.Log.String(); strings.Index(log, `"msg":"ready"`) > strings.Index(log, "a file is reloaded") {
 		t.Errorf("it was reloaded too early:\n%s", log)
@@ -350,14 +351,14 @@ func TestUsersAside(t *testing.T) {
 	slow.Expect("+OK\r\n$6\r\nbehind\r\n")
 	release = r.slow("users.acl", "user default on nopass ~* +@all\nuser fresh on nopass\nuser late on nopass\n")
 	slow.Send(harness.Frame("ACL", "LOAD"))
-	harness.Eventually(t, "it waits", func() bool { return strings.Contains(other.Do("CLIENT", "LIST"), "cmd=acl|load") })
+	celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(other.Do("CLIENT", "LIST"), "cmd=acl|load") })
 	slow.Close()
 	release()
-	harness.Eventually(t, "it is read", func() bool { return strings.Contains(other.Do("ACL", "USERS"), "late") })
+	celldtest.Eventually(t, "it is read", func() bool { return strings.Contains(other.Do("ACL", "USERS"), "late") })
 	if got := other.Do("ACL", "SAVE"); got != "+OK\r\n" {
 		t.Errorf("%q", got)
 	}
-	if text := harness.ReadFile(t, r.path("users.acl")); !strings.Contains(text, "user fresh on nopass") {
+	if text := celldtest.ReadFile(t, r.path("users.acl")); !strings.Contains(text, "user fresh on nopass") {
 		t.Errorf("%q", text)
 	}
 	other.Do("MULTI")

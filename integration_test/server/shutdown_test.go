@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestSignals ends celld while clients are idle, busy, or not reading.
@@ -106,7 +107,7 @@ func TestShutdownDelay(t *testing.T) {
 		before := harness.Dial(t, srv.Addr)
 		before.Throttle("k", "15", "30", "6000")
 		srv.Cmd.Process.Signal(signal)
-		harness.Eventually(t, "the log tells of the delay", func() bool { return strings.Contains(srv.Log.String(), tells) })
+		celldtest.Eventually(t, "the log tells of the delay", func() bool { return strings.Contains(srv.Log.String(), tells) })
 		for _, c := range []*harness.Conn{before, harness.Dial(t, srv.Addr)} {
 			if got := c.Throttle("k", "15", "30", "6000", "0"); got[0] != 0 || got[2] != 15 {
 				t.Errorf("CL.THROTTLE in the delay: %v", got)
@@ -181,7 +182,7 @@ func TestShutdownDelay(t *testing.T) {
 			t.Errorf("SHUTDOWN ABORT again: %q", got)
 		}
 		_, port := harness.HostPort(srv.Addr)
-		harness.Eventually(t, "ready again", func() bool { _, _, code := harness.RunToEnd(t, nil, "ready", "--port", port); return code == 0 })
+		celldtest.Eventually(t, "ready again", func() bool { _, _, code := harness.RunToEnd(t, nil, "ready", "--port", port); return code == 0 })
 		if got := c.Do("CONFIG", "SET", "shutdown-delay", "0"); got != "+OK\r\n" {
 			t.Errorf("CONFIG SET: %q", got)
 		}
@@ -196,7 +197,7 @@ func TestShutdownDelay(t *testing.T) {
 		deaf.Send(slices.Repeat(harness.Frame("COMMAND", "DOCS"), 100)) // some 10 MB, which the stop waits for
 		deaf.Reply()
 		srv.Cmd.Process.Signal(syscall.SIGTERM)
-		harness.Eventually(t, "it is stopping", func() bool { return strings.Contains(srv.Log.String(), `"msg":"stopping"`) })
+		celldtest.Eventually(t, "it is stopping", func() bool { return strings.Contains(srv.Log.String(), `"msg":"stopping"`) })
 		srv.Cmd.Process.Signal(syscall.SIGTERM)
 		srv.Wait(-1)
 		if status := srv.Cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {

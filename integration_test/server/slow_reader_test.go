@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestSlowReader asks for much and reads nothing: it is cut off at the limit, and others are served meanwhile.
@@ -45,7 +46,7 @@ func TestSlowReader(t *testing.T) {
 			if !cut {
 				t.Errorf("a client that reads nothing is still connected after %d bytes of requests", sent)
 			}
-			harness.Eventually(t, "only the other client is left", func() bool { return harness.ContainsLine(other.Do("INFO", "clients"), "connected_clients:1") })
+			celldtest.Eventually(t, "only the other client is left", func() bool { return harness.ContainsLine(other.Do("INFO", "clients"), "connected_clients:1") })
 		})
 	}
 }
@@ -60,7 +61,7 @@ func TestSlowMonitor(t *testing.T) {
 		t.Fatal(got)
 	}
 	call := slices.Repeat(harness.Frame("ECHO", strings.Repeat("m", 1000)), 100)
-	harness.Eventually(t, "the monitor is cut off", func() bool {
+	celldtest.Eventually(t, "the monitor is cut off", func() bool {
 		busy.Send(call)
 		for range 100 {
 			busy.Reply()

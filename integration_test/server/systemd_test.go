@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // notices is the socket on which systemd hears from its services.
@@ -74,7 +75,7 @@ func (n *notices) count() (count int) {
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	n, policies := listenNotices(t), filepath.Join(t.TempDir(), "policies")
-	harness.WriteFile(t, "api 1/1h", policies)
+	celldtest.WriteFile(t, "api 1/1h", policies)
 	srv := harness.Spec{Env: []string{"NOTIFY_SOCKET=" + n.path}, Flags: []string{"--appendonly", "yes", "--policies", policies}}.Start(t)
 	serving := "READY=1\nSTATUS=serving on " + strings.Join(srv.Addrs, " ")
 	expect := func(want string) {
@@ -107,12 +108,12 @@ func TestWatchdog(t *testing.T) {
 	slow, other := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
 	slow.Send(harness.Frame("EVAL", "while true do end", "0"))
 	const refusal = "the watchdog of systemd is not notified: no decision goes through"
-	harness.Eventually(t, "the script is busy", func() bool { return strings.HasPrefix(other.Do("PING"), "-BUSY ") })
+	celldtest.Eventually(t, "the script is busy", func() bool { return strings.HasPrefix(other.Do("PING"), "-BUSY ") })
 	refusals := func() int { return strings.Count(srv.Log.String(), refusal) }
 	first := refusals()
-	harness.Eventually(t, "no decision goes through", func() bool { return refusals() > first })
+	celldtest.Eventually(t, "no decision goes through", func() bool { return refusals() > first })
 	n.count()
-	harness.Eventually(t, "two times more", func() bool { return refusals() > first+2 })
+	celldtest.Eventually(t, "two times more", func() bool { return refusals() > first+2 })
 	if told := n.count(); told != 0 {
 		t.Errorf("the watchdog was told %d times", told)
 	}
@@ -130,7 +131,7 @@ type unit struct {
 	t         *testing.T
 	listeners []net.Listener
 	names     []string
-	authority *harness.Authority
+	authority *celldtest.Authority
 }
 
 func (u *unit) listen(name, network, addr string) string {
@@ -165,7 +166,7 @@ func (u *unit) spec(flags ...string) harness.Spec {
 // while there is no celld are served by the next one.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
-	u := &unit{t: t, authority: harness.NewAuthority(t)}
+	u := &unit{t: t, authority: celldtest.NewAuthority(t)}
 	cert, key := u.authority.Sign("celld", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	unixPath := filepath.Join(harness.SocketDir(t), "celld.sock")
 	u.listen("resp", "unix", unixPath)
@@ -268,7 +269,7 @@ func TestSocketActivation(t *testing.T) {
 // TestSocketForTLSOnly passes a socket for TLS only, beside which celld opens those for plain connections.
 func TestSocketForTLSOnly(t *testing.T) {
 	t.Parallel()
-	u := &unit{t: t, authority: harness.NewAuthority(t)}
+	u := &unit{t: t, authority: celldtest.NewAuthority(t)}
 	cert, key := u.authority.Sign("celld", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	secure, unixPath := u.listen("tls", "tcp", "127.0.0.1:0"), filepath.Join(harness.SocketDir(t), "celld.sock")
 	srv := u.spec("--port", harness.FreePort(t), "--unixsocket", unixPath, "--tls-port", "1", "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key).Start(t)
@@ -329,10 +330,10 @@ func oneLineOf(t *testing.T, s harness.Spec, code int, says string) {
 // TestSystemdSocketActivate passes the socket with systemd's own program.
 func TestSystemdSocketActivate(t *testing.T) {
 	t.Parallel()
-	path, port := harness.Need(t, "systemd-socket-activate"), harness.FreePort(t)
+	path, port := celldtest.Need(t, "systemd-socket-activate"), harness.FreePort(t)
 	cmd := exec.Command(path, "-l", "127.0.0.1:"+port, "--fdname=resp", harness.Binary(t), "--port", "1", "--dir", t.TempDir())
 	cmd.Env = harness.CleanEnv()
-	harness.RunPeer(t, "systemd-socket-activate", t.TempDir(), cmd, func() bool {
+	celldtest.RunPeer(t, "systemd-socket-activate", t.TempDir(), cmd, func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			return false

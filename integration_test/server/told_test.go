@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // lines returns the log's lines with this text.
@@ -29,7 +30,7 @@ func lines(srv *harness.Server, text string) (found []map[string]any) {
 // told waits for a line with this text and these attributes.
 func told(srv *harness.Server, text string, attrs ...string) {
 	srv.T.Helper()
-	harness.Eventually(srv.T, fmt.Sprintf("a line %q with %q", text, attrs), func() bool {
+	celldtest.Eventually(srv.T, fmt.Sprintf("a line %q with %q", text, attrs), func() bool {
 		for _, line := range lines(srv, text) {
 			fits := true
 			for i := 0; i < len(attrs); i += 2 {
@@ -57,9 +58,9 @@ const (
 func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	harness.WriteFile(t, "token-secret\n", dir, "token")
+	celldtest.WriteFile(t, "token-secret\n", dir, "token")
 	hash := fmt.Sprintf(hashOfASecret, sha256.Sum256([]byte("app-secret")))
-	harness.WriteFile(t, "user default on >default-secret ~* +@all\nuser app on "+hash+" ~app:* +cl.throttle +get +eval\n", dir, "users.acl")
+	celldtest.WriteFile(t, "user default on >default-secret ~* +@all\nuser app on "+hash+" ~app:* +cl.throttle +get +eval\n", dir, "users.acl")
 	srv := harness.Start(t, "--loglevel", "debug", "--maxclients", "2", "--slowlog-log-slower-than", "0", "--aclfile", filepath.Join(dir, "users.acl"),
 		"--requirepass", "required-secret", "--http-bind", "127.0.0.1:0", "--http-token-file", filepath.Join(dir, "token"))
 	c := harness.Dial(t, srv.Addr)
@@ -101,7 +102,7 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 		srv.Get("/check/path-secret/by/word:a?query-secret", "Authorization", header, "Cookie", "cookie-secret")
 	}
 	told(srv, refusedRequest, "reason", "not the token of --http-token-file")
-	harness.Eventually(t, "two refused requests", func() bool { return len(lines(srv, refusedRequest)) == 2 })
+	celldtest.Eventually(t, "two refused requests", func() bool { return len(lines(srv, refusedRequest)) == 2 })
 	if log := srv.Log.String(); strings.Contains(log, "-secret") || strings.Contains(log, hash[1:]) {
 		t.Errorf("the log has a secret:\n%s", log)
 	}
@@ -126,7 +127,7 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		}
 		return sum
 	}
-	harness.Eventually(t, "all are counted", func() bool { return total() == n*packs })
+	celldtest.Eventually(t, "all are counted", func() bool { return total() == n*packs })
 	if all := len(lines(srv, wrongPassword)); all > n {
 		t.Errorf("%d lines", all)
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestUsersPage starts celld with the file of docs/users.md, and has each user do what the page says that it may and may not.
 func TestUsersPage(t *testing.T) {
 	t.Parallel()
-	page := harness.ReadFile(t, "../../docs/users.md")
+	page := celldtest.ReadFile(t, "../../docs/users.md")
 	file := regexp.MustCompile("(?s)```text\n(user .*?)```").FindStringSubmatch(page)
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(page, -1)
 	if file == nil || len(rows) != 4 {

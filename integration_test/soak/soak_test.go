@@ -17,6 +17,7 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 var soakFlag = flag.Duration("soak", 3*time.Second, "how long TestEverythingAtOnce lasts")
@@ -58,13 +59,13 @@ func TestEverythingAtOnce(t *testing.T) {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
 			dir, port, tlsPort := t.TempDir(), harness.FreePort(t), harness.FreePort(t)
-			ca := harness.NewAuthority(t)
+			ca := celldtest.NewAuthority(t)
 			cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)}})
 			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--port", port, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key,
 				"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
 				"--auto-aof-rewrite-min-size", "1mb", "--lua-time-limit", "0"}
 			trust := &tls.Config{RootCAs: x509.NewCertPool()}
-			trust.RootCAs.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
+			trust.RootCAs.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
 			s := &soak{
 				t: t, srv: harness.StartStress(t, flags...), trust: trust,
 				patient: [2]string{"127.0.0.1:" + port, "127.0.0.1:" + tlsPort}, victims: [2]string{"127.0.0.2:" + port, "127.0.0.2:" + tlsPort},
@@ -100,7 +101,7 @@ func (s *soak) run() {
 			rounds := new(atomic.Int64)
 			s.rounds.Store(fmt.Sprint(name, i), rounds)
 			actors.Go(func() {
-				r := rand.New(rand.NewPCG(*harness.Seed, uint64(len(name)+i)))
+				r := rand.New(rand.NewPCG(*celldtest.Seed, uint64(len(name)+i)))
 				for time.Now().Before(s.end) && !s.t.Failed() {
 					if err := actor.act(r); err != nil {
 						s.t.Errorf("%s: %v", name, err)

@@ -11,6 +11,7 @@ import (
 	redigo "github.com/gomodule/redigo/redis"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // queued are limits that calls wait for. Each key has one, at a rate that their callers exceed.
@@ -211,7 +212,7 @@ func (s *soak) checkWaits(took time.Duration) {
 			s.t.Errorf("queue:%d granted %d calls in %s, and permits %d", n, granted, took, most)
 		}
 	}
-	harness.Eventually(s.t, "all places of the semaphore are free", func() bool {
+	celldtest.Eventually(s.t, "all places of the semaphore are free", func() bool {
 		taken, err := redigo.Int64s(s.do("CL.TAKE", "semaphore", semaphoreLimit, "PEEK"))
 		return err == nil && taken[2] == semaphorePlaces
 	})

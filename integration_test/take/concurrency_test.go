@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestTakeManyClients runs clients that take from the same limits by every command and in pipelines, while files are rewritten and
@@ -20,7 +21,7 @@ func TestTakeManyClients(t *testing.T) {
 	const each, clients = 400, 8
 	limits := []string{"700/30d,burst=700", "700/300d,algo=window", "700/300d,algo=slide", "700/300d,algo=slide,buckets=9", "700/300d,algo=log", "@kept"}
 	harness.Dial(t, srv.Addr).Play(step{"CL.POLICY SET kept 700/300d,algo=window", ":1"}, step{"CL.RULE ADD DENY nobody", ":1"})
-	rnd := harness.NewRand(t)
+	rnd := celldtest.NewRand(t)
 	var granted [6]atomic.Int64
 	var all sync.WaitGroup
 	for range clients {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const wrongType = "-WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -105,7 +106,7 @@ func TestLimitsExpire(t *testing.T) {
 		step{"EXPIRE k 0", ":1"}, step{"EXISTS k", ":0"},
 		step{"CL.TAKE k 5/1h,algo=log,block=3h COST 5", "0 5 0 …"}, step{"CL.TAKE k 5/1h,algo=log,block=3h", "1 5 0 10800000 …"},
 	)
-	if ms := harness.IntReply(c.Do("PTTL", "k")); ms < 10_700_000 || ms > 10_800_000 {
+	if ms := celldtest.IntReply(c.Do("PTTL", "k")); ms < 10_700_000 || ms > 10_800_000 {
 		t.Errorf("PTTL of a blocked key: %d", ms)
 	}
 	for _, limit := range []string{"5/100ms", "5/100ms,algo=window", "5/100ms,algo=log", "5/50ms,algo=slide", "5/100ms,algo=slide,buckets=2", "1/1ms,block=100ms"} {
@@ -113,7 +114,7 @@ func TestLimitsExpire(t *testing.T) {
 		c.Do("CL.TAKE", limit, limit)
 	}
 	c.Do("DEL", "k")
-	harness.Eventually(t, "all keys have expired", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
+	celldtest.Eventually(t, "all keys have expired", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
 	if got := harness.KeyList(c.Do("KEYS", "*")); len(got) != 0 {
 		t.Errorf("KEYS: %q", got)
 	}

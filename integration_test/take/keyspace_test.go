@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestKeyExpires sees limits leave by themselves when they are full again, without anyone asking for them.
@@ -19,11 +20,11 @@ func TestKeyExpires(t *testing.T) {
 		c.Throttle("k"+strconv.Itoa(i), "15", "10", "1") // full again after 100 ms
 	}
 	c.Throttle("stays", "15", "30", "6000")
-	harness.Eventually(t, "the expired keys are gone", func() bool { return c.Do("DBSIZE") == ":1\r\n" })
+	celldtest.Eventually(t, "the expired keys are gone", func() bool { return c.Do("DBSIZE") == ":1\r\n" })
 	if got := c.Do("KEYS", "*"); got != "*1\r\n$5\r\nstays\r\n" {
 		t.Errorf("KEYS *: %q", got)
 	}
-	harness.Eventually(t, "the memory is given back", func() bool {
+	celldtest.Eventually(t, "the memory is given back", func() bool {
 		return strings.Contains(c.Do("INFO", "stats"), "expired_keys:100\r\n")
 	})
 }
@@ -48,7 +49,7 @@ func TestMaxKeys(t *testing.T) {
 		if refused := fill(c, 5000); refused != 0 {
 			t.Errorf("%d calls refused", refused)
 		}
-		size := harness.IntReply(c.Do("DBSIZE"))
+		size := celldtest.IntReply(c.Do("DBSIZE"))
 		if size > 1000 || size < 500 {
 			t.Errorf("%d keys, of at most 1000", size)
 		}
@@ -65,7 +66,7 @@ func TestMaxKeys(t *testing.T) {
 	t.Run("noeviction", func(t *testing.T) {
 		t.Parallel()
 		c := harness.Dial(t, harness.Start(t, "--max-keys", "1000", "--maxmemory-policy", "noeviction").Addr)
-		refused, size := fill(c, 5000), harness.IntReply(c.Do("DBSIZE"))
+		refused, size := fill(c, 5000), celldtest.IntReply(c.Do("DBSIZE"))
 		if size > 1000 || size < 500 || refused != 5000-int(size) {
 			t.Errorf("%d keys, of at most 1000, and %d calls of 5000 refused", size, refused)
 		}
@@ -95,7 +96,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		t.Fatalf("the fourth call: %v", limited)
 	}
 	passes := time.Now().Add(time.Duration(limited[3]) * time.Second)
-	harness.Eventually(t, "a call passes again", func() bool {
+	celldtest.Eventually(t, "a call passes again", func() bool {
 		asked := time.Now()
 		limited := c.Throttle("k", "2", "1", "1")[0] == 1
 		if limited && asked.After(passes) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // step is what Play takes.
@@ -36,12 +37,12 @@ func TestPoliciesFile(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/policies"
 	good := "# who  what\n\napi\t100/1m\nlogin  5/1m,algo=log,block=15m\r\n  mail   10000/month,tz=+08:00  \n@slash 3/1s\n"
-	harness.WriteFile(t, good+"api 6/1s\n", file)
+	celldtest.WriteFile(t, good+"api 6/1s\n", file)
 	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file); code != 2 || !strings.Contains(stderr, file+":7: 'api' is also in line 3") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a name that stands twice: code %d, %s", code, stderr)
 	}
 
-	harness.WriteFile(t, good, file)
+	celldtest.WriteFile(t, good, file)
 	srv := harness.StartOn(t, dir, "--policies", file, "--save", "3600 1")
 	c := harness.Dial(t, srv.Addr)
 	c.Play(
@@ -166,7 +167,7 @@ func TestRules(t *testing.T) {
 	if got := c.Reply() + c.Reply(); !strings.HasPrefix(got, ":1\r\n*7\r\n:1\r\n:0\r\n:0\r\n") {
 		t.Errorf("a rule that ends soon: %q", got)
 	}
-	harness.Eventually(t, "a rule ends", func() bool { return c.Take("soon", "5/1h").Limited == 0 })
+	celldtest.Eventually(t, "a rule ends", func() bool { return c.Take("soon", "5/1h").Limited == 0 })
 	c.Play(step{"CL.RULE LIST soon", "*0"}, step{"CL.RULE DEL DENY soon", ":0"})
 	for command, want := range map[string]string{
 		"CL.RULE ADD MAYBE k":                          "-ERR syntax error",

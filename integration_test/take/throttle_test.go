@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // What redis-cell does wrong in time rather than in one reply, and so is not in vectors.json.
@@ -133,7 +134,7 @@ func TestAnyKey(t *testing.T) {
 			}
 		}
 	}
-	if got := harness.IntReply(c.Do("DBSIZE")); got != int64(len(keys)) {
+	if got := celldtest.IntReply(c.Do("DBSIZE")); got != int64(len(keys)) {
 		t.Errorf("%d keys, want %d", got, len(keys))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // resident is how much memory a server has, once it has given back what it does not need.
@@ -17,7 +18,7 @@ func resident(c *harness.Conn, srv *harness.Server) int64 {
 	c.T.Helper()
 	c.Do("MEMORY", "PURGE")
 	var kb int64
-	for line := range strings.Lines(harness.ReadFile(c.T, "/proc", fmt.Sprint(srv.Cmd.Process.Pid), "status")) {
+	for line := range strings.Lines(celldtest.ReadFile(c.T, "/proc", fmt.Sprint(srv.Cmd.Process.Pid), "status")) {
 		fmt.Sscanf(line, "VmRSS: %d kB", &kb)
 	}
 	return kb << 10
@@ -40,12 +41,12 @@ func TestManyWaiters(t *testing.T) {
 	idle := resident(c, srv)
 	for i, waiter := range conns {
 		waiter.Send(harness.Frame("CL.TAKE", "k", "@p", "WAIT", "86400000", "LEASE", "86400000"))
-		harness.Eventually(t, fmt.Sprintf("%d wait", i+1), func() bool {
+		celldtest.Eventually(t, fmt.Sprintf("%d wait", i+1), func() bool {
 			text, _ := harness.Bulk(c.Do("INFO", "clients"))
 			return harness.ContainsLine(text, fmt.Sprintf("blocked_clients:%d", i+1))
 		})
 	}
-	harness.Eventually(t, fmt.Sprintf("a waiter takes %d bytes at most", bytes), func() bool { return (resident(c, srv)-idle)/waiters <= bytes })
+	celldtest.Eventually(t, fmt.Sprintf("a waiter takes %d bytes at most", bytes), func() bool { return (resident(c, srv)-idle)/waiters <= bytes })
 	t.Logf("%d bytes a waiter", (resident(c, srv)-idle)/waiters)
 	if got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "k", "@p", "WAIT", "86400000"); got != "-ERR too many calls wait already (--max-waiters)\r\n" {
 		t.Errorf("one more: %q", got)
@@ -75,7 +76,7 @@ func TestManyWaiters(t *testing.T) {
 func TestWaitersLeave(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4")
-	c, rnd := harness.Dial(t, srv.Addr), harness.NewRand(t)
+	c, rnd := harness.Dial(t, srv.Addr), celldtest.NewRand(t)
 	c.Do("CL.POLICY", "SET", "p", "5/1h,algo=log")
 	calls := [][]string{
 		{"rate", "2/1h", "WAIT", "60000"},
@@ -108,7 +109,7 @@ func TestWaitersLeave(t *testing.T) {
 	}
 	all.Wait()
 	srv.Waiting(t, 0)
-	harness.Eventually(t, "all have gone", func() bool {
+	celldtest.Eventually(t, "all have gone", func() bool {
 		text := c.Do("INFO", "clients")
 		return harness.ContainsLine(text, "connected_clients:1") && harness.ContainsLine(text, "waiting_keys:0")
 	})
@@ -190,7 +191,7 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	const keys, clients, turns, most = 4, 12, 60, 2
 	srv := harness.StartStress(t, "--io-threads", "4")
-	rnd := harness.NewRand(t)
+	rnd := celldtest.NewRand(t)
 	const limit = "2/1h,algo=conc"
 	var holders [keys]atomic.Int64
 	var all sync.WaitGroup
@@ -228,6 +229,6 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 	}
 	all.Wait()
 	c := harness.Dial(t, srv.Addr)
-	harness.Eventually(t, "all keys are free", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
+	celldtest.Eventually(t, "all keys are free", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
 	srv.Waiting(t, 0)
 }

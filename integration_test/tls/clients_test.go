@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -57,10 +58,10 @@ r.call("CL.THROTTLE", "js", 15, 30, 60).then(got => { console.log("[" + got.join
 		t.Run(name, func(t *testing.T) {
 			program, flag := harness.CachePath(t, "clients/python/bin/python"), "-c"
 			if name == "ioredis" {
-				program, flag = harness.Need(t, "node"), "-e"
+				program, flag = celldtest.Need(t, "node"), "-e"
 			}
 			if _, err := os.Stat(harness.CachePath(t, "clients/node_modules/ioredis")); err != nil {
-				harness.Missing(t, "not installed (make clients does it): %v", err)
+				celldtest.Missing(t, "not installed (make clients does it): %v", err)
 			}
 			cmd := exec.Command(program, flag, script, port, w.ca.File, w.mine, w.myKey)
 			cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+harness.CachePath(t, "clients/node_modules"))

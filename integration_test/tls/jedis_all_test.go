@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestJedis gives Jedis a certificate of its own, by Java's properties, and a password or the user that the certificate names.
@@ -22,7 +23,7 @@ func TestJedis(t *testing.T) {
 	key := append(trust, "-Djavax.net.ssl.keyStore="+dir+"/key", "-Djavax.net.ssl.keyStorePassword=sesame")
 	_, byPassword := w.start(t, "--requirepass", "sesame")
 	acl := dir + "/users.acl"
-	harness.WriteFile(t, "user default off\nuser app on ~java +cl.throttle +client|setinfo +hello\n", acl)
+	celldtest.WriteFile(t, "user default off\nuser app on ~java +cl.throttle +client|setinfo +hello\n", acl)
 	_, byName := w.start(t, "--aclfile", acl, "--tls-auth-clients-user", "CN")
 	for _, test := range []struct {
 		flags   []string
@@ -35,7 +36,7 @@ func TestJedis(t *testing.T) {
 		{trust, "rediss://:sesame@" + byPassword, "TLSv1.3", ""},
 	} {
 		args := append(test.flags[:len(test.flags):len(test.flags)], "-Djdk.tls.client.protocols="+test.version, "-classpath", classes, "testdata/Secure.java", test.url)
-		cmd := exec.Command(harness.Need(t, "java"), args...)
+		cmd := exec.Command(celldtest.Need(t, "java"), args...)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		if out, err := cmd.Output(); string(out) != test.want || (err == nil) != (test.want != "") {

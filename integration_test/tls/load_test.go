@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // copyOver replaces a file by another, as Kubernetes and certbot do.
 func copyOver(t *testing.T, from, to string) {
 	t.Helper()
-	harness.WriteFile(t, harness.ReadFile(t, from), to+".new")
+	celldtest.WriteFile(t, celldtest.ReadFile(t, from), to+".new")
 	if err := os.Rename(to+".new", to); err != nil {
 		t.Fatal(err)
 	}
@@ -95,20 +96,20 @@ func TestRenewal(t *testing.T) {
 	}
 	copyOver(t, second, w.cert)
 	copyOver(t, secondKey, w.key)
-	harness.Eventually(t, "the second certificate", func() bool { return serving() == "second" })
+	celldtest.Eventually(t, "the second certificate", func() bool { return serving() == "second" })
 	for n, bad := range [][2]string{{expired, expiredKey}, {first, secondKey}, {w.ca.File, firstKey}} {
 		copyOver(t, bad[0], w.cert)
 		copyOver(t, bad[1], w.key)
-		harness.Eventually(t, "a failure", func() bool { return field("tls_reload_failures") == fmt.Sprint(n+1) })
+		celldtest.Eventually(t, "a failure", func() bool { return field("tls_reload_failures") == fmt.Sprint(n+1) })
 		if got := serving(); got != "second" {
 			t.Errorf("after a bad one it serves %s", got)
 		}
 	}
 	os.Remove(w.key)
-	harness.Eventually(t, "a failure", func() bool { return field("tls_reload_failures") == "4" })
+	celldtest.Eventually(t, "a failure", func() bool { return field("tls_reload_failures") == "4" })
 	copyOver(t, firstKey, w.key)
 	copyOver(t, first, w.cert)
-	harness.Eventually(t, "the first certificate", func() bool { return serving() == "server" })
+	celldtest.Eventually(t, "the first certificate", func() bool { return serving() == "server" })
 	close(stop)
 	clients.Wait()
 	if calls.Load() == 0 || failed.Load() > 0 {
@@ -117,7 +118,7 @@ func TestRenewal(t *testing.T) {
 	if n := strings.Count(srv.Log.String(), "new certificates are not used"); n != 4 {
 		t.Errorf("%d lines about 4 bad contents", n)
 	}
-	for _, secret := range []string{"PRIVATE KEY", strings.Split(harness.ReadFile(t, firstKey), "\n")[1]} {
+	for _, secret := range []string{"PRIVATE KEY", strings.Split(celldtest.ReadFile(t, firstKey), "\n")[1]} {
 		if strings.Contains(srv.Log.String(), secret) {
 			t.Error("the log shows a key")
 		}
@@ -157,7 +158,7 @@ func TestHalfHandshakes(t *testing.T) {
 	if err := ping(t, addr, w.config(t, "", "")); err != nil {
 		t.Errorf("a new client: %v", err)
 	}
-	harness.Eventually(t, "2,800 have gone", func() bool {
+	celldtest.Eventually(t, "2,800 have gone", func() bool {
 		n, _ := strconv.Atoi(harness.InfoSections(plain.Do("INFO"))["Stats"]["tls_handshake_failures"])
 		return n >= 2800
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // TestOpenSSLAsksForMore runs OpenSSL's own client. It changes its keys, which is served, and renegotiates, which ends the connection.
@@ -16,7 +16,7 @@ func TestOpenSSLAsksForMore(t *testing.T) {
 	w := newWorld(t)
 	srv, addr := w.start(t, "--tls-auth-clients", "no")
 	for version, says := range map[string]string{"-tls1_3": "+PONG", "-tls1_2": ""} {
-		cmd := exec.Command(harness.Need(t, "openssl"), "s_client", version, "-connect", addr, "-CAfile", w.ca.File)
+		cmd := exec.Command(celldtest.Need(t, "openssl"), "s_client", version, "-connect", addr, "-CAfile", w.ca.File)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

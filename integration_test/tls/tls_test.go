@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // world is the certificates of a test: a server's, a client's, and one of an authority that the server does not know.
 type world struct {
-	ca, stranger           *harness.Authority
+	ca, stranger           *celldtest.Authority
 	cert, key, mine, myKey string
 	theirs, theirKey       string
 	old, oldKey            string // a client's that has expired
@@ -30,7 +31,7 @@ func serverCert() *x509.Certificate {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{ca: harness.NewAuthority(t), stranger: harness.NewAuthority(t)}
+	w := &world{ca: celldtest.NewAuthority(t), stranger: celldtest.NewAuthority(t)}
 	w.cert, w.key = w.ca.Sign("server", serverCert())
 	w.mine, w.myKey = w.ca.Sign("app", &x509.Certificate{ExtKeyUsage: forClients})
 	w.theirs, w.theirKey = w.stranger.Sign("app", &x509.Certificate{ExtKeyUsage: forClients})
@@ -50,7 +51,7 @@ func (w *world) start(t *testing.T, flags ...string) (srv *harness.Server, addr 
 func (w *world) config(t *testing.T, cert, key string) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(harness.ReadFile(t, w.ca.File)))
+	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, w.ca.File)))
 	config := &tls.Config{RootCAs: pool}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -251,19 +252,19 @@ func TestBadTLSFlags(t *testing.T) {
 func TestAFarewellEndsAWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	redis := harness.StartRedis(t)
+	redis := celldtest.StartRedis(t)
 	for _, flags := range [][]string{{"--wait-max", "3600000"}, {"--wait-max", "3600000", "--store", "unix://" + strings.TrimPrefix(redis, "unix:")}} {
 		srv, addr := w.start(t, flags...)
 		plain := harness.Dial(t, srv.Addr)
-		harness.Eventually(t, "a call is decided", func() bool { return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n") })
+		celldtest.Eventually(t, "a call is decided", func() bool { return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n") })
 		c, err := dial(t, addr, w.config(t, w.mine, w.myKey))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Send([]byte("CL.TAKE k 1/1h WAIT 3600000\r\n"))
-		harness.Eventually(t, "it waits", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n") })
+		celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n") })
 		_ = c.Conn.(*tls.Conn).CloseWrite()
-		harness.Eventually(t, "it has left", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n") })
+		celldtest.Eventually(t, "it has left", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n") })
 		if got := plain.Do("CL.TAKE", "k", "1/1h", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n:1\r\n:0\r\n:35") {
 			t.Errorf("%q", got)
 		}

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 
 // sign makes a client's certificate with a common name and URIs, and returns what shows it.
-func (w *world) sign(t *testing.T, by *harness.Authority, name string, uris ...string) *tls.Config {
+func (w *world) sign(t *testing.T, by *celldtest.Authority, name string, uris ...string) *tls.Config {
 	t.Helper()
 	c := &x509.Certificate{ExtKeyUsage: forClients}
 	for _, text := range uris {
@@ -53,7 +54,7 @@ func TestUsersOfCertificates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acl := t.TempDir() + "/users.acl"
-	harness.WriteFile(t, "user default on >sesame ~* +@all\nuser app on ~app:* +cl.take +acl|whoami +client +ping +info\nuser gone off >x +@all ~*\nuser spiffe://x/app on +@all ~*\nuser spiffe://x/gone off +@all\n", acl)
+	celldtest.WriteFile(t, "user default on >sesame ~* +@all\nuser app on ~app:* +cl.take +acl|whoami +client +ping +info\nuser gone off >x +@all ~*\nuser spiffe://x/app on +@all ~*\nuser spiffe://x/gone off +@all\n", acl)
 	both := []string{"spiffe://x/nobody", "spiffe://x/gone", "spiffe://x/app", "spiffe://x/default"}
 	for _, test := range []struct {
 		field, clients string
@@ -213,7 +214,7 @@ func TestProbesWithACertificate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acl := t.TempDir() + "/users.acl"
-	harness.WriteFile(t, "user default off\nuser app on +ping +info\n", acl)
+	celldtest.WriteFile(t, "user default off\nuser app on +ping +info\n", acl)
 	_, addr := w.start(t, "--port", "0", "--aclfile", acl, "--tls-auth-clients-user", "CN")
 	_, port := harness.HostPort(addr)
 	for _, command := range []string{"ping", "ready"} {

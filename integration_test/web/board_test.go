@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 const examples = "../../examples/monitoring/"
@@ -36,7 +38,7 @@ type panel struct {
 
 func readBoard(t *testing.T) (b board) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(harness.ReadFile(t, examples+"celld-dashboard.json")), &b); err != nil {
+	if err := json.Unmarshal([]byte(celldtest.ReadFile(t, examples+"celld-dashboard.json")), &b); err != nil {
 		t.Fatal(err)
 	}
 	if b.UID == "" || b.Title == "" || len(b.Panels) < 20 {
@@ -82,11 +84,11 @@ func TestBoardIsWhole(t *testing.T) {
 // Each expression of the board, and each of its variables, has data: Prometheus scrapes a celld with files and TLS, and one on an engine.
 func TestBoardHasData(t *testing.T) {
 	t.Parallel()
-	ca := harness.NewAuthority(t)
+	ca := celldtest.NewAuthority(t)
 	cert, key := ca.Sign("server", &x509.Certificate{DNSNames: []string{"localhost"}})
 	alone := start(t, "--appendonly", "yes", "--port", harness.FreePort(t),
 		"--tls-port", harness.FreePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
-	shared := start(t, "--store", harness.StartEngine(t).URL)
+	shared := start(t, "--store", engines.StartEngine(t).URL)
 	addr := prometheus(t, fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: celld\n    static_configs: [{targets: [%q, %q]}]\n", alone.HTTP(), shared.HTTP()))
 	clients := []*harness.Conn{harness.Dial(t, alone.Addr), harness.Dial(t, shared.Addr)}
 	for _, c := range clients {
@@ -102,7 +104,7 @@ func TestBoardHasData(t *testing.T) {
 	hasData := func(what, expression string) {
 		t.Helper()
 		expression = strings.NewReplacer("$job", "celld", "$instance", ".*", "$__rate_interval", "1m").Replace(expression)
-		harness.Eventually(t, what+": "+expression, func() bool {
+		celldtest.Eventually(t, what+": "+expression, func() bool {
 			if slices.ContainsFunc(queryAll(addr, expression), func(value string) bool { return value != "NaN" }) {
 				return true
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // withPolicies starts a celld that has policies, and returns a connection to it.
@@ -154,8 +155,8 @@ func TestCheckBeforeTheEngineAnswers(t *testing.T) {
 		want(t, srv, "/check/one/by/word:x", 503, "STOREDOWN the engine cannot be reached")
 	}
 	srv := start(t, "--store", "redis://127.0.0.1:"+port)
-	harness.StartRedis(t, "--port", port)
-	harness.Eventually(t, "it knows that there is no policy", func() bool { status, _, _ := srv.Get("/check/one/by/word:x"); return status == 404 })
+	celldtest.StartRedis(t, "--port", port)
+	celldtest.Eventually(t, "it knows that there is no policy", func() bool { status, _, _ := srv.Get("/check/one/by/word:x"); return status == 404 })
 }
 
 // Without its engine, celld answers as --store-failure says.
@@ -175,9 +176,9 @@ func TestCheckWithoutTheEngine(t *testing.T) {
 // On an engine, a check and CL.TAKE decide by one state.
 func TestCheckOnAnEngine(t *testing.T) {
 	t.Parallel()
-	redis := harness.StartRedis(t)
+	redis := celldtest.StartRedis(t)
 	srv, c := withPolicies(t, "--store", "unix://"+strings.TrimPrefix(redis, "unix:"))
-	harness.Eventually(t, "ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
+	celldtest.Eventually(t, "ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
 	if status, _, body := srv.Get("/check/one/by/word:k"); status != 200 {
 		t.Errorf("%d %q", status, body)
 	}

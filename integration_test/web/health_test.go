@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // start runs a celld with an HTTP port.
@@ -96,7 +97,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 	srv := start(t, "--shutdown-delay", "3600")
 	c := harness.Dial(t, srv.Addr)
 	srv.Cmd.Process.Signal(syscall.SIGTERM)
-	harness.Eventually(t, "not ready", func() bool {
+	celldtest.Eventually(t, "not ready", func() bool {
 		status, _, body := srv.Get("/readyz")
 		return status == 503 && body == "the server is stopping\n"
 	})
@@ -107,7 +108,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 	if got := c.Do("SHUTDOWN", "ABORT"); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	harness.Eventually(t, "ready again", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
+	celldtest.Eventually(t, "ready again", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
 	c.Do("CONFIG", "SET", "shutdown-delay", "0") // for the test's end
 }
 
@@ -119,7 +120,7 @@ func TestASecondSignalEndsTheDelay(t *testing.T) {
 	c.Do("CL.POLICY", "SET", "api", "100/1h")
 	want(t, srv, "/readyz", 200, "ok\n")
 	srv.Cmd.Process.Signal(syscall.SIGTERM)
-	harness.Eventually(t, "not ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 503 })
+	celldtest.Eventually(t, "not ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 503 })
 	for range 10 {
 		want(t, srv, "/readyz", 503, "the server is stopping\n")
 		want(t, srv, "/livez", 200, "ok\n")
@@ -140,8 +141,8 @@ func TestNotReadyWithoutTheEngine(t *testing.T) {
 		srv := start(t, "--store", "redis://127.0.0.1:"+port, "--store-failure", failure)
 		want(t, srv, "/readyz", 503, "the engine is away: ")
 		want(t, srv, "/livez", 200, "ok")
-		harness.StartRedis(t, "--port", port)
-		harness.Eventually(t, "ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
+		celldtest.StartRedis(t, "--port", port)
+		celldtest.Eventually(t, "ready", func() bool { status, _, _ := srv.Get("/readyz"); return status == 200 })
 	}
 }
 
@@ -173,7 +174,7 @@ func TestSlowloris(t *testing.T) {
 		conn.Expect("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 		conn.Closed()
 	}
-	harness.Eventually(t, "room", func() bool {
+	celldtest.Eventually(t, "room", func() bool {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			return false

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // busy makes celld have all kinds of metrics, with a key that none of them may show.
@@ -107,7 +108,7 @@ func TestPrometheus(t *testing.T) {
 		`histogram_quantile(0.5, celld_command_duration_seconds_bucket{command="cl.take"}) > bool 0`: "1",
 	} {
 		got := ""
-		harness.Eventually(t, expression, func() bool { got = query(addr, expression); return got != "" })
+		celldtest.Eventually(t, expression, func() bool { got = query(addr, expression); return got != "" })
 		if got != want {
 			t.Errorf("%s is %s, want %s", expression, got, want)
 		}
@@ -117,13 +118,13 @@ func TestPrometheus(t *testing.T) {
 // prometheus runs Prometheus with this configuration, and returns its address.
 func prometheus(t *testing.T, config string) (addr string) {
 	t.Helper()
-	path, dir := harness.Need(t, "prometheus"), t.TempDir()
+	path, dir := celldtest.Need(t, "prometheus"), t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
-	harness.WriteFile(t, config, file)
+	celldtest.WriteFile(t, config, file)
 	addr = "127.0.0.1:" + harness.FreePort(t)
 	cmd := exec.Command(path, "--config.file", file, "--storage.tsdb.path", dir+"/data", "--web.listen-address", addr)
 	cmd.Env = harness.CleanEnv()
-	harness.RunPeer(t, path, dir, cmd, func() bool { return query(addr, "vector(1)") != "" })
+	celldtest.RunPeer(t, path, dir, cmd, func() bool { return query(addr, "vector(1)") != "" })
 	return addr
 }
 

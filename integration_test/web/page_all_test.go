@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 var pictures = flag.String("pictures", "", "directory to put pictures of the live page into")
@@ -33,7 +34,7 @@ type browser struct {
 
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
-	path := harness.Need(t, "chromium")
+	path := celldtest.Need(t, "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -77,7 +78,7 @@ func (b *browser) eval(expression string) string {
 func (b *browser) eventually(expression, want string) {
 	b.t.Helper()
 	got := ""
-	harness.Eventually(b.t, expression+" is "+want, func() bool { got = b.eval(expression); return strings.Contains(got, want) })
+	celldtest.Eventually(b.t, expression+" is "+want, func() bool { got = b.eval(expression); return strings.Contains(got, want) })
 }
 
 // quiet fails the test if there were complaints.
@@ -153,7 +154,7 @@ func TestPage(t *testing.T) {
 	b.eventually(`$("cards").textContent`, "Append-only file")
 	b.eventually(`$("cards").textContent`, "99.9 %")
 	b.eventually(`document.querySelectorAll("img").length`, "0")
-	harness.Eventually(t, "a rate of calls", func() bool {
+	celldtest.Eventually(t, "a rate of calls", func() bool {
 		call(20, "k")
 		return b.eval(`$("rate").textContent`) > "0" && strings.Contains(b.eval(`$("policies").textContent`), "api")
 	})
@@ -200,7 +201,7 @@ func TestPage(t *testing.T) {
 		return n
 	}
 	was := asked()
-	harness.Eventually(t, "it asks again", func() bool { return asked() != was })
+	celldtest.Eventually(t, "it asks again", func() bool { return asked() != was })
 	b.eval(`Object.defineProperty(document, "hidden", {configurable: true, get: () => true}), document.dispatchEvent(new Event("visibilitychange"))`)
 	b.eventually(`asking`, "false")
 	was = asked()
@@ -209,7 +210,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("hidden, it has asked %s times and then %s", was, now)
 	}
 	b.eval(`delete document.hidden, document.dispatchEvent(new Event("visibilitychange"))`)
-	harness.Eventually(t, "it asks again", func() bool { return asked() != was })
+	celldtest.Eventually(t, "it asks again", func() bool { return asked() != was })
 	b.quiet()
 }
 
@@ -226,7 +227,7 @@ func TestPageOfAnEngine(t *testing.T) {
 	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
 	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call has been limited.")
 	b.picture("trouble")
-	harness.StartRedis(t, "--port", port)
+	celldtest.StartRedis(t, "--port", port)
 	b.eventually(`$("state").textContent`, "Running")
 	b.eventually(`$("cards").textContent`, "Who decidesthe engine")
 	b.eventually(`$("troubles").children.length`, "0")
@@ -248,7 +249,7 @@ func TestPageRules(t *testing.T) {
 		{`document.body.innerHTML = "<b>x</b>"`, "TrustedHTML"},
 	} {
 		_ = chromedp.Do(b, chromedp.Evaluate[chromedp.Void](test.attack)) // some are errors
-		harness.Eventually(t, "a complaint of "+test.attack, func() bool {
+		celldtest.Eventually(t, "a complaint of "+test.attack, func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return slices.ContainsFunc(b.complaints, func(text string) bool { return strings.Contains(text, test.complaint) })

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // stats reads /stats.json.
@@ -85,7 +86,7 @@ func TestStats(t *testing.T) {
 	c.Do("CL.TAKE", "shadowed", "1/1h,shadow", "COST", "2")
 	c.Do("nonsense")
 	var v map[string]any
-	harness.Eventually(t, "a reading after that", func() bool { v = stats(t, srv); return v["allowed"] == 4.0 })
+	celldtest.Eventually(t, "a reading after that", func() bool { v = stats(t, srv); return v["allowed"] == 4.0 })
 	for path, want := range map[string]any{
 		"version": "0.1.0", "limited": 3.0, "more_policies": 0.0, "engine": nil, "error_replies": 1.0, "certificate_ends_unix_ms": 0.0,
 		"keys.held": 2.0, "keys.most": 1000000.0, "keys.evicted": 0.0, "connections.open": 1.0, "connections.received": 1.0, "waiting.calls": 0.0, "waiting.most": 10000.0,
@@ -147,12 +148,12 @@ func TestStatsOnAnEngine(t *testing.T) {
 	srv := start(t, "--store", "redis://127.0.0.1:"+port, "--store-failure", "allow")
 	var v map[string]any
 	trouble := func() string { v = stats(t, srv); text, _ := json.Marshal(v["troubles"]); return string(text) }
-	harness.Eventually(t, "a trouble", func() bool { return strings.HasPrefix(trouble(), `["the engine is away: `) })
+	celldtest.Eventually(t, "a trouble", func() bool { return strings.HasPrefix(trouble(), `["the engine is away: `) })
 	if v["keys"] != nil || v["files"] != nil || at(v, "engine.mode") != "allow" {
 		t.Errorf("%v", v)
 	}
-	harness.StartRedis(t, "--port", port)
-	harness.Eventually(t, "no trouble", func() bool { return trouble() == "[]" && at(v, "engine.mode") == "engine" })
+	celldtest.StartRedis(t, "--port", port)
+	celldtest.Eventually(t, "no trouble", func() bool { return trouble() == "[]" && at(v, "engine.mode") == "engine" })
 	if kind := at(v, "engine.kind"); kind != "standalone" {
 		t.Errorf("%v", kind)
 	}

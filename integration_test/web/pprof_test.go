@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Profiles are served where they are asked for, to whom the rest is, too.
@@ -28,14 +29,14 @@ func TestProfiles(t *testing.T) {
 		}
 		if strings.HasPrefix(path, "profile?seconds=1") && got == 200 {
 			file := t.TempDir() + "/cpu"
-			harness.WriteFile(t, body, file)
+			celldtest.WriteFile(t, body, file)
 			if out := harness.Tool(t, "go", "tool", "pprof", "-raw", file); !strings.Contains(out, "cpu/nanoseconds") {
 				t.Errorf("go tool pprof: %.200q", out)
 			}
 		}
 	}
 	var conns []*harness.Conn
-	harness.Eventually(t, "one profile at a time", func() bool {
+	celldtest.Eventually(t, "one profile at a time", func() bool {
 		conn := harness.Dial(t, srv.HTTP())
 		conns = append(conns, conn)
 		conn.Send([]byte("GET /debug/pprof/profile?seconds=9 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n\r\n"))
@@ -45,7 +46,7 @@ func TestProfiles(t *testing.T) {
 	for _, conn := range conns {
 		conn.Close()
 	}
-	harness.Eventually(t, "the next profile", func() bool {
+	celldtest.Eventually(t, "the next profile", func() bool {
 		status, _, _ := srv.Get("/debug/pprof/heap", token...)
 		return status == 200
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // downloaded is a program that `make proxies` puts there.
@@ -15,7 +16,7 @@ func downloaded(t *testing.T, name string) string {
 	t.Helper()
 	path := harness.CachePath(t, "proxies/bin/"+name)
 	if _, err := os.Stat(path); err != nil {
-		harness.Missing(t, "not installed (make proxies does it): %v", err)
+		celldtest.Missing(t, "not installed (make proxies does it): %v", err)
 	}
 	return path
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // optional is a line of an example for those who have a token or a key of two parts.
@@ -70,19 +71,19 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	own := strings.NewReplacer(replace...)
 	options := 0
 	for _, file := range files {
-		text := harness.ReadFile(t, file)
+		text := celldtest.ReadFile(t, file)
 		options += len(optional.FindAllString(text, -1))
 		if !plain {
 			text = optional.ReplaceAllString(text, "${1}${2}")
 		}
-		harness.WriteFile(t, own.Replace(text), dir, filepath.Base(file))
+		celldtest.WriteFile(t, own.Replace(text), dir, filepath.Base(file))
 	}
 	if options < 2 {
 		t.Error("no line says how a token or a key of two parts is sent")
 	}
 	cmd := command(dir)
 	cmd.Dir, cmd.Env = dir, append(harness.CleanEnv(), "HOME="+dir)
-	harness.RunPeer(t, example, dir, cmd, func() bool {
+	celldtest.RunPeer(t, example, dir, cmd, func() bool {
 		resp, err := http.Get("http://" + front)
 		if err == nil {
 			resp.Body.Close()
@@ -177,8 +178,8 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	}
 	tells = false
 	srv.Cmd.Process.Signal(syscall.SIGSTOP)
-	harness.Eventually(t, "celld stands still", func() bool {
-		return strings.Contains(harness.ReadFile(t, "/proc", strconv.Itoa(srv.Cmd.Process.Pid), "status"), "\nState:\tT")
+	celldtest.Eventually(t, "celld stands still", func() bool {
+		return strings.Contains(celldtest.ReadFile(t, "/proc", strconv.Itoa(srv.Cmd.Process.Pid), "status"), "\nState:\tT")
 	})
 	ask("POST", "/c", 200)
 	ask("POST", "/login", 503)
@@ -190,7 +191,7 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 
 func TestNginx(t *testing.T) {
 	t.Parallel()
-	path := harness.Need(t, "nginx")
+	path := celldtest.Need(t, "nginx")
 	proxied(t, "nginx", func(dir string) *exec.Cmd {
 		return exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;")
 	}, "\nhttp {\n", "\nhttp {\naccess_log off;\nclient_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\nuwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n")
@@ -198,14 +199,14 @@ func TestNginx(t *testing.T) {
 
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
-	path := harness.Need(t, "haproxy")
+	path := celldtest.Need(t, "haproxy")
 	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") })
 }
 
 // TestProxiesPage looks for each line of configuration that docs/http.md shows in the example that it is from.
 func TestProxiesPage(t *testing.T) {
 	t.Parallel()
-	_, page, _ := strings.Cut(harness.ReadFile(t, "../../docs/http.md"), "\n## Proxies\n")
+	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/http.md"), "\n## Proxies\n")
 	page, _, _ = strings.Cut(page, "\n## ")
 	sections := strings.Split(page, "\n### ")[1:]
 	for _, section := range sections {
@@ -213,7 +214,7 @@ func TestProxiesPage(t *testing.T) {
 		files, _ := filepath.Glob("../../examples/" + strings.ToLower(name) + "/*")
 		example := ""
 		for _, file := range files {
-			example += strings.ReplaceAll(harness.ReadFile(t, file), "\t", "")
+			example += strings.ReplaceAll(celldtest.ReadFile(t, file), "\t", "")
 		}
 		_, block, _ := strings.Cut(section, "\n```")
 		block, _, _ = strings.Cut(block, "\n```")

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const ruleTests = "testdata/rules.yaml"
@@ -24,7 +25,7 @@ func readAlerts(t *testing.T) []alert {
 	var file struct {
 		Groups []struct{ Rules []alert }
 	}
-	if err := yaml.Unmarshal([]byte(harness.ReadFile(t, examples+"celld-rules.yaml")), &file); err != nil || len(file.Groups) != 1 {
+	if err := yaml.Unmarshal([]byte(celldtest.ReadFile(t, examples+"celld-rules.yaml")), &file); err != nil || len(file.Groups) != 1 {
 		t.Fatalf("%v, %d groups", err, len(file.Groups))
 	}
 	return file.Groups[0].Rules
@@ -48,7 +49,7 @@ func TestRulesAreTested(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(harness.ReadFile(t, ruleTests)), &file); err != nil {
+	if err := yaml.Unmarshal([]byte(celldtest.ReadFile(t, ruleTests)), &file); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
@@ -61,7 +62,7 @@ func TestRulesAreTested(t *testing.T) {
 			}
 		}
 	}
-	page := harness.ReadFile(t, "../../docs/http.md")
+	page := celldtest.ReadFile(t, "../../docs/http.md")
 	for _, a := range readAlerts(t) {
 		if !seen[a.Alert+" fires"] || !seen[a.Alert+" is silent"] {
 			t.Errorf("%s is not tested both ways", a.Alert)
@@ -77,7 +78,7 @@ func TestRulesAreTested(t *testing.T) {
 // Each alert has a section of docs/monitoring.md that its runbook_url leads to, and the page has no other.
 func TestRunbooks(t *testing.T) {
 	t.Parallel()
-	_, page, _ := strings.Cut(harness.ReadFile(t, "../../docs/monitoring.md"), "\n## Alerts\n")
+	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/monitoring.md"), "\n## Alerts\n")
 	var want, got []string
 	for _, a := range readAlerts(t) {
 		want = append(want, a.Alert)
@@ -103,14 +104,14 @@ func TestRunbooks(t *testing.T) {
 // Prometheus takes the configuration that docs/monitoring.md shows.
 func TestPrometheusConfiguration(t *testing.T) {
 	t.Parallel()
-	_, config, _ := strings.Cut(harness.ReadFile(t, "../../docs/monitoring.md"), "```yaml\n")
+	_, config, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/monitoring.md"), "```yaml\n")
 	config, _, found := strings.Cut(config, "```")
 	if !found {
 		t.Fatal("the page shows no configuration")
 	}
 	dir := t.TempDir()
-	harness.WriteFile(t, strings.ReplaceAll(config, "/etc/celld/token", tokenFile(t, "secret")), dir, "prometheus.yml")
-	harness.WriteFile(t, harness.ReadFile(t, examples+"celld-rules.yaml"), dir, "celld-rules.yaml")
+	celldtest.WriteFile(t, strings.ReplaceAll(config, "/etc/celld/token", tokenFile(t, "secret")), dir, "prometheus.yml")
+	celldtest.WriteFile(t, celldtest.ReadFile(t, examples+"celld-rules.yaml"), dir, "celld-rules.yaml")
 	out := harness.Tool(t, "promtool", "check", "config", filepath.Join(dir, "prometheus.yml"))
 	if !strings.Contains(out, "rules found") {
 		t.Errorf("the rules are not in it: %s", out)

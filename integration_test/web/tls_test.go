@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // secure is a celld that serves HTTP by TLS, and who vouches for whom.
 type secure struct {
 	*harness.Server
-	ca        *harness.Authority
+	ca        *celldtest.Authority
 	cert, key string
 }
 
@@ -32,7 +33,7 @@ func clientCert() *x509.Certificate {
 
 func startSecure(t *testing.T, flags ...string) *secure {
 	t.Helper()
-	s := &secure{ca: harness.NewAuthority(t)}
+	s := &secure{ca: celldtest.NewAuthority(t)}
 	s.cert, s.key = s.ca.Sign("server", serverCert())
 	s.Server = start(t, append([]string{"--http-tls", "yes", "--tls-cert-file", s.cert, "--tls-key-file", s.key, "--tls-ca-cert-file", s.ca.File}, flags...)...)
 	return s
@@ -42,7 +43,7 @@ func startSecure(t *testing.T, flags ...string) *secure {
 func (s *secure) client(t *testing.T, cert, key string) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(harness.ReadFile(t, s.ca.File)))
+	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, s.ca.File)))
 	config := &tls.Config{RootCAs: pool, ClientSessionCache: tls.NewLRUClientSessionCache(8)}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -75,14 +76,14 @@ func TestHTTPSClients(t *testing.T) {
 	} {
 		srv := startSecure(t, "--tls-auth-clients", mode)
 		files := map[string][2]string{"none": {}}
-		sign := func(name string, ca *harness.Authority, c *x509.Certificate) {
+		sign := func(name string, ca *celldtest.Authority, c *x509.Certificate) {
 			cert, key := ca.Sign(name, c)
 			files[name] = [2]string{cert, key}
 		}
 		old := clientCert()
 		old.NotAfter = time.Now().Add(-time.Minute)
 		sign("mine", srv.ca, clientCert())
-		sign("theirs", harness.NewAuthority(t), clientCert())
+		sign("theirs", celldtest.NewAuthority(t), clientCert())
 		sign("old", srv.ca, old)
 		failed := 0
 		for name, pair := range files {
@@ -95,7 +96,7 @@ func TestHTTPSClients(t *testing.T) {
 			}
 		}
 		c := harness.Dial(t, srv.Addr)
-		harness.Eventually(t, "failed handshakes are counted", func() bool {
+		celldtest.Eventually(t, "failed handshakes are counted", func() bool {
 			return strings.Contains(c.Do("INFO", "stats"), fmt.Sprintf("tls_handshake_failures:%d\r\n", failed))
 		})
 		if failed > 0 {
@@ -158,30 +159,30 @@ func TestHTTPSRenewal(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	renew := func(certFile, keyFile string) {
-		harness.WriteFile(t, harness.ReadFile(t, keyFile), srv.key)
-		harness.WriteFile(t, harness.ReadFile(t, certFile), srv.cert)
+		celldtest.WriteFile(t, celldtest.ReadFile(t, keyFile), srv.key)
+		celldtest.WriteFile(t, celldtest.ReadFile(t, certFile), srv.cert)
 	}
 	renew(srv.ca.Sign("renewed", serverCert()))
-	harness.Eventually(t, "a renewed certificate", func() bool { name, _ := names(client); return name == "renewed" })
+	celldtest.Eventually(t, "a renewed certificate", func() bool { name, _ := names(client); return name == "renewed" })
 	if _, _, by, err := srv.get(open, "/livez"); err != nil || by.PeerCertificates[0].Subject.CommonName != "server" {
 		t.Errorf("the open connection: %v", err)
 	}
-	stranger := harness.NewAuthority(t)
+	stranger := celldtest.NewAuthority(t)
 	badCert, _ := srv.ca.Sign("bad", serverCert())
-	harness.WriteFile(t, harness.ReadFile(t, badCert), srv.cert)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, badCert), srv.cert)
 	srv.Logs("new certificates are not used")
 	if name, resumed := names(client); name != "renewed" || !resumed {
 		t.Errorf("after a bad pair: %s, resumed: %v", name, resumed)
 	}
-	harness.WriteFile(t, harness.ReadFile(t, stranger.File), srv.ca.File)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, stranger.File), srv.ca.File)
 	renew(srv.ca.Sign("last", serverCert()))
-	harness.Eventually(t, "an authority is gone", func() bool { name, _ := names(client); return strings.Contains(name, "tls: ") })
+	celldtest.Eventually(t, "an authority is gone", func() bool { name, _ := names(client); return strings.Contains(name, "tls: ") })
 }
 
 // Mistakes are one line at the start.
 func TestBadHTTPSFlags(t *testing.T) {
 	t.Parallel()
-	ca := harness.NewAuthority(t)
+	ca := celldtest.NewAuthority(t)
 	cert, key := ca.Sign("server", serverCert())
 	pair := []string{"--tls-cert-file", cert, "--tls-key-file", key}
 	for _, test := range []struct {

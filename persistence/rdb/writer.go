@@ -12,7 +12,7 @@ import (
 // The tests compare with github.com/hdt3213/rdb, which reads and writes the whole format. The server does not use it, for four
 // reasons. It writes version 11, which redis-server 7.0 refuses. It ignores the checksum. It accepts a file that is cut off
 // behind an auxiliary field. It allocates any length that a damaged file names. It is also slower: 331 ns a key to write and
-// 235 to read, against 56 and 67 (go test ./persistence/rdb -bench RDB).
+// 235 to read, against 56 and 67 (go -C integration_test test ./persistence -bench RDB).
 const (
 	writtenVersion = 9 // Redis 5; all that came later read it
 	mostKnown      = 12

@@ -81,3 +81,13 @@ func TestWhatCannotBeRead(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The checksum is Redis's.
+func TestJones(t *testing.T) {
+	if got := Checksum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
+		t.Errorf("%016x", got)
+	}
+	if got := Checksum(Checksum(0, []byte("1234")), []byte("56789")); got != 0xe9c6d914c4b8d9ca {
+		t.Errorf("in two parts %016x", got)
+	}
+}

@@ -10,20 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 
 	"github.com/youmark/pkcs8"
 )
 
 // open puts a pair into files that a test may replace, and opens them.
-func open(t *testing.T) (k *Keeper, ca *harness.Authority, files Files) {
+func open(t *testing.T) (k *Keeper, ca *celldtest.Authority, files Files) {
 	t.Helper()
-	ca = harness.NewAuthority(t)
+	ca = celldtest.NewAuthority(t)
 	dir := t.TempDir()
 	files = Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), CADir: filepath.Join(dir, "ca"), Clients: tls.RequireAndVerifyClientCert}
 	os.MkdirAll(filepath.Join(files.CADir, "..data"), 0o755)
-	harness.WriteFile(t, harness.ReadFile(t, ca.File), files.CADir, "ca.pem")
-	harness.WriteFile(t, "nothing of interest", files.CADir, "README")
+	celldtest.WriteFile(t, celldtest.ReadFile(t, ca.File), files.CADir, "ca.pem")
+	celldtest.WriteFile(t, "nothing of interest", files.CADir, "README")
 	replace(t, ca, files, &x509.Certificate{})
 	k, err := Open(files)
 	if err != nil {
@@ -32,11 +32,11 @@ func open(t *testing.T) (k *Keeper, ca *harness.Authority, files Files) {
 	return k, ca, files
 }
 
-func replace(t *testing.T, ca *harness.Authority, files Files, c *x509.Certificate) {
+func replace(t *testing.T, ca *celldtest.Authority, files Files, c *x509.Certificate) {
 	t.Helper()
 	cert, key := ca.Sign("x", c)
-	harness.WriteFile(t, harness.ReadFile(t, cert), files.Cert)
-	harness.WriteFile(t, harness.ReadFile(t, key), files.Key)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, cert), files.Cert)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, key), files.Key)
 }
 
 func look(t *testing.T, k *Keeper, want bool, fails string) {
@@ -61,7 +61,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("it ends %v, want %v", k.NotAfter(), until)
 	}
 	_, otherKey := ca.Sign("other", &x509.Certificate{})
-	harness.WriteFile(t, harness.ReadFile(t, otherKey), files.Key)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, otherKey), files.Key)
 	look(t, k, false, "") // half of a change, perhaps
 	look(t, k, false, "private key does not match")
 	look(t, k, false, "")
@@ -77,7 +77,7 @@ func TestLook(t *testing.T) {
 	}
 	replace(t, ca, files, &x509.Certificate{})
 	look(t, k, true, "")
-	harness.WriteFile(t, harness.ReadFile(t, harness.NewAuthority(t).File), files.CADir, "another")
+	celldtest.WriteFile(t, celldtest.ReadFile(t, celldtest.NewAuthority(t).File), files.CADir, "another")
 	look(t, k, true, "")
 	os.Remove(filepath.Join(files.CADir, "another"))
 	os.Remove(filepath.Join(files.CADir, "ca.pem"))
@@ -136,12 +136,12 @@ func TestValid(t *testing.T) {
 
 // Of a chain, all must be valid.
 func TestSpanOfAChain(t *testing.T) {
-	ca := harness.NewAuthority(t)
+	ca := celldtest.NewAuthority(t)
 	now := time.Now().Truncate(time.Second)
 	var chain tls.Certificate
 	for _, ends := range []time.Duration{30, 40, 20, 25} {
 		cert, _ := ca.Sign("x", &x509.Certificate{NotAfter: now.Add(ends * time.Hour)})
-		block, _ := pem.Decode([]byte(harness.ReadFile(t, cert)))
+		block, _ := pem.Decode([]byte(celldtest.ReadFile(t, cert)))
 		chain.Certificate = append(chain.Certificate, block.Bytes)
 	}
 	if s, err := spanOf(chain); err != nil || !s.notBefore.Equal(now.Add(-8*time.Hour)) || !s.notAfter.Equal(now.Add(20*time.Hour)) {
@@ -158,31 +158,31 @@ func TestSpanOfAChain(t *testing.T) {
 // A bad content that was there, went, and comes back is waited for anew, and told of anew. So is one that follows a reload.
 func TestABadContentThatComesBack(t *testing.T) {
 	k, _, files := open(t)
-	good := harness.ReadFile(t, files.Key)
-	harness.WriteFile(t, "bad", files.Key)
+	good := celldtest.ReadFile(t, files.Key)
+	celldtest.WriteFile(t, "bad", files.Key)
 	look(t, k, false, "")
-	harness.WriteFile(t, good, files.Key)
+	celldtest.WriteFile(t, good, files.Key)
 	look(t, k, false, "")
 	for range 2 {
-		harness.WriteFile(t, "bad", files.Key)
+		celldtest.WriteFile(t, "bad", files.Key)
 		look(t, k, false, "") // half of a change, perhaps
 		look(t, k, false, "failed to find")
 		look(t, k, false, "")
-		harness.WriteFile(t, good, files.Key)
+		celldtest.WriteFile(t, good, files.Key)
 		look(t, k, false, "")
 	}
-	harness.WriteFile(t, "bad", files.Key)
+	celldtest.WriteFile(t, "bad", files.Key)
 	for range 2 {
 		if taken, err := k.Reload(); taken || err == nil {
 			t.Errorf("a reload: %v, %v", taken, err)
 		}
 	}
 	look(t, k, false, "")
-	harness.WriteFile(t, "worse", files.Key)
+	celldtest.WriteFile(t, "worse", files.Key)
 	look(t, k, false, "")
-	harness.WriteFile(t, "bad", files.Key)
+	celldtest.WriteFile(t, "bad", files.Key)
 	look(t, k, false, "")
-	harness.WriteFile(t, "worse", files.Key)
+	celldtest.WriteFile(t, "worse", files.Key)
 	look(t, k, false, "")
 	look(t, k, false, "failed to find")
 }
@@ -219,7 +219,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 // Those of a file and of a directory vouch for clients.
 func TestAuthorities(t *testing.T) {
 	_, _, files := open(t)
-	other := harness.NewAuthority(t)
+	other := celldtest.NewAuthority(t)
 	files.CA = other.File
 	files.Versions, files.Ciphers = [2]uint16{tls.VersionTLS12, tls.VersionTLS13}, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	k, err := Open(files)
@@ -228,7 +228,7 @@ func TestAuthorities(t *testing.T) {
 	}
 	want := x509.NewCertPool()
 	for _, path := range []string{other.File, filepath.Join(files.CADir, "ca.pem")} {
-		want.AppendCertsFromPEM([]byte(harness.ReadFile(t, path)))
+		want.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, path)))
 	}
 	c := k.Config()
 	if !c.ClientCAs.Equal(want) || c.MinVersion != tls.VersionTLS12 || c.MaxVersion != tls.VersionTLS13 || len(c.CipherSuites) != 1 || c.ClientAuth != files.Clients {
@@ -239,7 +239,7 @@ func TestAuthorities(t *testing.T) {
 // A key may have a passphrase. No error shows it.
 func TestPassphrase(t *testing.T) {
 	_, _, files := open(t)
-	block, _ := pem.Decode([]byte(harness.ReadFile(t, files.Key)))
+	block, _ := pem.Decode([]byte(celldtest.ReadFile(t, files.Key)))
 	key, err := x509.ParseECPrivateKey(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestPassphrase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.WriteFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: der})), files.Key)
+	celldtest.WriteFile(t, string(pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: der})), files.Key)
 	for pass, want := range map[string]string{"sesame": "", "wrong-one": "does not open the key", "": "no tls-key-file-pass"} {
 		files.Passphrase = pass
 		_, err := Open(files)
@@ -256,7 +256,7 @@ func TestPassphrase(t *testing.T) {
 			t.Errorf("passphrase %q: %v", pass, err)
 		}
 	}
-	harness.WriteFile(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n", files.Key)
+	celldtest.WriteFile(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n", files.Key)
 	if _, err := Open(files); err == nil || !strings.Contains(err.Error(), "openssl pkcs8") {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/config"
 )
 
@@ -165,7 +165,7 @@ func TestPingHost(t *testing.T) {
 
 // A server with TLS sees the certificate that the flags name. One that wants another is alive, and not ready.
 func TestPingWithTLS(t *testing.T) {
-	ca := harness.NewAuthority(t)
+	ca := celldtest.NewAuthority(t)
 	serverCert, serverKey := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	clientCert, clientKey := ca.Sign("client", &x509.Certificate{})
 	own, err := tls.LoadX509KeyPair(serverCert, serverKey)
@@ -173,7 +173,7 @@ func TestPingWithTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
+	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/certs"
 	"celld/resp/config"
 	"celld/resp/loglimit"
@@ -34,20 +34,20 @@ func sockets(t *testing.T, settings map[string]string, in Inherited) (*Sockets, 
 
 // pair is a certificate in files that a test may replace.
 type pair struct {
-	ca    *harness.Authority
+	ca    *celldtest.Authority
 	files certs.Files
 }
 
 func newPair(t *testing.T) pair {
 	dir := t.TempDir()
-	return pair{harness.NewAuthority(t), certs.Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key")}}
+	return pair{celldtest.NewAuthority(t), certs.Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key")}}
 }
 
 func (p pair) put(t *testing.T, ends time.Time) {
 	t.Helper()
 	cert, key := p.ca.Sign("x", &x509.Certificate{NotAfter: ends})
-	harness.WriteFile(t, harness.ReadFile(t, cert), p.files.Cert)
-	harness.WriteFile(t, harness.ReadFile(t, key), p.files.Key)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, cert), p.files.Cert)
+	celldtest.WriteFile(t, celldtest.ReadFile(t, key), p.files.Key)
 }
 
 func (p pair) keeper(t *testing.T) *certs.Keeper {
@@ -240,7 +240,7 @@ func TestWatchCertificates(t *testing.T) {
 		p.put(t, time.Now().Add(47*time.Hour))
 		time.Sleep(3 * certsEvery)
 		logs("new certificates are used")
-		harness.WriteFile(t, "nothing", p.files.Cert)
+		celldtest.WriteFile(t, "nothing", p.files.Cert)
 		time.Sleep(5 * certsEvery)
 		if logs("new certificates are not used, the old ones stay"); failed != 1 {
 			t.Errorf("%d have failed", failed)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/certs"
 	"celld/resp/config"
 	"celld/resp/loglimit"
@@ -19,7 +19,7 @@ import (
 // A certificate is warned of once before it ends and once when it has, also while the server runs; and a good one in its place can be
 // warned of anew.
 func TestWarnOfCertificate(t *testing.T) {
-	authority := harness.NewAuthority(t)
+	authority := celldtest.NewAuthority(t)
 	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
 		var log bytes.Buffer
 		s := New(config.New(), loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), nil), Inherited{})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/acl"
 	"celld/resp/certs"
 	"celld/resp/client"
@@ -174,13 +174,13 @@ func TestReloadUsers(t *testing.T) {
 }
 
 func TestReloadCertificates(t *testing.T) {
-	w, ca := newWorld(t), harness.NewAuthority(t)
+	w, ca := newWorld(t), celldtest.NewAuthority(t)
 	failed := 0
 	w.Failed = func() { failed++ }
 	pair := func() {
 		cert, key := ca.Sign("x", &x509.Certificate{})
-		w.put(t, "crt", harness.ReadFile(t, cert))
-		w.put(t, "key", harness.ReadFile(t, key))
+		w.put(t, "crt", celldtest.ReadFile(t, cert))
+		w.put(t, "key", celldtest.ReadFile(t, key))
 	}
 	pair()
 	k, err := certs.Open(certs.Files{Cert: w.dir + "/crt", Key: w.dir + "/key"})

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/decisions"
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
@@ -32,7 +32,7 @@ type redisWorld struct {
 var recordedAt = time.Unix(0, sessiontest.StartNS)
 
 func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld {
-	socket := strings.TrimPrefix(harness.StartRedis(t), "unix:")
+	socket := strings.TrimPrefix(celldtest.StartRedis(t), "unix:")
 	w := &redisWorld{world: newWorld(t, settings...), ids: map[string]string{}}
 	const week = 7 * 86400                                               // which all windows divide
 	w.movedS = (int64(time.Since(recordedAt).Seconds())/week + 2) * week // so that no key expires by the engine's own time
@@ -70,7 +70,7 @@ func shifted(text string, from time.Time, byS int64) string {
 var instants = regexp.MustCompile(`\d+`)
 
 // say says a line, and waits for the answer where that takes time.
-func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
+func (w *redisWorld) say(p *peer, x *celldtest.Exchange) (got string, end bool) {
 	moved := *x
 	moved.Command = instants.ReplaceAllStringFunc(x.Command, func(id string) string { return cmp.Or(w.ids[id], id) })
 	moved.Command = shifted(moved.Command, recordedAt, w.movedS)
@@ -95,7 +95,7 @@ func (w *redisWorld) say(p *peer, x *harness.Exchange) (got string, end bool) {
 // What is said to celld is answered on a real engine as it is in memory.
 func TestConversationsOnRedis(t *testing.T) {
 	for _, folder := range []string{"redis", "scripts", "celld"} {
-		for _, c := range harness.ReadConversations(t, "../testdata/"+folder) {
+		for _, c := range celldtest.ReadConversations(t, "../testdata/"+folder) {
 			switch c.Name {
 			case "auth", "info", "server", "slow", "latency", "wait": //  of the table's size, or with settings of their own
 				continue
@@ -148,7 +148,7 @@ func (w *redisWorld) asRecorded(got, recorded string) string {
 	})
 }
 
-func (w *redisWorld) play(t *testing.T, paragraph []*harness.Exchange) {
+func (w *redisWorld) play(t *testing.T, paragraph []*celldtest.Exchange) {
 	p := w.connect()
 	defer p.Closed()
 	flush := *paragraph[0]

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/session/sessiontest"
 )
 
@@ -77,7 +77,7 @@ func (d *slowDisk) ends(err error) {
 	close(gate)
 }
 
-var eventually = harness.Eventually
+var eventually = celldtest.Eventually
 
 // passes reads the reply of the i-th connection's first call.
 func (d *slowDisk) passes(i int) {

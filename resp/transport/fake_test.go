@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // fakeSession answers each line by itself, or as its server's handle does.
@@ -350,9 +350,9 @@ func (c *carried) listen(t *testing.T, network string) net.Addr {
 	return addr
 }
 
-const patience = harness.Patience
+const patience = celldtest.Patience
 
-var eventually = harness.Eventually
+var eventually = celldtest.Eventually
 
 // peer is the other end of a connection.
 type peer struct {

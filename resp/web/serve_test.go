@@ -15,12 +15,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/config"
 	"celld/resp/loglimit"
 )
 
-func logger(log *harness.LogBuffer) *slog.Logger {
+func logger(log *celldtest.LogBuffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
@@ -73,9 +73,9 @@ func TestListen(t *testing.T) {
 }
 
 // run serves until stop is called, and tells what the server logged.
-func run(t *testing.T, h config.HTTPOptions) (addr string, log *harness.LogBuffer, stop func()) {
+func run(t *testing.T, h config.HTTPOptions) (addr string, log *celldtest.LogBuffer, stop func()) {
 	t.Helper()
-	log = &harness.LogBuffer{}
+	log = &celldtest.LogBuffer{}
 	site := newTestSiteThat(t, h, logger(log))
 	ln := listenOn(t, "tcp", "127.0.0.1:0")
 	h.Inherited = []net.Listener{ln}
@@ -139,9 +139,9 @@ func TestMostConnections(t *testing.T) {
 	if rest, _ := io.ReadAll(third); !strings.HasPrefix(fullAnswer, string(rest)) { // the kernel may cut it off, as the request is not read
 		t.Errorf("%q", rest)
 	}
-	harness.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "reason=http-max-connections") })
+	celldtest.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "reason=http-max-connections") })
 	first.Close()
-	harness.Eventually(t, "there is a place", func() bool { return status(dial()) == "HTTP/1.1 200" })
+	celldtest.Eventually(t, "there is a place", func() bool { return status(dial()) == "HTTP/1.1 200" })
 }
 
 // fakeListener hands out these connections, and then an error.
@@ -212,7 +212,7 @@ func TestLimitConnections(t *testing.T) {
 
 // With TLS, a handshake that fails is counted and logged. A look whether the port is open is not.
 func TestServeTLS(t *testing.T) {
-	ca := harness.NewAuthority(t)
+	ca := celldtest.NewAuthority(t)
 	cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -230,10 +230,10 @@ func TestServeTLS(t *testing.T) {
 	}
 	defer plain.Close()
 	_, _ = io.WriteString(plain, "no TLS at all\r\n")
-	harness.Eventually(t, "the log tells of the handshake", func() bool { return strings.Contains(log.String(), "a TLS handshake of the HTTP port failed") })
+	celldtest.Eventually(t, "the log tells of the handshake", func() bool { return strings.Contains(log.String(), "a TLS handshake of the HTTP port failed") })
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(harness.ReadFile(t, ca.File)))
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}, Timeout: harness.ReplyTimeout}
+	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}, Timeout: celldtest.Patience}
 	got, err := client.Get("https://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestServeTLS(t *testing.T) {
 
 // A request that is refused for its token or its origin is in the log.
 func TestRefusalsAreLogged(t *testing.T) {
-	log := &harness.LogBuffer{}
+	log := &celldtest.LogBuffer{}
 	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
 	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // unknown is what Redis answers to a command that it does not know: all that it has read.
@@ -30,7 +30,7 @@ func unknown(out []byte, args [][]byte) []byte {
 // FrameReader takes odd streams apart as redis-server does, whose errors tell the words that it has read. None has a NUL: in a
 // line, Redis looks for no end behind it and waits for ever.
 func TestFramesAgainstRedis(t *testing.T) {
-	socket := strings.TrimPrefix(harness.StartRedis(t), "unix:")
+	socket := strings.TrimPrefix(celldtest.StartRedis(t), "unix:")
 	pieces := []string{
 		"*", "$", "*1\r\n", "*2\r\n", "*1\r\n$", "*2\r\n$1\r\nz\r\n", "$1\r\n", "$2\r\n", "*1", "*2", "*3", "$1", "$2", "$0", "$3", "1", "2", "0", "9", "-", "-1", "+1", "04", "99999999999999999999", "2147483647", "\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r",
 		"z", "zz", "zzz", " ", "\t", "\v", "\"", "'", "\\", "\\x41", "\\n", "\xff", ":", "+", strings.Repeat("z", 200), "*1\r\n$2\r\nzz\r\n", "*2\r\n$2\r\nzz\r\n$1\r\n", "*3\r\n$1\r\nz\r\n$1\r\n\r\r\n$0\r\n\r\n", "zz \"z\" 'z'\r\n",

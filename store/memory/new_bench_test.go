@@ -12,7 +12,7 @@ import (
 // BenchmarkNew is a new key in batches of 64: into a table that grows from nothing, and through one of a million that is full, so
 // that each evicts another. BenchmarkScale/…/keys=1000000/pass/one is a hit, to compare with.
 //
-//	go run ./bench -rows '^cores-new-' -peers celld -rounds 5
+//	go -C bench run . -rows '^cores-new-' -peers celld -rounds 5
 func BenchmarkNew(b *testing.B) {
 	limit, err := cell.ParseLimit("1/1m,burst=100000000")
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 
 // BenchmarkScale shows what a second core brings. Each row is measured with one goroutine, with two on one store, and with two that
 // have a store each, of half of the keys: the ceiling. Calls come in batches of 64. The time is the wall time of a call, so two
-// goroutines can at best halve it. go run ./bench has its rows by these names.
+// goroutines can at best halve it. go -C bench run . has its rows by these names.
 //
-//	go run ./bench -rows '^cores-' -peers celld -rounds 5
+//	go -C bench run . -rows '^cores-' -peers celld -rounds 5
 func BenchmarkScale(b *testing.B) {
 	const batch = 64
 	for _, ask := range []struct {

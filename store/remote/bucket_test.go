@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -26,7 +26,7 @@ func newTestStore(t testing.TB, socket string, o Options) *Store {
 
 // newTestStoreBy is a Store on an engine that is connected to by dial, and that nobody watches.
 func newTestStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
-	h := &harness.Hands{}
+	h := &celldtest.Hands{}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
@@ -134,7 +134,7 @@ func TestAPeekComesAfterWhatWasTaken(t *testing.T) {
 
 // A quantity that is out of range is that error, whatever --store-failure says while the engine does not answer.
 func TestQuantityOutOfRangeWithoutTheEngine(t *testing.T) {
-	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: modesOf("allow")})
+	s := newTestStore(t, celldtest.NewAiling(t).Socket, Options{Failures: modesOf("allow")})
 	s.byHand()
 	s.link.Break("k", linktest.Down)
 	reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: math.MaxInt64}}
@@ -216,4 +216,4 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 	return linktest.Do(t, s.link, args...)
 }
 
-var nothing = harness.ArrayOf(harness.BulkOf("none"))
+var nothing = celldtest.ArrayOf(celldtest.BulkOf("none"))

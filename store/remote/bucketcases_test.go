@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -73,7 +73,7 @@ func commits(command string) bool {
 	return len(words) > 3+keys+2 // besides the view's name and whether it begins a queue
 }
 
-func commitsOf(e *harness.Ailing) (n int) {
+func commitsOf(e *celldtest.Ailing) (n int) {
 	for _, command := range e.Commands() {
 		if commits(command) {
 			n++
@@ -84,14 +84,14 @@ func commitsOf(e *harness.Ailing) (n int) {
 
 // A rule decides on its keys without the engine; for others the engine is asked.
 func TestRulesDecideWithoutTheEngine(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"}} {
 			if _, err := s.policies.PutRule(rule, atNS); err != nil {
 				t.Fatal(err)
 			}
 		}
 		e.AnswersBy(func(string) string {
-			return harness.ArrayOf("_\r\n", harness.IntOf(1_700_000_000), harness.IntOf(0), harness.IntOf(0))
+			return celldtest.ArrayOf("_\r\n", celldtest.IntOf(1_700_000_000), celldtest.IntOf(0), celldtest.IntOf(0))
 		})
 		for key, asked := range map[string]int{"good": 0, "bad": 0, "other": 1} {
 			before := e.Count()
@@ -163,7 +163,7 @@ func TestWhatGoesTogether(t *testing.T) {
 
 // A bucket whose debt scripts cannot compute is a change.
 func TestWhatScriptsCannotCompute(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(command string) string {
 			if commits(command) {
 				return linktest.ViewReply("stored", -1)
@@ -303,11 +303,11 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 // Denials are answered here only where they are to be remembered.
 func TestDenialsAreRememberedIfAsked(t *testing.T) {
 	for denials, asks := range map[int]int{0: 1, 1: 0} {
-		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{Denials: denials}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			tat := uint64(time.Now().UnixNano() + 60e9)
 			s.knows("k", tat, true)
 			e.AnswersBy(func(string) string {
-				return harness.ArrayOf(harness.BulkOf(fmt.Sprint(tat)), harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(0))
+				return celldtest.ArrayOf(celldtest.BulkOf(fmt.Sprint(tat)), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0), celldtest.IntOf(0))
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 0, 1, 60), Quantity: 1}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
@@ -327,24 +327,24 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 		reply string
 		tat   int64 // after atNS; -1: an error, -2: decided by a change
 	}{
-		{"no key", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), 0},
-		{"a TAT", harness.ArrayOf(harness.BulkOf("1700000002000000005"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), 2e9},
-		{"undecided", harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(1)), -2},
+		{"no key", celldtest.ArrayOf("_\r\n", celldtest.IntOf(at), celldtest.IntOf(5), celldtest.IntOf(0)), 0},
+		{"a TAT", celldtest.ArrayOf(celldtest.BulkOf("1700000002000000005"), celldtest.IntOf(at), celldtest.IntOf(5), celldtest.IntOf(0)), 2e9},
+		{"undecided", celldtest.ArrayOf(celldtest.BulkOf("x"), celldtest.IntOf(at), celldtest.IntOf(5), celldtest.IntOf(1)), -2},
 		{"WRONGTYPE", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n", -2},
-		{"no number", harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(at), harness.IntOf(5), harness.IntOf(0)), -1},
-		{"no array", harness.IntOf(1), -1},
-		{"three", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5)), -1},
-		{"five", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.IntOf(0), harness.IntOf(0)), -1},
-		{"no seconds", harness.ArrayOf("_\r\n", harness.BulkOf("x"), harness.IntOf(5), harness.IntOf(0)), -1},
-		{"no ns", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.BulkOf("x"), harness.IntOf(0)), -1},
-		{"no outcome", harness.ArrayOf("_\r\n", harness.IntOf(at), harness.IntOf(5), harness.BulkOf("x")), -1},
+		{"no number", celldtest.ArrayOf(celldtest.BulkOf("x"), celldtest.IntOf(at), celldtest.IntOf(5), celldtest.IntOf(0)), -1},
+		{"no array", celldtest.IntOf(1), -1},
+		{"three", celldtest.ArrayOf("_\r\n", celldtest.IntOf(at), celldtest.IntOf(5)), -1},
+		{"five", celldtest.ArrayOf("_\r\n", celldtest.IntOf(at), celldtest.IntOf(5), celldtest.IntOf(0), celldtest.IntOf(0)), -1},
+		{"no seconds", celldtest.ArrayOf("_\r\n", celldtest.BulkOf("x"), celldtest.IntOf(5), celldtest.IntOf(0)), -1},
+		{"no ns", celldtest.ArrayOf("_\r\n", celldtest.IntOf(at), celldtest.BulkOf("x"), celldtest.IntOf(0)), -1},
+		{"no outcome", celldtest.ArrayOf("_\r\n", celldtest.IntOf(at), celldtest.IntOf(5), celldtest.BulkOf("x")), -1},
 		{"another error", "-ERR unknown\r\n", -1},
 	} {
 		for _, takes := range []bool{false, true} {
-			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 				reply := c.reply
 				if takes {
-					reply = strings.ReplaceAll(reply, harness.BulkOf("1700000002000000005"), harness.BulkOf("limit=10/10s tat=1700000002000000005"))
+					reply = strings.ReplaceAll(reply, celldtest.BulkOf("1700000002000000005"), celldtest.BulkOf("limit=10/10s tat=1700000002000000005"))
 				}
 				e.AnswersBy(func(command string) string {
 					switch {
@@ -416,8 +416,8 @@ func TestRuns(t *testing.T) {
 
 // A call whose quantity can never be decided is that error, unless the key is of another type.
 func TestARefusedQuantity(t *testing.T) {
-	for holds, wrong := range map[string]bool{nothing: false, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
-		inFakeTime(t, Options{Failures: modesOf("allow")}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	for holds, wrong := range map[string]bool{nothing: false, celldtest.ArrayOf(celldtest.BulkOf("list"), celldtest.IntOf(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
+		inFakeTime(t, Options{Failures: modesOf("allow")}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.AnswersBy(func(string) string {
 				if strings.HasPrefix(holds, "-") {
 					return holds
@@ -436,11 +436,11 @@ func TestARefusedQuantity(t *testing.T) {
 // A call that a script has left undecided is decided by a change, and answered as the failure has it where that fails.
 func TestAChangeInPlaceOfAScript(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.AnswersBy(func(command string) string {
 				switch {
 				case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
-					return harness.ArrayOf(harness.BulkOf("x"), harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(1))
+					return celldtest.ArrayOf(celldtest.BulkOf("x"), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0), celldtest.IntOf(1))
 				case fails:
 					return "-NOAUTH Authentication required.\r\n"
 				case commits(command):
@@ -488,7 +488,7 @@ func TestTheFieldOfALimit(t *testing.T) {
 
 // A call whose policy goes just then is decided by the limit that it found, and stores nothing.
 func TestACallUnderAPolicyThatHasGone(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		if _, err := s.policies.SetPolicy("api", *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
 			t.Fatal(err)

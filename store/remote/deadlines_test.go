@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 )
 
 // A request does not wait in its lane for those under way that have more time.
 func TestARequestBehindOneWithMoreTime(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		s.byHand()
 		e.Hangs(t)
 		go s.askFor("k", patient)
@@ -45,7 +45,7 @@ func TestARequestBehindOneWithMoreTime(t *testing.T) {
 // is, these are few, and calls go on when it is back.
 func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, p := harness.InPipes(t)
+		e, p := celldtest.InPipes(t)
 		var away atomic.Bool
 		comesBack := make(chan struct{})
 		s := newTestStoreBy(t, Options{Timeout: time.Millisecond}, func(ctx context.Context, to string) (net.Conn, error) {

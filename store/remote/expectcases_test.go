@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
@@ -39,7 +39,7 @@ func TestWhatIsExpected(t *testing.T) {
 		{"it passes all the time", 9*time.Second - 4*time.Millisecond, 4 * time.Millisecond, false, 1, true},
 		{"it is reached meanwhile", time.Millisecond, 4 * time.Millisecond, false, 1, false},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			time.Sleep(c.span)
 			now := time.Now()
 			if !c.unknown {
@@ -80,10 +80,10 @@ func TestWhatIsExpected(t *testing.T) {
 // Where the engine has something else, its script has decided. Failures are neither met nor missed.
 func TestExpectationsThatAreMissed(t *testing.T) {
 	for reply, missed := range map[string]int64{
-		harness.ArrayOf(harness.BulkOf("1700000003000000000"), harness.IntOf(1_700_000_000), harness.IntOf(0), harness.IntOf(0)): 1,
+		celldtest.ArrayOf(celldtest.BulkOf("1700000003000000000"), celldtest.IntOf(1_700_000_000), celldtest.IntOf(0), celldtest.IntOf(0)): 1,
 		"-ERR unknown\r\n": 0,
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			now := time.Now()
 			s.knows("k", uint64(now.UnixNano()+1e9), false)
 			e.Answers(reply)
@@ -119,7 +119,7 @@ func TestWhatIsAskedAgain(t *testing.T) {
 		{"an error", "-ERR x\r\n", true, true, false, false},
 		{"too much waits", "", false, true, true, true},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			mends := time.Now().Add(drainAgain - 1)
 			e.AnswersBy(func(command string) string {
 				switch {

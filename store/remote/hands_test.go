@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -32,9 +32,9 @@ func (s *Store) outcome(r *link.Request) error {
 const patient = time.Minute
 
 // byHand stops the clock of the Store's breakers. From now on the test moves it.
-func (s *Store) byHand() *harness.Hands {
+func (s *Store) byHand() *celldtest.Hands {
 	all, _ := handsOf.Load(s)
-	h := all.(*harness.Hands)
+	h := all.(*celldtest.Hands)
 	h.Set(time.Unix(1_700_000_000, 0))
 	return h
 }
@@ -51,15 +51,15 @@ const (
 )
 
 // byItself is a Store without a connection, whose timers a test moves.
-func byItself(t *testing.T) (*Store, *harness.Hands) {
+func byItself(t *testing.T) (*Store, *celldtest.Hands) {
 	t.Helper()
-	h := &harness.Hands{}
+	h := &celldtest.Hands{}
 	h.Set(time.Unix(1_700_000_000, 0))
 	return newStore(Options{Policies: &policy.Set{}, Timeout: time.Second, link: func(by *link.Options) { by.Now, by.After = h.Now, h.After }}), h
 }
 
 // lines is a log that tests read while it is written.
-type lines struct{ harness.LogBuffer }
+type lines struct{ celldtest.LogBuffer }
 
 func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 

@@ -3,7 +3,7 @@ package remote
 import (
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 )
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 			}
 			if c.away {
 				h.Pass(drainAgain)
-				harness.Eventually(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
+				celldtest.Eventually(t, "it is back", func() bool { return s.link.DownAt("k") == nil })
 			}
 			if c.drains && !drained() {
 				t.Error("it is not drained")

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/view"
 )
@@ -46,7 +46,7 @@ func TestWhatWasTakenLingers(t *testing.T) {
 		}},
 	} {
 		t.Run(how.key, func(t *testing.T) {
-			harness.Again(t, func(attempt string) string { // a machine that stands still for view.Linger sees none
+			celldtest.Again(t, func(attempt string) string { // a machine that stands still for view.Linger sees none
 				key := how.key + attempt
 				woken := make(signal, 1)
 				v := other.views.Open([][]byte{[]byte(key)}, woken)

@@ -3,7 +3,7 @@ package remote
 import (
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 )
@@ -25,7 +25,7 @@ func TestAnswersToNewKeys(t *testing.T) {
 		"-LOADING Redis is loading\r\n":   {0, false, 0, true},
 		"-NOREPLICAS Not enough good\r\n": {0, false, 0, true},
 	} {
-		e := harness.NewAiling(t)
+		e := celldtest.NewAiling(t)
 		e.Does(map[string]string{"SET ": answer, "EVAL": "-ERR odd\r\n"})
 		s := newTestStore(t, e.Socket, Options{Time: func() int64 { return in2100 }})
 		s.newKeys.refused.Store(100)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/view"
 )
@@ -31,13 +31,13 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 		{mostEarly, mostEarly + 5, true, true, false, mostEarly + 5},
 		{mostEarly + 1, 0, true, false, false, 0},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.AnswersBy(func(command string) string {
 				if strings.HasPrefix(command, "SET ") {
 					time.Sleep(c.takes)
 					return "_\r\n"
 				}
-				return harness.ArrayOf("_\r\n", harness.IntOf(time.Now().Unix()), harness.IntOf(0), harness.IntOf(0))
+				return celldtest.ArrayOf("_\r\n", celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0), celldtest.IntOf(0))
 			})
 			time.Sleep(time.Minute)
 			now := time.Now()

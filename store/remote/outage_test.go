@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -14,7 +14,7 @@ import (
 // The log tells that an outage begins, and how many calls were decided and refused until its end. INFO tells who decides.
 func TestTheLogOfAnOutage(t *testing.T) {
 	var log lines
-	s := newTestStore(t, harness.NewAiling(t).Socket, Options{Failures: modesOf("deny"), Log: log.log()})
+	s := newTestStore(t, celldtest.NewAiling(t).Socket, Options{Failures: modesOf("deny"), Log: log.log()})
 	h := s.byHand()
 	if is, _ := s.Mode(); is != "engine" {
 		t.Error(is)
@@ -31,7 +31,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{})
 	}
 	s.stats.Refused.Add(4)
-	harness.Eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
+	celldtest.Eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
 	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
 		t.Errorf("the log says\n%s", text)
 	}
@@ -48,8 +48,8 @@ func TestFacts(t *testing.T) {
 	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: s.queues.Bytes()}) {
 		t.Errorf("%+v", f)
 	}
-	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(harness.StartRedis(t), "unix:"), Failures: modesOf("local")})
-	harness.Eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
+	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(celldtest.StartRedis(t), "unix:"), Failures: modesOf("local")})
+	celldtest.Eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
 	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
 		t.Errorf("%+v", f)
 	}

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // inFakeTime runs a test with a Store and its engine, both in fake time.
-func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *harness.Ailing)) {
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *celldtest.Ailing)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e, p := harness.InPipes(t)
+		e, p := celldtest.InPipes(t)
 		s := newTestStoreBy(t, o, p.Dial)
 		test(t, s, e)
 		s.waits.Close()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/queue"
@@ -39,7 +39,7 @@ func TestANewKeyOfAnEngineThatStands(t *testing.T) {
 	}
 	pid := s.pidOf(t)
 	attempts := 0
-	harness.Eventually(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
+	celldtest.Eventually(t, "a key is tried, and decided again", func() bool { // once the engine's time is known
 		for range 10 {
 			throttle(strconv.FormatInt(time.Now().UnixNano(), 10))
 		}

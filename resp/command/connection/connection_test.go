@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
@@ -16,7 +16,7 @@ import (
 
 var (
 	text = fmt.Sprintf
-	bulk = harness.BulkOf
+	bulk = celldtest.BulkOf
 )
 
 // world is a host with users and clients.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/command"
 	"celld/resp/command/calltest"
 	"celld/resp/glob"
@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	bulk  = harness.BulkOf
-	array = harness.BulksOf
+	bulk  = celldtest.BulkOf
+	array = celldtest.BulksOf
 )
 
 // take uses some of the limits of a key.

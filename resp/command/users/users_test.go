@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
@@ -20,8 +20,8 @@ import (
 
 var (
 	text  = fmt.Sprintf
-	bulk  = harness.BulkOf
-	array = harness.BulksOf
+	bulk  = celldtest.BulkOf
+	array = celldtest.BulksOf
 )
 
 // world is a host with users, clients and a log.

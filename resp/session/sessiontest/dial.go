@@ -2,7 +2,7 @@ package sessiontest
 
 import (
 	"bufio"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/resp/wire"
 	"io"
 	"net"
@@ -11,7 +11,7 @@ import (
 )
 
 // Patience is how long a test waits for what must come.
-const Patience = harness.Patience
+const Patience = celldtest.Patience
 
 type Client struct {
 	net.Conn

@@ -1,7 +1,7 @@
 package sessiontest
 
 import (
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/persistence/dir"
 	"os"
 	"sync/atomic"
@@ -44,7 +44,7 @@ func (d *Disk) Holds(c Client, do func()) {
 	d.Gate.Store(&gate)
 	syncs := d.Syncs.Load()
 	do()
-	harness.Eventually(c.T, "write", func() bool { return d.Syncs.Load() > syncs })
+	celldtest.Eventually(c.T, "write", func() bool { return d.Syncs.Load() > syncs })
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // more than it takes where it is answered
 	if got, err := c.Peek(1); err == nil {
 		c.T.Errorf("%q was answered before it was written", got)

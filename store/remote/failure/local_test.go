@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -150,7 +150,7 @@ func TestTheLocalTable(t *testing.T) {
 
 // The log tells that an outage begins, and how many calls were decided and refused until its end.
 func TestTheLogOfAnOutage(t *testing.T) {
-	var log harness.LogBuffer
+	var log celldtest.LogBuffer
 	s := New(Options{Policies: &policy.Set{}, Counts: &Counts{}, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	s.options.Counts.DecidedWithout.Store(100)
 	s.options.Counts.Refused.Store(200)

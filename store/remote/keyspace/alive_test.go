@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
 )
@@ -19,7 +19,7 @@ import (
 // A key of which nothing is left to remember is told by nobody who lists keys, though the engine still has it, and a FLUSHALL removes it.
 func TestKeysThatLingerAreNotListed(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
-	harness.Again(t, func(string) string { // a machine that stands still for as long as keys view.Linger sees none
+	celldtest.Again(t, func(string) string { // a machine that stands still for as long as keys view.Linger sees none
 		now := time.Now()
 		over, soon := strconv.FormatInt(now.UnixNano()-1e6, 10), strconv.FormatInt(now.UnixNano()+600e9, 10)
 		until := strconv.FormatInt(now.Add(view.Linger-50*time.Millisecond).UnixMilli(), 10)
@@ -57,10 +57,10 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 
 // Only keys that go soon are read, and views that have read them are closed. What cannot be read stays.
 func TestWhichKeysAreReadToTellThem(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		live := harness.BulkOf(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
-		pttl := map[string]string{"gone": harness.IntOf(-2), "stays": harness.IntOf(-1), "long": harness.IntOf(view.LingersMs + 1), "bound": harness.IntOf(view.LingersMs),
-			"zero": harness.IntOf(0), "live": harness.IntOf(500), "refused": "-ERR no\r\n", "unread": harness.IntOf(5)}
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
+		live := celldtest.BulkOf(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
+		pttl := map[string]string{"gone": celldtest.IntOf(-2), "stays": celldtest.IntOf(-1), "long": celldtest.IntOf(view.LingersMs + 1), "bound": celldtest.IntOf(view.LingersMs),
+			"zero": celldtest.IntOf(0), "live": celldtest.IntOf(500), "refused": "-ERR no\r\n", "unread": celldtest.IntOf(5)}
 		var read []string
 		left := 0
 		e.AnswersBy(func(command string) string {
@@ -70,17 +70,17 @@ func TestWhichKeysAreReadToTellThem(t *testing.T) {
 				return pttl[words[1][2:]]
 			case "LREM":
 				left++
-				return harness.IntOf(1)
+				return celldtest.IntOf(1)
 			}
 			key := words[3][2:]
 			read = append(read, key)
 			switch key {
 			case "live":
-				return linktest.ViewReply("read", 0, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(time.Now().Add(time.Minute).UnixMilli()), live))
+				return linktest.ViewReply("read", 0, celldtest.ArrayOf(celldtest.BulkOf("string"), celldtest.IntOf(time.Now().Add(time.Minute).UnixMilli()), live))
 			case "unread":
 				return "-ERR no\r\n"
 			}
-			return linktest.ViewReply("read", 0, harness.ArrayOf(harness.BulkOf("none")))
+			return linktest.ViewReply("read", 0, celldtest.ArrayOf(celldtest.BulkOf("none")))
 		})
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(s.Timeout))
 		defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
 )
@@ -41,7 +41,7 @@ func stuck(t *testing.T) *Store {
 	t.Helper()
 	var away atomic.Bool
 	dials, back := make(chan struct{}, 100), make(chan struct{})
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newStoreBy(t, Options{}, func(ctx context.Context, _ string) (net.Conn, error) {
 		if dials <- struct{}{}; away.Load() {
 			<-back

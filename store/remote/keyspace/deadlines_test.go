@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/remote/link/linktest"
 )
 
 // FLUSHALL deletes what a step has found within that step's time.
 func TestAStepOfFlushEndsInItsOwnTime(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:", Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{Prefix: "p:", Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		forever := make(chan bool)
 		t.Cleanup(func() { close(forever) })
 		e.AnswersBy(func(command string) string {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
 )
@@ -193,7 +193,7 @@ func TestTurnsOfAllKeys(t *testing.T) {
 
 // An engine that does not answer is not waited for longer than for other commands, and not at all once it is known.
 func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.Hangs(t)
 		s.Timeout = 50 * time.Millisecond // the connection itself gives up after 10 s
 		ask := map[string]func(done chan<- error){
@@ -220,7 +220,7 @@ func TestAllKeysOfAnEngineThatDoesNotAnswer(t *testing.T) {
 // A flush tells which keys it removes, also where the engine does not say that they are gone.
 func TestWhatAFlushTells(t *testing.T) {
 	for reply, fails := range map[string]bool{":1\r\n": false, "-ERR odd\r\n": true} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.Does(map[string]string{"SCAN": page(0, "p:a", "o:b", "p:celld:policies"), "UNLINK": reply})
 			ended := make(chan error, 1)
 			s.Flush(func(err error) { ended <- err })

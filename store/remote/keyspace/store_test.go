@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -20,7 +20,7 @@ import (
 type Store struct {
 	*Keyspace
 	views   *view.Views
-	hands   *harness.Hands
+	hands   *celldtest.Hands
 	flushed []string
 }
 
@@ -55,9 +55,9 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 }
 
 // inFakeTime runs a test with a Store and its engine, both in fake time.
-func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *harness.Ailing)) {
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *celldtest.Ailing)) {
 	t.Helper()
-	linktest.InFakeTime(t, func(t *testing.T, e *harness.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
+	linktest.InFakeTime(t, func(t *testing.T, e *celldtest.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
 		s := newStoreBy(t, o, dial)
 		test(t, s, e)
 		s.Link.Close()

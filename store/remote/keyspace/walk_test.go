@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link"
 )
@@ -25,12 +25,12 @@ func (n manyNodes) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster 
 func (n manyNodes) Nodes() map[string]rueidis.Client { return n.all }
 
 // aCluster is a Store on a Cluster of ailing engines, by their addresses. Each knows its role.
-func aCluster(t *testing.T, o Options, addresses ...string) (*Store, map[string]*harness.Ailing) {
+func aCluster(t *testing.T, o Options, addresses ...string) (*Store, map[string]*celldtest.Ailing) {
 	t.Helper()
-	engines, all := map[string]*harness.Ailing{}, map[string]rueidis.Client{}
+	engines, all := map[string]*celldtest.Ailing{}, map[string]rueidis.Client{}
 	var s *Store
 	for _, address := range addresses {
-		engines[address] = harness.NewAiling(t)
+		engines[address] = celldtest.NewAiling(t)
 		s = newTestStore(t, engines[address].Socket, o)
 		all[address] = s.Link.Client()
 	}
@@ -163,7 +163,7 @@ func TestErrorsOfAllKeys(t *testing.T) {
 			s.Keys(t.Context(), "*", 1, func(_ []string, err error) { done(err) })
 		}},
 	} {
-		e := harness.NewAiling(t)
+		e := celldtest.NewAiling(t)
 		e.Does(c.answers)
 		s := newTestStore(t, e.Socket, Options{Prefix: c.prefix})
 		failed := make(chan error, 1)
@@ -174,7 +174,7 @@ func TestErrorsOfAllKeys(t *testing.T) {
 		if n := s.asked.Load(); n != 0 {
 			t.Errorf("%s: %d are asked", name, n)
 		}
-		harness.Eventually(t, "the client holds none", func() bool { return s.asking.Load() == 0 })
+		celldtest.Eventually(t, "the client holds none", func() bool { return s.asking.Load() == 0 })
 		s.asked.Store(mostAsked)
 		c.ask(s, func(err error) { failed <- err })
 		if err := <-failed; err != link.ErrBusy || s.asked.Load() != mostAsked {

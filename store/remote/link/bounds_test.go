@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Names of hosts may have letters, digits, dots, dashes and underlines, and nothing beside these.
@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%d: %q", i, got)
 		}
 	}
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	client := *s.client.Load()
 	for answer, want := range map[string]string{"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": ""} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
@@ -37,7 +37,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		{"connections that break", "close"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := harness.NewAiling(t)
+			e := celldtest.NewAiling(t)
 			s := newTestLink(t, e.Socket, Options{})
 			h := s.byHand()
 			if err := s.askFor("k", patient); err != nil || s.DownAt("k") != nil {
@@ -99,7 +99,7 @@ func TestWhatEndsARowOfFailures(t *testing.T) {
 		{"a full engine", false, store.ErrFull, false},
 		{"a read's answer", true, nil, true},
 	} {
-		s := newTestLink(t, harness.NewAiling(t).Socket, Options{})
+		s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{})
 		s.byHand()
 		b := &s.lanes.of("k").breaker
 		down := &DownError{Cause: "a test says so"}
@@ -117,7 +117,7 @@ func TestWhatEndsARowOfFailures(t *testing.T) {
 
 // While all is well there are no timers.
 func TestAnEngineThatIsWellIsNotProbed(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
 	for i := range 100 {
@@ -132,7 +132,7 @@ func TestAnEngineThatIsWellIsNotProbed(t *testing.T) {
 
 // When the Store is closed, the probes end.
 func TestProbesEnd(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
 	s.breaks(t, "k")
@@ -150,7 +150,7 @@ func TestProbesEnd(t *testing.T) {
 // In a Cluster, a master that is away stops its lanes, and no other. Each lane's probe is about its own slots.
 func TestALaneStopsByItself(t *testing.T) {
 	for _, prefix := range []string{"", "celld:", "{one}"} {
-		e := harness.NewAiling(t)
+		e := celldtest.NewAiling(t)
 		s := newTestLink(t, e.Socket, Options{Prefix: prefix})
 		s.cluster.Store(true)
 		h := s.byHand()
@@ -187,7 +187,7 @@ func TestALaneStopsByItself(t *testing.T) {
 
 // A master that becomes a replica is found, though it answers PING and what only reads; and so is its return.
 func TestARealReplica(t *testing.T) {
-	s := newTestLink(t, strings.TrimPrefix(harness.StartRedis(t), "unix:"), Options{})
+	s := newTestLink(t, strings.TrimPrefix(celldtest.StartRedis(t), "unix:"), Options{})
 	h := s.byHand()
 	tell := func(args ...string) {
 		t.Helper()

@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
 // byItself is a Store without a connection, whose timers a test moves.
-func byItself(t *testing.T) (*Link, *harness.Hands) {
+func byItself(t *testing.T) (*Link, *celldtest.Hands) {
 	t.Helper()
 	s := newLink(Options{Timeout: time.Second})
 	return s, s.byHand()
@@ -137,7 +137,7 @@ func TestDownAsAWhole(t *testing.T) {
 
 // A doubt that nothing ends opens the breaker after a whole timeout.
 func TestForHowLongADoubtLasts(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		resume := e.Hangs(t)
 		began := time.Now()
 		s.options.Timeout = time.Second
@@ -207,7 +207,7 @@ func TestHowADoubtEnds(t *testing.T) {
 
 // A probe of a doubt that came too late, or was lost, is asked again with the next turn; any other outcome ends the doubt.
 func TestALostProbeOfADoubt(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		s.options.Timeout = time.Second
 		lost := 0
 		e.AnswersBy(func(string) string {

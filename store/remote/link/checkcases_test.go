@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 func TestWarningsAboutANode(t *testing.T) {
@@ -123,7 +123,7 @@ func TestWhatANodeSays(t *testing.T) {
 
 // A node's clock is compared with this machine's in the middle of the question.
 func TestLookingAtANode(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		var log lines
 		s.log = log.log()
 		timeParts := 2

@@ -11,11 +11,11 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // lines is a log that tests read while it is written.
-type lines struct{ harness.LogBuffer }
+type lines struct{ celldtest.LogBuffer }
 
 func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 

@@ -14,13 +14,13 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // connecting is a Store without a connection yet, in a bubble, and the settings by which it connects to an engine.
 type connecting struct {
 	*Link
-	e       *harness.Ailing
+	e       *celldtest.Ailing
 	by      rueidis.ClientOption
 	told    lines
 	first   chan string
@@ -33,7 +33,7 @@ type connecting struct {
 func newConnecting(t *testing.T) *connecting {
 	t.Helper()
 	c := &connecting{Link: newLink(Options{}), first: make(chan string), opened: make(chan struct{})}
-	engine, p := harness.InPipes(t)
+	engine, p := celldtest.InPipes(t)
 	c.e = engine
 	c.log, c.name = c.told.log(), "engine"
 	c.by = rueidis.ClientOption{
@@ -199,7 +199,7 @@ func TestWhoIsAskedForARefusal(t *testing.T) {
 
 // A Store that is closed has no connection any more, and is closed once.
 func TestClosing(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, _ func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, _ func() string) {
 		if err := s.askFor("k", patient); err != nil || s.open.Load() != 1 {
 			t.Fatalf("%v, %d connections are open", err, s.open.Load())
 		}
@@ -221,7 +221,7 @@ func (modal) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
 
 // Whether an engine is a Cluster is what its client found. The masters of its slots are asked for at once.
 func TestWhatIsConnectedTo(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, log func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		e.Does(map[string]string{"CLUSTER SLOTS": clusterSlots("0-16383 a")})
 		single := *s.client.Load()
 		for mode, client := range map[string]rueidis.Client{"standalone": single, "cluster": modal{manyNodes{single, single.Nodes()}}} {

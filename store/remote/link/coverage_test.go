@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // clusterInfo is an answer of CLUSTER INFO, as RESP3 has it.
@@ -34,7 +34,7 @@ func TestCoverage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log lines
-			e := harness.NewAiling(t)
+			e := celldtest.NewAiling(t)
 			e.Does(map[string]string{"CLUSTER INFO": test.answer})
 			s := newTestLink(t, e.Socket, Options{Log: log.log()})
 			s.cluster.Store(true)
@@ -84,7 +84,7 @@ func TestTheBetterView(t *testing.T) {
 	}
 }
 
-func (c *coverage) goesBy(h *harness.Hands) {
+func (c *coverage) goesBy(h *celldtest.Hands) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = h.Now
@@ -94,7 +94,7 @@ func (c *coverage) goesBy(h *harness.Hands) {
 // than a failover takes.
 func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		e := harness.NewAiling(t)
+		e := celldtest.NewAiling(t)
 		s := newTestLink(t, e.Socket, Options{})
 		s.cluster.Store(true)
 		h := s.byHand()

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
 // silent is a Store whose engine has not answered a call in time, so that there is a doubt. After resume it answers all.
-func silent(t *testing.T) (s *Link, e *harness.Ailing, h *harness.Hands, resume func()) {
+func silent(t *testing.T) (s *Link, e *celldtest.Ailing, h *celldtest.Hands, resume func()) {
 	t.Helper()
-	e = harness.NewAiling(t)
+	e = celldtest.NewAiling(t)
 	s = newTestLink(t, e.Socket, Options{})
 	h = s.byHand()
 	resume = e.Hangs(t)
@@ -35,7 +35,7 @@ func (b *breaker) doubted() *doubt {
 	return b.doubt
 }
 
-func turns(h *harness.Hands, s *Link, n int) {
+func turns(h *celldtest.Hands, s *Link, n int) {
 	for range n {
 		h.Pass(s.options.Timeout / doubtTurns)
 	}
@@ -73,7 +73,7 @@ func TestTheBreakerOfASilentEngine(t *testing.T) {
 
 // A call that has used up its time before it is sent says nothing of the engine.
 func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
 	for range 2 * failuresToOpen {
@@ -124,7 +124,7 @@ func TestAWriteEndsADoubt(t *testing.T) {
 
 // A probe that is refused opens the breaker at once, and says why.
 func TestADoubtIsConfirmed(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	s.byHand()
 	e.Answers("-LOADING Redis is loading the dataset in memory\r\n")

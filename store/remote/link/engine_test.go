@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 
 	"github.com/tidwall/redcon"
 )
@@ -82,7 +82,7 @@ func (f *fakeEngine) Count(prefix string) int {
 	return n
 }
 
-var eventually = harness.Eventually
+var eventually = celldtest.Eventually
 
 // freeAddr is an address that nobody listens on.
 func freeAddr(t *testing.T) string {

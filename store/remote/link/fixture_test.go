@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 func newLink(o Options) *Link {
@@ -54,10 +54,10 @@ func openLink(t *testing.T, o Options) *Link {
 }
 
 // inFakeTime runs a test with a Link and its engine, both in fake time.
-func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Link, e *harness.Ailing)) {
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Link, e *celldtest.Ailing)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e, p := harness.InPipes(t)
+		e, p := celldtest.InPipes(t)
 		s := newTestLinkBy(t, "pipe", o, func(s *Link) dialer {
 			return func(ctx context.Context, to string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				conn, err := p.Dial(ctx, to)
@@ -85,12 +85,12 @@ type manyNodes struct {
 func (n manyNodes) Nodes() map[string]rueidis.Client { return n.all }
 
 // aCluster is a Link to a Cluster of ailing engines, by their addresses.
-func aCluster(t *testing.T, o Options, addresses ...string) (*Link, map[string]*harness.Ailing) {
+func aCluster(t *testing.T, o Options, addresses ...string) (*Link, map[string]*celldtest.Ailing) {
 	t.Helper()
-	engines, all := map[string]*harness.Ailing{}, map[string]rueidis.Client{}
+	engines, all := map[string]*celldtest.Ailing{}, map[string]rueidis.Client{}
 	var s *Link
 	for _, address := range addresses {
-		engines[address] = harness.NewAiling(t)
+		engines[address] = celldtest.NewAiling(t)
 		s = newTestLink(t, engines[address].Socket, o)
 		all[address] = *s.client.Load()
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // keyOf is the key of a command with one, or of a probe.
@@ -36,8 +36,8 @@ const patient = time.Minute
 
 func isDown(err error) bool { return errors.As(err, new(*DownError)) }
 
-func (s *Link) byHand() *harness.Hands {
-	h := &harness.Hands{}
+func (s *Link) byHand() *celldtest.Hands {
+	h := &celldtest.Hands{}
 	h.Set(time.Unix(1_700_000_000, 0))
 	s.options.Now, s.options.After, s.outage.since = h.Now, h.After, h.Now()
 	return h

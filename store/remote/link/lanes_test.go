@@ -13,16 +13,16 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // stuck is a Store whose engine has closed the connection, and whose client waits for the next, which another call makes. It comes with
 // comesBack.
-func stuck(t *testing.T) (s *Link, e *harness.Ailing, comesBack func()) {
+func stuck(t *testing.T) (s *Link, e *celldtest.Ailing, comesBack func()) {
 	t.Helper()
 	var away atomic.Bool
 	dials, back := make(chan struct{}, 100), make(chan struct{})
-	e = harness.NewAiling(t)
+	e = celldtest.NewAiling(t)
 	s = newTestLinkBy(t, e.Socket, Options{}, func(s *Link) dialer {
 		return func(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 			if dials <- struct{}{}; away.Load() {
@@ -113,7 +113,7 @@ func TestMostPipelines(t *testing.T) {
 
 // While a pipeline is under way to an engine that is near, what comes waits, and goes in the next.
 func TestOnePipelineAfterTheOther(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string {
 			time.Sleep(time.Second)
 			return ":1\r\n"

@@ -8,13 +8,13 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // watched runs a test with a Store that watches its engine in fake time. log is what it has logged since the last call.
-func watched(t *testing.T, test func(t *testing.T, s *Link, e *harness.Ailing, log func() string)) {
+func watched(t *testing.T, test func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string)) {
 	t.Helper()
-	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		var all lines
 		s.log = all.log()
 		told := 0
@@ -33,7 +33,7 @@ const readOnlyReply = "-READONLY You can't write against a read only replica.\r\
 // An engine is looked at every second until the Store is closed. The log tells once that it is away, and once that it is back, unless calls
 // have found out. Then the client is closed.
 func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, log func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		client := *s.client.Load()
 		ended := false
 		go func() {
@@ -77,7 +77,7 @@ func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
 
 // Why an engine takes no calls: it has no memory, or says something else, or does not answer PING.
 func TestWhatALookFinds(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, _ func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, _ func() string) {
 		client := *s.client.Load()
 		for reply, want := range map[string]string{
 			":1\r\n": "", "_\r\n": "", readOnlyReply: "the engine is a read-only replica",
@@ -95,7 +95,7 @@ func TestWhatALookFinds(t *testing.T) {
 		}
 	})
 	for timeout, want := range map[time.Duration]time.Duration{time.Millisecond: watchInterval, 5 * time.Second: 5 * time.Second} {
-		watched(t, func(t *testing.T, s *Link, e *harness.Ailing, _ func() string) {
+		watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, _ func() string) {
 			s.options.Timeout = timeout
 			e.AnswersBy(func(string) string {
 				time.Sleep(10 * time.Second)
@@ -113,7 +113,7 @@ func TestWhatALookFinds(t *testing.T) {
 
 // In a Cluster a look asks for its slots, and all of its parts, and sends no probe: PING is enough.
 func TestLookingAtACluster(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, log func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		s.cluster.Store(true)
 		var info, parts int
 		e.AnswersBy(func(command string) string {
@@ -147,7 +147,7 @@ func TestLookingAtACluster(t *testing.T) {
 
 // A node that was connected to is checked with the next look, once. What is known of nodes that are no longer there is forgotten then.
 func TestNodesAreCheckedOnce(t *testing.T) {
-	watched(t, func(t *testing.T, s *Link, e *harness.Ailing, log func() string) {
+	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		client, infos := *s.client.Load(), 0
 		var addr string
 		for addr = range client.Nodes() {

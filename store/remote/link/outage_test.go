@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // An outage that begins less than a minute after the last has ended must be over for longer before its end is told.
@@ -36,7 +36,7 @@ func TestOutagesThatFollow(t *testing.T) {
 // An outage lasts while any part of the engine does not answer. Its beginning and its end are told once, however often that comes and goes.
 func TestAnOutageOfSeveralParts(t *testing.T) {
 	var told []string
-	s := newTestLink(t, harness.NewAiling(t).Socket, Options{
+	s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{
 		OutageBegins: func(why string) { told = append(told, why) }, OutageEnds: func(lasted time.Duration) { told = append(told, lasted.String()) },
 	})
 	h := s.byHand()
@@ -78,7 +78,7 @@ func TestAnOutageOfSeveralParts(t *testing.T) {
 
 // The slots of a Cluster are asked for when an outage begins, and when it ends.
 func TestSlotsAreAskedForInAnOutage(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
 	asked := func(n int) func() bool { return func() bool { return e.Count() == n } }

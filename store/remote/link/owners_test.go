@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // clusterSlots is a reply of CLUSTER SLOTS, in which each span has a master and a replica.
@@ -26,7 +26,7 @@ func clusterSlots(spans ...string) string {
 
 // No two masters share a lane, and each has several.
 func TestLanesOfMasters(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	s.cluster.Store(true)
 	key := make([]string, Slots) // one of each slot
@@ -86,7 +86,7 @@ func TestLanesOfMasters(t *testing.T) {
 
 // A breaker that is open when slots move asks about one that its lane has now.
 func TestAProbeFollowsTheSlots(t *testing.T) {
-	s := newTestLink(t, harness.NewAiling(t).Socket, Options{})
+	s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{})
 	s.cluster.Store(true)
 	s.byHand()
 	s.breaks(t, "k")

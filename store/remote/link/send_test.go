@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
@@ -31,7 +31,7 @@ func (c *counting) DoMulti(ctx context.Context, commands ...rueidis.Completed) [
 
 // What gathers goes in one pipeline, up to a bound, if its deadlines are alike.
 func TestWhatGoesInOnePipeline(t *testing.T) {
-	s := newTestLink(t, harness.NewAiling(t).Socket, Options{})
+	s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{})
 	count := &counting{Client: *s.client.Load()}
 	client := rueidis.Client(count)
 	s.client.Store(&client)

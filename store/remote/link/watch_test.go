@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // An engine is away that answers PING and refuses calls, for whatever reason, from the first look on, and no call has to fail for that. The
@@ -27,7 +27,7 @@ func TestAnEngineThatRefusesCallsIsAway(t *testing.T) {
 		{"a replica that takes writes", []string{"CONFIG SET replica-read-only no", "REPLICAOF 127.0.0.1 1"}, []string{"REPLICAOF NO ONE"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			addr := harness.StartRedis(t)
+			addr := celldtest.StartRedis(t)
 			client := *newTestLink(t, strings.TrimPrefix(addr, "unix:"), Options{}).client.Load()
 			tell := func(words ...string) rueidis.RedisResult {
 				return client.Do(t.Context(), client.B().Arbitrary(words...).Build())

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -48,12 +48,12 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s = newTestStore(t, e.Socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
 	s.setAll(list[:1])
-	harness.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
+	celldtest.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
 	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)
 	}

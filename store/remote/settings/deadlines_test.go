@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
@@ -15,7 +15,7 @@ import (
 // A change of policies or rules has its own deadline, and not that of what goes before it: another change, or the question whether there is
 // something new.
 func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
-	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.Hangs(t)
 		rule := policy.Rule{Deny: true, Pattern: "x"}
 		for name, change := range map[string]func(done func(bool, error)){
@@ -48,7 +48,7 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 
 // A change that is made, and is to read what others have changed before it, is answered by its deadline, too.
 func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
-	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{Timeout: 500 * time.Millisecond}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		forever := make(chan bool)
 		t.Cleanup(func() { close(forever) })
 		e.AnswersBy(func(command string) string {

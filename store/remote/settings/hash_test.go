@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -49,7 +49,7 @@ func TestTurnsAtAHash(t *testing.T) {
 }
 
 // readOf reads a hash, and returns what was asked.
-func readOf(t *testing.T, e *harness.Ailing, h *hash) []string {
+func readOf(t *testing.T, e *celldtest.Ailing, h *hash) []string {
 	t.Helper()
 	asked := e.Count()
 	<-h.read()
@@ -61,7 +61,7 @@ func readOf(t *testing.T, e *harness.Ailing, h *hash) []string {
 
 // A hash is asked for by its versions. An answer without fields, an error, or an engine that is away leaves what is known.
 func TestReadingARegistry(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		r := &s.policies
 		for i, c := range []struct {
 			reply          string
@@ -70,13 +70,13 @@ func TestReadingARegistry(t *testing.T) {
 			has            string
 		}{
 			{"-ERR odd\r\n", false, "", "", ""},
-			{harness.BulkOf("5"), false, "", "", ""},
-			{harness.ArrayOf(harness.BulkOf(versionField)), false, "", "", ""},
-			{harness.ArrayOf(), true, "", "", ""},
-			{harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("5"), harness.BulkOf(sinceField), harness.BulkOf("4"), harness.BulkOf("a"), harness.BulkOf("1/1s 5")), true, "5", "4", "a=1/1s\n"},
+			{celldtest.BulkOf("5"), false, "", "", ""},
+			{celldtest.ArrayOf(celldtest.BulkOf(versionField)), false, "", "", ""},
+			{celldtest.ArrayOf(), true, "", "", ""},
+			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("5"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("a"), celldtest.BulkOf("1/1s 5")), true, "5", "4", "a=1/1s\n"},
 			{"-ERR odd\r\n", true, "5", "4", "a=1/1s\n"},
-			{harness.BulkOf("5"), true, "5", "4", "a=1/1s\n"},
-			{harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("6"), harness.BulkOf(sinceField), harness.BulkOf("4"), harness.BulkOf("b"), harness.BulkOf("2/1s 6")), true, "6", "4", "b=2/1s\n"},
+			{celldtest.BulkOf("5"), true, "5", "4", "a=1/1s\n"},
+			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("b"), celldtest.BulkOf("2/1s 6")), true, "6", "4", "b=2/1s\n"},
 		} {
 			was := r.version + " " + r.since
 			e.Answers(c.reply)
@@ -114,7 +114,7 @@ func TestWhatARegistryReplaces(t *testing.T) {
 		{"all is lost", true, nil, "file=2/1s\n", true, true, true},
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
-			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 				s.file = []policy.Policy{{Name: "file", Limit: *linktest.Literal(t, "2/1s")}}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {
 					if _, err := s.Policies.SetPolicy(name, *linktest.Literal(t, limit), policy.Options{}); err != nil {
@@ -168,11 +168,11 @@ func TestWhatARegistryReplaces(t *testing.T) {
 // are told where something has changed.
 func TestAnswersOfAChange(t *testing.T) {
 	reply := func(did int64, was, version string, more ...string) string {
-		parts := []string{harness.IntOf(did), harness.BulkOf(was), harness.BulkOf(version)}
+		parts := []string{celldtest.IntOf(did), celldtest.BulkOf(was), celldtest.BulkOf(version)}
 		for _, text := range more {
-			parts = append(parts, harness.BulkOf(text))
+			parts = append(parts, celldtest.BulkOf(text))
 		}
-		return harness.ArrayOf(parts...)
+		return celldtest.ArrayOf(parts...)
 	}
 	const before = "p=1/1s\n"
 	for _, c := range []struct {
@@ -200,9 +200,9 @@ func TestAnswersOfAChange(t *testing.T) {
 		{"a hash that was not read", reply(1, "", "7", "2/1s 7"), false, true, true, nil, "p=2/1s\n", "", "", true, true},
 		{"what cannot be used", reply(1, "5", "6", "odd"), false, false, true, link.ErrAnswer, before, "6", "4", true, false},
 		{"an error", "-ERR odd\r\n", false, false, false, link.ErrAnswer, before, "5", "4", false, false},
-		{"no array", harness.IntOf(1), false, false, false, link.ErrAnswer, before, "5", "4", false, false},
+		{"no array", celldtest.IntOf(1), false, false, false, link.ErrAnswer, before, "5", "4", false, false},
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			r := &s.policies
 			if r.answers = !c.unknown; r.answers {
 				r.version, r.since = "5", "4"
@@ -240,10 +240,10 @@ func TestAnswersOfAChange(t *testing.T) {
 
 // The first change of a hash that was empty is its first version, too.
 func TestTheFirstVersionOfARegistry(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		r := &s.policies
 		r.answers = true
-		e.Answers(harness.ArrayOf(harness.IntOf(1), harness.BulkOf(""), harness.BulkOf("7"), harness.BulkOf("2/1s 7")))
+		e.Answers(celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(""), celldtest.BulkOf("7"), celldtest.BulkOf("2/1s 7")))
 		if !setPolicyOf(t, s, "p", "2/1s", policy.Options{}) || r.version != "7" || r.since != "7" {
 			t.Errorf("version %q since %q", r.version, r.since)
 		}
@@ -252,11 +252,11 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 
 // Changes wait for their turn, and for no engine that is known to be away.
 func TestChangesTakeTurns(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		s.policies.answers = true
 		e.AnswersBy(func(command string) string {
 			time.Sleep(time.Second)
-			return harness.ArrayOf(harness.IntOf(0), harness.BulkOf(""), harness.BulkOf(""))
+			return celldtest.ArrayOf(celldtest.IntOf(0), celldtest.BulkOf(""), celldtest.BulkOf(""))
 		})
 		began, ended := time.Now(), []time.Duration{}
 		for range 3 {

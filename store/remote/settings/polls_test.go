@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
@@ -15,7 +15,7 @@ import (
 // The settings are asked for soon again until they are known, and then now and then, until the Store is closed. What the engine has refused
 // of the file is set again with the next poll.
 func TestPolls(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		var answers, takes, has atomic.Bool
 		e.AnswersBy(func(command string) string {
 			switch {
@@ -24,11 +24,11 @@ func TestPolls(t *testing.T) {
 				if has.Swap(true) {
 					was = "6"
 				}
-				return harness.ArrayOf(harness.IntOf(1), harness.BulkOf(was), harness.BulkOf("6"), harness.BulkOf("2/1s 6"))
+				return celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(was), celldtest.BulkOf("6"), celldtest.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && has.Load():
-				return harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("6"), harness.BulkOf(sinceField), harness.BulkOf("5"), harness.BulkOf("file"), harness.BulkOf("2/1s 6"))
+				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("5"), celldtest.BulkOf("file"), celldtest.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && answers.Load():
-				return harness.ArrayOf(harness.BulkOf(versionField), harness.BulkOf("5"), harness.BulkOf(sinceField), harness.BulkOf("5"))
+				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("5"), celldtest.BulkOf(sinceField), celldtest.BulkOf("5"))
 			case strings.Contains(command, setPolicy.Digest):
 				return "-NOREPLICAS Not enough good replicas to write.\r\n"
 			}

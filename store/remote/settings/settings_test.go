@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
@@ -76,7 +76,7 @@ func textOf(set *policy.Set) string {
 
 // Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
 func TestSettingsAreThoseOfOneSet(t *testing.T) {
-	addr, rnd := linktest.StartRedis(t), harness.NewRand(t)
+	addr, rnd := linktest.StartRedis(t), celldtest.NewRand(t)
 	var all []*Store
 	for range 3 {
 		all = append(all, openSettings(t, addr))
@@ -118,7 +118,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 		}
 	}
 	for i, s := range all {
-		harness.Eventually(t, fmt.Sprintf("%d has all", i), func() bool { return textOf(s.Policies) == textOf(&model) })
+		celldtest.Eventually(t, fmt.Sprintf("%d has all", i), func() bool { return textOf(s.Policies) == textOf(&model) })
 	}
 }
 
@@ -145,7 +145,7 @@ func TestEpochs(t *testing.T) {
 			if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeletePolicy("p", done) }); !did || err != nil {
 				t.Fatal(did, err)
 			}
-			harness.Eventually(t, "it has gone", func() bool { return b.Policies.PolicyNamed("p") == nil })
+			celldtest.Eventually(t, "it has gone", func() bool { return b.Policies.PolicyNamed("p") == nil })
 		}
 		setPolicyOf(t, a, "p", step.limit, step.options)
 		p := a.Policies.PolicyNamed("p")
@@ -154,7 +154,7 @@ func TestEpochs(t *testing.T) {
 		}
 		last = a.EpochOf(p)
 		var q *policy.Policy
-		harness.Eventually(t, "the other has it", func() bool {
+		celldtest.Eventually(t, "the other has it", func() bool {
 			q = b.Policies.PolicyNamed("p")
 			return q != nil && q.Limit == p.Limit && b.EpochOf(q) == last
 		})
@@ -193,15 +193,15 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 		t.Error("a rule is new once")
 	}
 	after := engineMS()
-	harness.Eventually(t, "the other has it", func() bool { return len(b.Policies.Rules(0)) == 1 })
+	celldtest.Eventually(t, "the other has it", func() bool { return len(b.Policies.Rules(0)) == 1 })
 	got := a.Policies.Rules(0)
 	if until := got[0].UntilNS / 1_000_000; until < before+3_600_000 || until > after+3_600_000 || got[0].UntilNS%1_000_000 != 0 {
 		t.Errorf("until %d, set between %d and %d", until, before, after)
 	}
-	harness.Eventually(t, "both have the same end", func() bool { return slices.Equal(a.Policies.Rules(0), b.Policies.Rules(0)) })
+	celldtest.Eventually(t, "both have the same end", func() bool { return slices.Equal(a.Policies.Rules(0), b.Policies.Rules(0)) })
 	put(time.Nanosecond)
 	ends := engineMS() + 1
-	harness.Eventually(t, "it ends", func() bool { return engineMS() > ends })
+	celldtest.Eventually(t, "it ends", func() bool { return engineMS() > ends })
 	if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeleteRule(rule, 0, done) }); did || err != nil {
 		t.Errorf("one that is over: %v, %v", did, err)
 	}
@@ -212,7 +212,7 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 		t.Errorf("one for ever: %+v", a.Policies.Rules(0))
 	}
 	put(time.Nanosecond)
-	harness.Eventually(t, "one that is over is new again", func() bool { return put(time.Nanosecond) })
+	celldtest.Eventually(t, "one that is over is new again", func() bool { return put(time.Nanosecond) })
 }
 
 // The engine refuses what is too many for a process. Rules that are over make room.
@@ -266,12 +266,12 @@ func TestPoliciesOfAFile(t *testing.T) {
 	file := []policy.Policy{{Name: "a", Limit: *linktest.Literal(t, "7/1s")}, {Name: "b", Limit: *linktest.Literal(t, "8/1m,algo=log")}}
 	first := openSettingsAt(t, addr, now.Load, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
-	harness.Eventually(t, "the file is on the engine", func() bool {
+	celldtest.Eventually(t, "the file is on the engine", func() bool {
 		return textOf(first.Policies) == all+"other=1/1s\n" && first.EpochOf(first.Policies.PolicyNamed("b")) > 0
 	})
 	epoch := first.EpochOf(first.Policies.PolicyNamed("a"))
 	second := openSettingsAt(t, addr, now.Load, file...)
-	harness.Eventually(t, "another has it", func() bool {
+	celldtest.Eventually(t, "another has it", func() bool {
 		return textOf(second.Policies) == all+"other=1/1s\n" && second.EpochOf(second.Policies.PolicyNamed("a")) == epoch
 	})
 	now.Add(2e6) // the third version was this, in ms
@@ -281,7 +281,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 	}
 	setPolicyOf(t, other, "soon", "1/1s", policy.Options{})
 	for _, s := range []*Store{first, second} {
-		harness.Eventually(t, "the file is there again", func() bool {
+		celldtest.Eventually(t, "the file is there again", func() bool {
 			return textOf(s.Policies) == all+"soon=1/1s\n" && s.EpochOf(s.Policies.PolicyNamed("a")) > epoch
 		})
 	}
@@ -293,7 +293,7 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 	plain := newTestStore(t, addr, Options{})
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
-	harness.Eventually(t, "it is refused twice", func() bool {
+	celldtest.Eventually(t, "it is refused twice", func() bool {
 		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
 		_, after, _ := strings.Cut(stats, "errorstat_NOREPLICAS:count=")
 		refused, _ := strconv.Atoi(strings.Fields(after + " 0")[0])
@@ -303,14 +303,14 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 		t.Error("it is on an engine that takes no writes")
 	}
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
-	harness.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
 }
 
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 	addr := linktest.StartRedis(t)
 	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
-	harness.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
 	s.Link.Client().Close()
 	for range 3 {
 		<-s.policies.read()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -19,7 +19,7 @@ import (
 // Store is the settings of an engine.
 type Store struct {
 	*Settings
-	hands       *harness.Hands
+	hands       *celldtest.Hands
 	pokes, told atomic.Int32 // how often something has changed, and here
 	polls       atomic.Int32
 }
@@ -57,9 +57,9 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 }
 
 // inFakeTime runs a test with a Store and its engine, both in fake time.
-func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *harness.Ailing)) {
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *celldtest.Ailing)) {
 	t.Helper()
-	linktest.InFakeTime(t, func(t *testing.T, e *harness.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
+	linktest.InFakeTime(t, func(t *testing.T, e *celldtest.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
 		s := newStoreBy(t, o, dial)
 		test(t, s, e)
 		s.Close()
@@ -74,6 +74,6 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 }
 
 // lines is a log that tests read while it is written.
-type lines struct{ harness.LogBuffer }
+type lines struct{ celldtest.LogBuffer }
 
 func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }

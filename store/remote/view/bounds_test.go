@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
@@ -66,7 +66,7 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		{"$1\r\n6\r\n", 7, true, false, false}, {"$1\r\n7\r\n", 7, false, true, false}, {"$1\r\n8\r\n", 7, false, true, false},
 		{"$1\r\n8\r\n", 0, true, false, false}, {"$1\r\n0\r\n", 0, true, false, false}, {"-READONLY x\r\n", 7, false, false, true}, {"$1\r\nx\r\n", 7, false, false, true},
 	} {
-		e := harness.NewAiling(t)
+		e := celldtest.NewAiling(t)
 		s := newTestStore(t, e.Socket, Options{})
 		e.AnswersBy(func(command string) string {
 			if strings.Contains(command, " m ") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -14,12 +14,12 @@ import (
 
 // Changes of one key that come together are decided together, and each that its keys do not allow is told so alone.
 func TestChangesThatGoTogether(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(command string) string {
 			if strings.Contains(command, commitScript.Digest) {
 				return linktest.ViewReply("stored", -1)
 			}
-			return linktest.ViewReply("read", -1, nothing, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-1)))
+			return linktest.ViewReply("read", -1, nothing, celldtest.ArrayOf(celldtest.BulkOf("list"), celldtest.IntOf(-1)))
 		})
 		var told []error
 		decided := 0

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -38,7 +38,7 @@ func TestWhatACommitAsks(t *testing.T) {
 		{"a key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k", "p:other"}) }, openScript, "2 p:k p:other", true, nil, 0},
 		{"no key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k"}) }, nil, "", false, nil, 1},
 	} {
-		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.AnswersBy(func(command string) string {
 				switch {
 				case strings.Contains(command, commitScript.Digest):
@@ -79,7 +79,7 @@ func TestWhatACommitAsks(t *testing.T) {
 
 // The time that a handler takes is none of the engine's, and a view that is closed first leaves the queue it stands in.
 func TestTheEndOfAView(t *testing.T) {
-	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		woken := make(signal, 1)
 		for _, taken := range []bool{false, true} {

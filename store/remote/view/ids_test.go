@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -87,7 +87,7 @@ func TestIDsOfEarlierBuilds(t *testing.T) {
 
 // An engine that is known to refuse writes is not asked for a number.
 func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
-	e := harness.NewAiling(t)
+	e := celldtest.NewAiling(t)
 	s := newTestStore(t, e.Socket, Options{})
 	h := s.hands
 	s.Link.Break("k", linktest.Down)
@@ -95,7 +95,7 @@ func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
 	if e.Count() != 0 || s.process.given.Load() {
 		t.Errorf("%d commands", e.Count())
 	}
-	harness.Eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
+	celldtest.Eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
 	s.AskNumber()
-	harness.Eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
+	celldtest.Eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -16,7 +16,7 @@ import (
 
 const movingReply = "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 
-var nothing = harness.ArrayOf(harness.BulkOf(kindNone))
+var nothing = celldtest.ArrayOf(celldtest.BulkOf(kindNone))
 
 // opened is a view of keys that has been read.
 func (s *Store) opened(keys ...string) *View {
@@ -30,34 +30,34 @@ func (s *Store) opened(keys ...string) *View {
 
 // A view takes an answer as its scripts give it, and none of another form.
 func TestAnswersOfAView(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		at := func(parts ...string) string {
-			return harness.ArrayOf(append([]string{harness.BulkOf("read")}, parts...)...)
+			return celldtest.ArrayOf(append([]string{celldtest.BulkOf("read")}, parts...)...)
 		}
-		sec, us, first := harness.BulkOf("1700000000"), harness.BulkOf("250001"), harness.IntOf(-1)
+		sec, us, first := celldtest.BulkOf("1700000000"), celldtest.BulkOf("250001"), celldtest.IntOf(-1)
 		for _, c := range []struct {
 			reply string
 			want  string // of what the keys a and b hold; "": an error
 		}{
 			{at(sec, us, first, nothing, nothing), "none  [] -1; none  [] -1"},
-			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(7), harness.BulkOf("5"))), "none  [] -1; string 5 [] 7"},
-			{at(sec, us, first, harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(-1), harness.BulkOf("f"), harness.BulkOf("g"), harness.BulkOf("h"), harness.BulkOf("i")), nothing), "hash  [{f g} {h i}] -1; none  [] -1"},
-			{at(sec, us, first, harness.ArrayOf(harness.BulkOf("list"), harness.IntOf(-2)), harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(0))), "list  [] -1; hash  [] 0"},
-			{harness.IntOf(1), ""},
+			{at(sec, us, first, nothing, celldtest.ArrayOf(celldtest.BulkOf("string"), celldtest.IntOf(7), celldtest.BulkOf("5"))), "none  [] -1; string 5 [] 7"},
+			{at(sec, us, first, celldtest.ArrayOf(celldtest.BulkOf("hash"), celldtest.IntOf(-1), celldtest.BulkOf("f"), celldtest.BulkOf("g"), celldtest.BulkOf("h"), celldtest.BulkOf("i")), nothing), "hash  [{f g} {h i}] -1; none  [] -1"},
+			{at(sec, us, first, celldtest.ArrayOf(celldtest.BulkOf("list"), celldtest.IntOf(-2)), celldtest.ArrayOf(celldtest.BulkOf("hash"), celldtest.IntOf(0))), "list  [] -1; hash  [] 0"},
+			{celldtest.IntOf(1), ""},
 			{at(sec, us), ""},
 			{at(sec, us, first), ""},
 			{at(sec, us, first, nothing), ""},
 			{at(sec, us, first, nothing, nothing, nothing), ""},
-			{harness.ArrayOf(nothing, sec, us, first, nothing, nothing), ""},
+			{celldtest.ArrayOf(nothing, sec, us, first, nothing, nothing), ""},
 			{at(nothing, us, first, nothing, nothing), ""},
 			{at(sec, nothing, first, nothing, nothing), ""},
-			{at(harness.BulkOf("x"), us, first, nothing, nothing), ""},
-			{at(sec, harness.BulkOf("x"), first, nothing, nothing), ""},
+			{at(celldtest.BulkOf("x"), us, first, nothing, nothing), ""},
+			{at(sec, celldtest.BulkOf("x"), first, nothing, nothing), ""},
 			{at(sec, us, nothing, nothing, nothing), ""},
-			{at(sec, us, first, nothing, harness.IntOf(1)), ""},
-			{at(sec, us, first, nothing, harness.ArrayOf(nothing)), ""},
-			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), nothing, harness.BulkOf("5"))), ""},
-			{at(sec, us, first, nothing, harness.ArrayOf(harness.BulkOf("string"), harness.IntOf(7), nothing)), ""},
+			{at(sec, us, first, nothing, celldtest.IntOf(1)), ""},
+			{at(sec, us, first, nothing, celldtest.ArrayOf(nothing)), ""},
+			{at(sec, us, first, nothing, celldtest.ArrayOf(celldtest.BulkOf("string"), nothing, celldtest.BulkOf("5"))), ""},
+			{at(sec, us, first, nothing, celldtest.ArrayOf(celldtest.BulkOf("string"), celldtest.IntOf(7), nothing)), ""},
 		} {
 			e.Answers(c.reply)
 			s.Link.Clock("k").Forget()
@@ -83,7 +83,7 @@ func TestAnswersOfAView(t *testing.T) {
 
 // A view that has to wait for its turn looks again after a part of a round trip, and not after its deadline.
 func TestAViewThatWaitsForItsTurn(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for _, how := range []*link.Script{openScript, commitScript} {
 			began, waits := time.Now(), 3
 			e.AnswersBy(func(command string) string {
@@ -122,8 +122,8 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 
 // What a view is told when it stores.
 func TestAnswersOfACommit(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
-		hash := harness.ArrayOf(harness.BulkOf("hash"), harness.IntOf(-1))
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
+		hash := celldtest.ArrayOf(celldtest.BulkOf("hash"), celldtest.IntOf(-1))
 		for _, c := range []struct {
 			name, reply     string
 			guessed         bool
@@ -138,8 +138,8 @@ func TestAnswersOfACommit(t *testing.T) {
 			{"a conflict", linktest.ViewReply("conflict", -1, hash), false, false, true, false, 1, 1, 0},
 			{"a guess that was wrong", linktest.ViewReply("conflict", -1, hash), true, false, true, false, 1, 1, 0},
 			{"a conflict of the first in a queue", linktest.ViewReply("conflict", 0, hash), false, false, true, true, 1, 1, 0},
-			{"behind", linktest.ViewReply("behind", -1, hash, harness.BulkOf("77000")), false, false, true, false, 0, 1, 77000},
-			{"behind no number", linktest.ViewReply("behind", -1, hash, harness.BulkOf("x")), false, true, false, false, 0, 1, 0},
+			{"behind", linktest.ViewReply("behind", -1, hash, celldtest.BulkOf("77000")), false, false, true, false, 0, 1, 77000},
+			{"behind no number", linktest.ViewReply("behind", -1, hash, celldtest.BulkOf("x")), false, true, false, false, 0, 1, 0},
 			{"behind nothing", linktest.ViewReply("behind", -1), false, true, false, false, 0, 1, 0},
 		} {
 			e.Answers(c.reply)
@@ -174,7 +174,7 @@ func TestAnswersOfACommit(t *testing.T) {
 
 // While a Cluster moves keys one by one, a view first goes without the list of turns, then asks again until shortly before its deadline.
 func TestAViewWhileKeysMove(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		var with []int // keys of each request
 		moving := 1
 		e.AnswersBy(func(command string) string {
@@ -222,7 +222,7 @@ func TestAViewWhileKeysMove(t *testing.T) {
 
 // A view's scripts have the list of turns behind its keys where it may have to wait, and a commit also the hash of the marks.
 func TestTheKeysOfAViewsScripts(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		marked := marks{key: "celld:ids", fields: []string{"12706"}, first: 5000, last: 6000}
 		for i, c := range []struct {
 			how          *link.Script
@@ -267,14 +267,14 @@ func TestMarksWhileKeysMove(t *testing.T) {
 		"4999": "commit 3 k celld:ids, raise 1 celld:ids 1, commit 1 k  0",
 		"5000": "commit 3 k celld:ids, raise 1 celld:ids 1, open 1 k ",
 	} {
-		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+		inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			var got []string
 			e.AnswersBy(func(command string) string {
 				words := strings.Split(command, " ")
 				switch words[1] {
 				case raiseScript.Digest:
 					got = append(got, strings.Join(append([]string{"raise"}, words[2:5]...), " "))
-					return harness.BulkOf(mark)
+					return celldtest.BulkOf(mark)
 				case openScript.Digest:
 					got = append(got, strings.Join(append([]string{"open"}, words[2:5]...), " "))
 					return linktest.ViewReply("read", -1, nothing)
@@ -303,7 +303,7 @@ func TestMarksWhileKeysMove(t *testing.T) {
 
 // A view that only reads counts nothing: so its failure is none that may have counted a call. A commit's may have.
 func TestFailuresOfAView(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for reply, sent := range map[string]bool{"close": true, "-OOM command not allowed when used memory > 'maxmemory'.\r\n": false} {
 			e.Answers(reply)
 			for _, how := range []*link.Script{openScript, commitScript} {
@@ -323,7 +323,7 @@ func TestFailuresOfAView(t *testing.T) {
 
 // A view that waited for others until its deadline says so, and asks nothing. Before it has waited, the deadline is the engine's.
 func TestAViewThatComesTooLate(t *testing.T) {
-	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *harness.Ailing) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		for _, c := range []struct {
 			name string

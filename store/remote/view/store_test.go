@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/failure"
@@ -25,7 +25,7 @@ type Store struct {
 	queues *queue.Queues
 	stats  link.Stats
 	counts Counts
-	hands  *harness.Hands
+	hands  *celldtest.Hands
 	epochs map[uint32]uint64
 
 	mu      sync.Mutex
@@ -68,9 +68,9 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 }
 
 // inFakeTime runs a test with a Store and its engine, both in fake time.
-func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *harness.Ailing)) {
+func inFakeTime(t *testing.T, o Options, test func(t *testing.T, s *Store, e *celldtest.Ailing)) {
 	t.Helper()
-	linktest.InFakeTime(t, func(t *testing.T, e *harness.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
+	linktest.InFakeTime(t, func(t *testing.T, e *celldtest.Ailing, dial func(ctx context.Context, to string) (net.Conn, error)) {
 		s := newStoreBy(t, o, dial)
 		test(t, s, e)
 		s.Link.Close()

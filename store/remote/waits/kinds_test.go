@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -19,7 +19,7 @@ import (
 // nobodyWaits waits until the last line has gone, too.
 func (s *Store) nobodyWaits(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, "nobody waits", func() bool {
+	celldtest.Eventually(t, "nobody waits", func() bool {
 		callers, keys := s.Waiting()
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
@@ -67,7 +67,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			}
 			waiter := all[1].await(t, 24*time.Hour, 1, of(all[1]))
 			all[1].waitFor(t, 1)
-			harness.Eventually(t, "it listens", func() bool {
+			celldtest.Eventually(t, "it listens", func() bool {
 				client := all[0].link.Client()
 				n, err := client.Do(t.Context(), client.B().PubsubNumsub().Channel("celld:wake").Build()).ToArray()
 				if err != nil {
@@ -95,7 +95,7 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 		var waiters []*caller
 		for i := range 4 {
 			waiters = append(waiters, s.await(t, time.Hour, 1, takeCall(t, "k", limit)))
-			harness.Eventually(t, "it is booked", func() bool {
+			celldtest.Eventually(t, "it is booked", func() bool {
 				s.waits.mu.Lock()
 				defer s.waits.mu.Unlock()
 				for _, of := range s.waits.lines.OfKey {
@@ -197,7 +197,7 @@ func TestHowAWaitEnds(t *testing.T) {
 // Calls of several processes for two of three keys each, in any order, all pass: nobody holds one and waits for another.
 func TestWaitersOfSeveralKeys(t *testing.T) {
 	all := testStores(t, 2)
-	rnd := harness.NewRand(t)
+	rnd := celldtest.NewRand(t)
 	var callers sync.WaitGroup
 	for i, s := range all {
 		for range 8 {

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
@@ -86,16 +86,16 @@ func TestNewsOfSettings(t *testing.T) {
 	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 	w := s.await(t, 24*time.Hour, 1, takeCall(t, "k", "1/1h"))
 	s.waitFor(t, 1)
-	harness.Eventually(t, "it listens", func() bool {
+	celldtest.Eventually(t, "it listens", func() bool {
 		text, _ := other.do(t, "PUBSUB", "CHANNELS", "celld:wake").AsStrSlice()
 		return len(text) == 1
 	})
 	setPolicyOf(t, other, "p", "5/1s", policy.Options{})
-	harness.Eventually(t, "it has the policy", func() bool { return s.policies.PolicyNamed("p") != nil })
+	celldtest.Eventually(t, "it has the policy", func() bool { return s.policies.PolicyNamed("p") != nil })
 	if _, err := linktest.Told(t, func(done func(bool, error)) { other.settings.PutRule(policy.Rule{Pattern: "r"}, 0, done) }); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, "it has the rule", func() bool { return s.policies.HasRules() })
+	celldtest.Eventually(t, "it has the rule", func() bool { return s.policies.HasRules() })
 	s.Leave(&w.reqs[0], nil)
 
 	ctx, cancel := context.WithCancel(t.Context())

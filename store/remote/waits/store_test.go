@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/failure"
@@ -120,7 +120,7 @@ type signal chan struct{}
 func (s signal) Wake() { s <- struct{}{} }
 
 // lines is a log that tests read while it is written.
-type lines struct{ harness.LogBuffer }
+type lines struct{ celldtest.LogBuffer }
 
 func (l *lines) log() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
@@ -49,7 +49,7 @@ func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []s
 	v.deadline = time.Now() // and not a timeout later, which is what the try has
 	v.Timer.Reset(0)
 	s.waits.mu.Unlock()
-	harness.Eventually(t, "its deadline comes", func() bool {
+	celldtest.Eventually(t, "its deadline comes", func() bool {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
 		return v.expired
@@ -71,7 +71,7 @@ func TestDeadlineDuringTry(t *testing.T) {
 		}
 		goOn()
 		s.plainly(t, 1, takeCall(t, "k", "1/1h")) // it comes behind all that was asked
-		harness.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
+		celldtest.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 })
 		s.plainly(t, 1, takeCall(t, "k", "1/1h"))
 		if n := w.Load(); n != want {
 			t.Errorf("it goes: %v; answered %d times", goes, n)
@@ -85,7 +85,7 @@ func TestGrantedBehindItsDeadline(t *testing.T) {
 	var w wakes
 	reqs, goOn := s.expiresHeldUp(t, &w, "k")
 	goOn()
-	harness.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
+	celldtest.Eventually(t, "the line ends", func() bool { _, keys := s.Waiting(); return keys == 0 && w.Load() > 0 })
 	if got := reqs[0]; got.Err != nil || got.Taken.Limited || w.Load() != 1 {
 		t.Errorf("%+v, %v, answered %d times", got.Taken, got.Err, w.Load())
 	}

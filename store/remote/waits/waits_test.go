@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 )
@@ -100,7 +100,7 @@ func (c *caller) answered() store.Taken {
 
 func (s *Store) waitFor(t *testing.T, callers int) {
 	t.Helper()
-	harness.Eventually(t, fmt.Sprintf("%d wait", callers), func() bool {
+	celldtest.Eventually(t, fmt.Sprintf("%d wait", callers), func() bool {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
 		looked := 0

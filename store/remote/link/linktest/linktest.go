@@ -16,14 +16,14 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/cell"
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"celld/store/remote/link"
 )
 
 // Dial returns a Link to an engine that is connected to by dial, and that nobody watches.
-func Dial(t testing.TB, dial func(ctx context.Context, to string) (net.Conn, error), o link.Options) (*link.Link, *harness.Hands) {
+func Dial(t testing.TB, dial func(ctx context.Context, to string) (net.Conn, error), o link.Options) (*link.Link, *celldtest.Hands) {
 	t.Helper()
-	h := &harness.Hands{}
+	h := &celldtest.Hands{}
 	o.Dial, o.Now, o.After = dial, h.Now, h.After
 	l := link.New(o)
 	Use(t, l)
@@ -52,10 +52,10 @@ func Socket(socket string) func(ctx context.Context, to string) (net.Conn, error
 }
 
 // InFakeTime runs a test with an engine, both in fake time.
-func InFakeTime(t *testing.T, test func(t *testing.T, e *harness.Ailing, dial func(ctx context.Context, to string) (net.Conn, error))) {
+func InFakeTime(t *testing.T, test func(t *testing.T, e *celldtest.Ailing, dial func(ctx context.Context, to string) (net.Conn, error))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e, p := harness.InPipes(t)
+		e, p := celldtest.InPipes(t)
 		test(t, e, p.Dial)
 	})
 }
@@ -71,7 +71,7 @@ func InCluster(l *link.Link) { l.Use(inCluster{l.Client()}) }
 // StartRedis runs redis-server until the test ends, and returns its socket.
 func StartRedis(t testing.TB) (socket string) {
 	t.Helper()
-	return strings.TrimPrefix(harness.StartRedis(t), "unix:")
+	return strings.TrimPrefix(celldtest.StartRedis(t), "unix:")
 }
 
 // Do runs a command on the engine.
@@ -88,9 +88,9 @@ func Do(t testing.TB, l *link.Link, args ...string) *rueidis.RedisMessage {
 func ViewReply(did string, before int64, contents ...string) string {
 	now := time.Now()
 	head := []string{
-		harness.BulkOf(did), harness.BulkOf(fmt.Sprint(now.Unix())), harness.BulkOf(fmt.Sprint(now.Nanosecond() / 1000)), harness.IntOf(before),
+		celldtest.BulkOf(did), celldtest.BulkOf(fmt.Sprint(now.Unix())), celldtest.BulkOf(fmt.Sprint(now.Nanosecond() / 1000)), celldtest.IntOf(before),
 	}
-	return harness.ArrayOf(append(head, contents...)...)
+	return celldtest.ArrayOf(append(head, contents...)...)
 }
 
 // Literal parses a limit, which must be one.

@@ -1,10 +1,10 @@
-package harness
+package engines
 
 import (
-	"fmt"
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 )
 
@@ -30,7 +30,7 @@ func (e Engine) Always() bool { return e.Name == "redis" || slices.Contains(alwa
 // Redis is the machine's redis-server: Debian's 7.0.
 func Redis(t testing.TB) Engine {
 	t.Helper()
-	return Engine{Name: "redis", path: Need(t, "redis-server")}
+	return Engine{Name: "redis", path: celldtest.Need(t, "redis-server")}
 }
 
 // Engines are Redis and those that `make engines` puts into .cache/engines; with build tag all also those of `make engines-all`.
@@ -38,9 +38,9 @@ func Engines(t testing.TB) []Engine {
 	t.Helper()
 	all := []Engine{Redis(t)}
 	for _, name := range packaged {
-		path := CachePath(t, "engines/"+name+"/server")
+		path := harness.CachePath(t, "engines/"+name+"/server")
 		if _, err := os.Stat(path); err != nil {
-			Missing(t, "%s is not installed (make engines-all): %v", name, err)
+			celldtest.Missing(t, "%s is not installed (make engines-all): %v", name, err)
 		}
 		all = append(all, Engine{Name: name, path: path})
 	}
@@ -112,19 +112,4 @@ func (f *Fleet) Flush() {
 			n.OK("SCRIPT", "FLUSH")
 		}
 	}
-}
-
-// StoreVariable names an engine's URL. Every celld that Spec starts keeps its limits there then, each under a prefix of its own.
-const StoreVariable = "TEST_STORE"
-
-var stores atomic.Int64
-
-// storeFlags returns the flags by which celld keeps its limits where StoreVariable says. Their prefix puts all keys in one slot of
-// a Cluster, as calls of several keys need it.
-func storeFlags() []string {
-	url := os.Getenv(StoreVariable)
-	if url == "" {
-		return nil
-	}
-	return []string{"--store", url, "--store-prefix", fmt.Sprintf("{%d-%d}:", os.Getpid(), stores.Add(1)), "--store-timeout", "20s", "--appendonly", "no", "--save", ""} // the last of a flag holds
 }

@@ -1,7 +1,9 @@
-package harness
+package engines
 
 import (
 	"bufio"
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"fmt"
 	"net"
 	"os"
@@ -59,7 +61,7 @@ func (e Engine) node(t testing.TB, args ...string) *Node {
 // portOfNode is a free port whose Cluster bus, 10,000 above, is free too.
 func portOfNode(t testing.TB) string {
 	for {
-		port, _ := strconv.Atoi(FreePort(t))
+		port, _ := strconv.Atoi(harness.FreePort(t))
 		if port >= 20_000 {
 			continue
 		}
@@ -83,7 +85,7 @@ func (n *Node) start() bool {
 	if i := slices.Index(n.args, "--sentinel"); i >= 0 {
 		conf := filepath.Join(n.dir, "sentinel.conf")
 		if _, err := os.Stat(conf); err != nil {
-			WriteFile(n.T, "port "+n.Port+"\nbind 127.0.0.1\ndir "+n.dir+"\n"+n.args[i+1], conf)
+			celldtest.WriteFile(n.T, "port "+n.Port+"\nbind 127.0.0.1\ndir "+n.dir+"\n"+n.args[i+1], conf)
 		}
 		cmd = exec.Command(n.path, conf, "--sentinel")
 	} else {
@@ -103,7 +105,7 @@ func (n *Node) start() bool {
 	n.process, n.exited = cmd.Process, make(chan struct{})
 	exited := n.exited
 	go func() { cmd.Wait(); close(exited) }()
-	for deadline := time.Now().Add(StartTimeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(harness.StartTimeout); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-n.exited:
 			return false
@@ -123,7 +125,7 @@ func (n *Node) listens() bool {
 		return false
 	}
 	defer c.Close()
-	conn := &Conn{Conn: c, T: n.T, R: bufio.NewReader(c)}
+	conn := &harness.Conn{Conn: c, T: n.T, R: bufio.NewReader(c)}
 	if n.Password != "" {
 		conn.TryDo([]string{"AUTH", n.Password})
 	}
@@ -134,7 +136,7 @@ func (n *Node) listens() bool {
 func (n *Node) logPath() string { return filepath.Join(n.dir, "log") }
 
 // Log is what the server has logged.
-func (n *Node) Log() string { return ReadFile(n.T, n.logPath()) }
+func (n *Node) Log() string { return celldtest.ReadFile(n.T, n.logPath()) }
 
 // end kills the server, and waits for its end.
 func (n *Node) end() {
@@ -161,9 +163,9 @@ func (n *Node) Pause()  { n.process.Signal(syscall.SIGSTOP) }
 func (n *Node) Resume() { n.process.Signal(syscall.SIGCONT) }
 
 // Dial connects to the server, with its password.
-func (n *Node) Dial() *Conn {
+func (n *Node) Dial() *harness.Conn {
 	n.T.Helper()
-	c := Dial(n.T, n.Addr)
+	c := harness.Dial(n.T, n.Addr)
 	if n.Password != "" {
 		if got := c.Do("AUTH", n.Password); got != "+OK\r\n" {
 			n.T.Fatalf("AUTH: %q", got)
@@ -192,14 +194,14 @@ func (n *Node) OK(args ...string) {
 func (n *Node) Info(field string) string {
 	n.T.Helper()
 	var info string
-	Eventually(n.T, "port "+n.Port+" tells INFO", func() bool {
+	celldtest.Eventually(n.T, "port "+n.Port+" tells INFO", func() bool {
 		c := n.Dial()
 		defer c.Close()
 		var err error
 		info, err = c.TryDo([]string{"INFO", "all"})
 		return err == nil
 	})
-	for _, section := range InfoSections(info) {
+	for _, section := range harness.InfoSections(info) {
 		if value, ok := section[field]; ok {
 			return value
 		}
@@ -223,7 +225,7 @@ func (n *Node) Running() bool {
 // text is a bulk reply's text, without the last line end.
 func (n *Node) text(args ...string) string {
 	n.T.Helper()
-	text, ok := Bulk(n.Do(args...))
+	text, ok := harness.Bulk(n.Do(args...))
 	if !ok {
 		n.T.Fatalf("%.200q on port %s has no text", args, n.Port)
 	}

@@ -1,10 +1,8 @@
-package harness
+package celldtest
 
 import (
 	"flag"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -18,10 +16,6 @@ func NewRand(t testing.TB) *rand.Rand {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("again with: go test ./integration_test/%s -run '^%s$' -args -seed %d", filepath.Base(folder), t.Name(), seed)
+	t.Logf("again with: go test -run '^%s$' -args -seed %d", t.Name(), seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }

@@ -1,4 +1,4 @@
-package rdb
+package persistence
 
 import (
 	"bufio"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"celld/persistence/rdb"
 	"celld/persistence/source"
 	"celld/store"
 
@@ -16,13 +17,13 @@ import (
 
 // BenchmarkRDB writes and reads a snapshot of so many limits, in memory, by us and by the library. One operation is one key:
 //
-//	go test -run '^$' -bench RDB -benchtime 1000000x ./persistence/rdb
+//	go -C integration_test test -run '^$' -bench RDB -benchtime 1000000x ./persistence
 func BenchmarkRDB(b *testing.B) {
 	b.Run("write/ours", func(b *testing.B) {
 		out, keys, key := &written{}, someKeys(b.N), []byte(nil)
 		b.ReportAllocs()
 		b.ResetTimer()
-		w := NewWriter(out, 1.7e18, int64(b.N), "1")
+		w := rdb.NewWriter(out, 1.7e18, int64(b.N), "1")
 		for i := range keys {
 			key = append(key[:0], keys[i]...)
 			if w.Add(key, limitOf(i)); w.Full() {
@@ -36,14 +37,14 @@ func BenchmarkRDB(b *testing.B) {
 		out, keys := &written{}, someKeys(b.N)
 		b.ReportAllocs()
 		b.ResetTimer()
-		buffered := bufio.NewWriterSize(out, pieceBytes)
+		buffered := bufio.NewWriterSize(out, 256<<10)
 		e := encoder.NewEncoder(buffered)
 		must(b, e.WriteHeader())
 		must(b, e.WriteDBHeader(0, uint64(b.N), uint64(b.N)))
 		var digits [20]byte
 		for i, key := range keys {
 			st := limitOf(i)
-			must(b, e.WriteStringObject(key, AppendTAT(digits[:0], st.TAT), encoder.WithTTL(uint64(ExpiryMS(st)))))
+			must(b, e.WriteStringObject(key, rdb.AppendTAT(digits[:0], st.TAT), encoder.WithTTL(uint64(rdb.ExpiryMS(st)))))
 		}
 		must(b, e.WriteEnd())
 		must(b, buffered.Flush())
@@ -51,7 +52,7 @@ func BenchmarkRDB(b *testing.B) {
 	})
 	read := func(b *testing.B, read func(file []byte) (keys int, err error)) {
 		var file bytes.Buffer
-		w := NewWriter(&file, 1.7e18, int64(b.N), "1")
+		w := rdb.NewWriter(&file, 1.7e18, int64(b.N), "1")
 		for i, key := range someKeys(b.N) {
 			w.Add([]byte(key), limitOf(i))
 		}
@@ -65,14 +66,14 @@ func BenchmarkRDB(b *testing.B) {
 	b.Run("read/ours", func(b *testing.B) {
 		read(b, func(file []byte) (int, error) {
 			var n count
-			_, err := Read(source.New(bytes.NewReader(file), int64(len(file)), nil), &n)
+			_, err := rdb.Read(source.New(bytes.NewReader(file), int64(len(file)), nil), &n)
 			return int(n), err
 		})
 	})
 	b.Run("read/library", func(b *testing.B) {
 		read(b, func(file []byte) (keys int, err error) {
 			err = parser.NewDecoder(bytes.NewReader(file)).Parse(func(o parser.RedisObject) bool {
-				if _, err := ParseTAT(o.(*parser.StringObject).Value); err == nil {
+				if _, err := rdb.ParseTAT(o.(*parser.StringObject).Value); err == nil {
 					keys++
 				}
 				return true
@@ -106,11 +107,11 @@ func (w *written) report(b *testing.B) { b.ReportMetric(float64(w.bytes)/float64
 // count counts keys.
 type count int
 
-func (n *count) Limit([]byte, uint64, int64) error { *n++; return nil }
-func (*count) Other([]byte, string)                {}
-func (*count) Field(*Fields, []byte, []byte)       {}
-func (*count) Hash([]byte, *Fields, int64) error   { return nil }
-func (*count) Setting(string, string) bool         { return false }
+func (n *count) Limit([]byte, uint64, int64) error   { *n++; return nil }
+func (*count) Other([]byte, string)                  {}
+func (*count) Field(*rdb.Fields, []byte, []byte)     {}
+func (*count) Hash([]byte, *rdb.Fields, int64) error { return nil }
+func (*count) Setting(string, string) bool           { return false }
 
 func must(b *testing.B, err error) {
 	if err != nil {

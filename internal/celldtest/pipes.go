@@ -1,4 +1,4 @@
-package harness
+package celldtest
 
 import (
 	"context"
@@ -15,8 +15,6 @@ type Pipes struct {
 	ended chan struct{}
 	once  sync.Once
 }
-
-func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), ended: make(chan struct{})} }
 
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
@@ -50,7 +48,7 @@ func (p *Pipes) Dial(ctx context.Context, _ string) (net.Conn, error) {
 // InPipes runs an engine behind pipes until the test's bubble ends. At first each command is answered by 1.
 func InPipes(t *testing.T) (*Ailing, *Pipes) {
 	t.Helper()
-	e, p := &Ailing{}, NewPipes()
+	e, p := &Ailing{}, &Pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
 	e.Answers(":1\r\n")
 	server := redcon.NewServer("", e.serve, nil, nil)
 	served := make(chan struct{})

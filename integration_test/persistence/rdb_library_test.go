@@ -1,9 +1,10 @@
-package rdb
+package persistence
 
 import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"celld/integration_test/harness"
+	"celld/internal/celldtest"
+	"celld/persistence/rdb"
 	"celld/persistence/source"
 	"celld/store"
 
@@ -25,6 +27,39 @@ import (
 
 // github.com/hdt3213/rdb is the second opinion on RDB files.
 
+const rdbFiles = "../../persistence/rdb/testdata/"
+
+// seen is what is read of a file, in words.
+type seen []string
+
+func (s *seen) Limit(key []byte, tat uint64, expiryMS int64) error {
+	text := fmt.Sprintf("%s=%d", key, tat)
+	if expiryMS >= 0 {
+		text += fmt.Sprintf("@%d", expiryMS)
+	}
+	*s = append(*s, text)
+	return nil
+}
+
+func (*seen) Field(f *rdb.Fields, _, _ []byte) { f.Bad = true }
+func (*seen) Setting(string, string) bool      { return false }
+func (s *seen) Hash(key []byte, _ *rdb.Fields, _ int64) error {
+	s.Other(key, "hash")
+	return nil
+}
+func (s *seen) Other(key []byte, kind string) { *s = append(*s, string(key)+":"+kind) }
+
+func readAll(file []byte) (seen, error) {
+	var all seen
+	_, err := rdb.Read(source.New(bytes.NewReader(file), int64(len(file)), nil), &all)
+	return all, err
+}
+
+func someTAT(t *rapid.T) uint64 {
+	return rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 5_000_000), rapid.Uint64Range(1.7e18-5_000_000, 1.7e18+5_000_000),
+		rapid.Uint64Range(math.MaxInt64-5_000_000, math.MaxInt64+5_000_000), rapid.Uint64Range(math.MaxUint64-5_000_000, math.MaxUint64)).Draw(t, "tat")
+}
+
 // byLibrary is what the library reads, in the words of seen, and how its values were coded.
 func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
 	codings = map[string]int{}
@@ -35,7 +70,7 @@ func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
 			all.Other([]byte(o.GetKey()), o.GetType())
 			return true
 		}
-		tat, err := ParseTAT(text.Value)
+		tat, err := rdb.ParseTAT(text.Value)
 		switch {
 		case err != nil:
 			all.Other([]byte(o.GetKey()), "string")
@@ -56,12 +91,12 @@ func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
-			return StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
+			return rdb.StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
 				Draw(t, "ms"))
 		})).Draw(t, "states")
 		var want seen
 		for key, st := range states {
-			ms := ExpiryMS(st)
+			ms := rdb.ExpiryMS(st)
 			if ms > 9e12 {
 				delete(states, key)
 				continue
@@ -89,7 +124,7 @@ func sameSeen(a, b seen) bool {
 // snapshotOf is a snapshot of these.
 func snapshotOf(states map[string]store.Value) []byte {
 	var file bytes.Buffer
-	w := NewWriter(&file, time.Now().UnixNano(), int64(len(states)), "1")
+	w := rdb.NewWriter(&file, time.Now().UnixNano(), int64(len(states)), "1")
 	for key, st := range states {
 		w.Add([]byte(key), st)
 		if len(key)%3 == 0 {
@@ -176,7 +211,7 @@ func TestRedisFilesByTheLibrary(t *testing.T) {
 	large := []string{"hash hash", "list quicklist2", "set set", "stream listpack", "zset zset2"}
 	for name, want := range map[string][]string{"packed.rdb": small, "lru.rdb": small, "lfu.rdb": small, "large.rdb": large,
 		"compressed.rdb": large, "unchecked.rdb": nil} {
-		file, err := os.ReadFile("testdata/" + name)
+		file, err := os.ReadFile(rdbFiles + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +231,7 @@ func TestRedisFilesByTheLibrary(t *testing.T) {
 		"large.rdb":      {"\x12\x04list\x05\x02", "\x01\x41\x18tenant"},               // a node of many words, and one of a long one
 		"compressed.rdb": {"\x12\x04list\x05\x02", "\x01\xc3"},
 	} {
-		file, err := os.ReadFile("testdata/" + name)
+		file, err := os.ReadFile(rdbFiles + name)
 		for _, part := range parts {
 			if err != nil || !bytes.Contains(file, []byte(part)) {
 				t.Errorf("%s, %v: there is no %q", name, err, part)
@@ -207,7 +242,6 @@ func TestRedisFilesByTheLibrary(t *testing.T) {
 
 // The library has example files of Redis 2.0 to 7.4. Both read the same in them.
 func TestTheLibrarysFiles(t *testing.T) {
-	harness.Need(t, "go")
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/hdt3213/rdb").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +266,7 @@ func TestTheLibrarysFiles(t *testing.T) {
 	t.Log(slices.Sorted(maps.Keys(codings)))
 }
 
-// Why the server does not use the library: see rdb.go.
+// Why the server does not use the library: see docs/design.md.
 func TestTheLibrarysLimits(t *testing.T) {
 	var file bytes.Buffer
 	e := encoder.NewEncoder(&file)
@@ -267,7 +301,7 @@ func TestTheLibrarysLimits(t *testing.T) {
 	if used := after.TotalAlloc - before.TotalAlloc; err == nil || used < 64<<20 {
 		t.Errorf("a length that the file does not have: it now takes %d bytes, %v", used, err)
 	}
-	functions, err := os.ReadFile("testdata/strings.rdb")
+	functions, err := os.ReadFile(rdbFiles + "strings.rdb")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,11 +309,11 @@ func TestTheLibrarysLimits(t *testing.T) {
 		t.Error("it now reads functions")
 	}
 	t.Run("version", func(t *testing.T) {
-		harness.Need(t, "redis-server")
+		celldtest.Need(t, "redis-server")
 		if out, err := exec.Command("redis-server", "--version").Output(); err != nil {
 			t.Fatal(err)
 		} else if !bytes.Contains(out, []byte("v=7.0.")) {
-			harness.Missing(t, "this is about redis-server 7.0, and here is %s", out)
+			celldtest.Missing(t, "this is about redis-server 7.0, and here is %s", out)
 		}
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "dump.rdb"), whole, 0o644); err != nil {
@@ -291,14 +325,4 @@ func TestTheLibrarysLimits(t *testing.T) {
 			t.Errorf("redis-server: %v, %s", err, out)
 		}
 	})
-}
-
-// The checksum is Redis's.
-func TestJones(t *testing.T) {
-	if got := source.Checksum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
-		t.Errorf("%016x", got)
-	}
-	if got := source.Checksum(source.Checksum(0, []byte("1234")), []byte("56789")); got != 0xe9c6d914c4b8d9ca {
-		t.Errorf("in two parts %016x", got)
-	}
 }

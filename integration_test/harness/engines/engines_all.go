@@ -1,6 +1,6 @@
 //go:build all
 
-package harness
+package engines
 
 // All tells that the tests run with build tag all.
 const All = true

@@ -1,6 +1,8 @@
-package harness
+package engines
 
 import (
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 	"cmp"
 	"fmt"
 	"strconv"
@@ -49,7 +51,7 @@ func (e Engine) Cluster(t testing.TB, args ...string) *Fleet {
 	}
 	for i, replica := range f.Nodes[clusterShards:] {
 		master := f.Nodes[i].ID()
-		Eventually(t, "the replica knows its master", func() bool { return replica.Do("CLUSTER", "REPLICATE", master) == "+OK\r\n" })
+		celldtest.Eventually(t, "the replica knows its master", func() bool { return replica.Do("CLUSTER", "REPLICATE", master) == "+OK\r\n" })
 	}
 	f.Settled()
 	return f
@@ -83,11 +85,11 @@ func (f *Fleet) Settled() {
 	f.T.Helper()
 	cluster := len(f.Nodes) == 2*clusterShards
 	for _, n := range f.Nodes {
-		Eventually(f.T, "port "+n.Port+" serves", func() bool {
+		celldtest.Eventually(f.T, "port "+n.Port+" serves", func() bool {
 			return !n.Running() || n.healthy(cluster) && (n.IsMaster() || n.Info("master_link_status") == "up")
 		})
 	}
-	Eventually(f.T, "all know the last election", func() bool { // who does not is not elected in the next
+	celldtest.Eventually(f.T, "all know the last election", func() bool { // who does not is not elected in the next
 		epochs := map[string]bool{}
 		for _, n := range f.Nodes {
 			if cluster && n.Running() {
@@ -97,7 +99,7 @@ func (f *Fleet) Settled() {
 		return len(epochs) <= 1
 	})
 	for _, n := range f.Sentinels {
-		Eventually(f.T, "Sentinel "+n.Port+" knows all", func() bool {
+		celldtest.Eventually(f.T, "Sentinel "+n.Port+" knows all", func() bool {
 			is := n.Info("master0")
 			return strings.Contains(is, "status=ok") && strings.HasSuffix(is, "slaves=2,sentinels=3")
 		})
@@ -143,7 +145,7 @@ func (f *Fleet) MasterOfSlot(slot int) *Node {
 // find waits until a server that runs is such.
 func (f *Fleet) find(what string, is func(*Node) bool) (found *Node) {
 	f.T.Helper()
-	Eventually(f.T, "there is "+what, func() bool {
+	celldtest.Eventually(f.T, "there is "+what, func() bool {
 		for _, n := range f.Nodes {
 			if n.Running() && is(n) {
 				found = n
@@ -160,7 +162,7 @@ func (f *Fleet) Slot(key string) int {
 	f.T.Helper()
 	for _, n := range f.Nodes {
 		if n.Running() {
-			return int(IntReply(n.Do("CLUSTER", "KEYSLOT", key)))
+			return int(celldtest.IntReply(n.Do("CLUSTER", "KEYSLOT", key)))
 		}
 	}
 	f.T.Fatal("no server runs")
@@ -200,7 +202,7 @@ func (f *Fleet) MoveSlot(slot int, to *Node, during func()) {
 	to.OK("CLUSTER", "SETSLOT", text, "IMPORTING", source)
 	from.OK("CLUSTER", "SETSLOT", text, "MIGRATING", target)
 	for {
-		keys := KeyList(from.Do("CLUSTER", "GETKEYSINSLOT", text, "10"))
+		keys := harness.KeyList(from.Do("CLUSTER", "GETKEYSINSLOT", text, "10"))
 		for _, key := range keys {
 			migrate := []string{"MIGRATE", "127.0.0.1", to.Port, key, "0", "60000"}
 			if to.Password != "" {

@@ -1,4 +1,4 @@
-package harness
+package celldtest
 
 import (
 	"crypto/ecdsa"
