@@ -160,6 +160,7 @@ func (w *world) takenAgain() {
 
 // Many connections decide while the disk fails now and then, and rewrites go on: in the end the file has what the store has.
 func TestAlwaysUnderFire(t *testing.T) {
+	t.Parallel()
 	w, files := inMemory(t, always)
 	w.mustOpen()
 	limit, err := cell.NewBucket(1000, 1, 1)

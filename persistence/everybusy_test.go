@@ -16,6 +16,7 @@ var keyOfFile = regexp.MustCompile(`\nbusy:(\d+)\r\n`)
 // A loop that serves callers all the time, and does one step after each of its rounds, writes what they change within a second, though more
 // of it changes in a round than a step tells at once. No step takes longer than a millisecond and one look at the store.
 func TestEverySecondWhileTheLoopIsBusy(t *testing.T) {
+	t.Parallel()
 	const (
 		ms        = second / 1000
 		reads     = ms / 50 // the clock goes on by this at each reading

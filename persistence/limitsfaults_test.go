@@ -96,6 +96,7 @@ func (w *world) replaysTexts(files *memoryFS, want map[string]string) {
 // Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on: in the
 // end the file has what the store has.
 func TestSettingsUnderFire(t *testing.T) {
+	t.Parallel()
 	rewrites := int64(0)
 	for round := range uint64(4) {
 		w, files := inMemory(t, always)

@@ -35,6 +35,7 @@ func (q *turns) next(w *world) bool {
 // Whenever celld is killed while its files are rewritten or a snapshot is taken, the next start has all that was committed: of keys that
 // come, go, are renamed and taken from while the table grows and is told in steps, and of those that nobody touches.
 func TestKilledWhileFilesAreWritten(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		rnd := rand.New(rand.NewPCG(seed, 27))
 		w, files := inMemory(t, always)

@@ -114,6 +114,7 @@ func TestSnapshotIsTriedAgain(t *testing.T) {
 
 // Whichever call of a start fails, nothing is lost that was there, and the next start finds all.
 func TestStartWhenTheDiskFails(t *testing.T) {
+	t.Parallel()
 	both := func(o *persistence.Options) { snapshots(o); appendOnly(o) }
 	for name, start := range map[string]struct {
 		set  func(*persistence.Options)

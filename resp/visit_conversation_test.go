@@ -12,6 +12,7 @@ import (
 
 // What is said to celld is answered on an engine as it is in memory. What is refused there says so, and ends the paragraph.
 func TestConversationsOnAnEngine(t *testing.T) {
+	t.Parallel()
 	same, refused := 0, 0
 	for _, folder := range []string{"redis", "scripts", "celld"} {
 		for _, c := range celldtest.ReadConversations(t, "testdata/"+folder) {

@@ -39,6 +39,7 @@ func TestADiskThatIsFull(t *testing.T) {
 
 // A write whose reply is not sent is not answered by what the disk says either, whatever follows it.
 func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
+	t.Parallel()
 	const call, misconf = "CL.THROTTLE k 4 1 86400\r\n", "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 	long := strings.Repeat("x", 100)
 	echo, echoed := sessiontest.Frame("ECHO", long), "$100\r\n"+long+"\r\n"

@@ -75,6 +75,7 @@ func TestWaitingForATurnIsNotIdle(t *testing.T) {
 
 // A peer that takes its replies slowly is not idle; one that takes none is.
 func TestCarriersSlowReaderIsNotIdle(t *testing.T) {
+	t.Parallel()
 	o := carrierTest{rows: []*command.Row{bigRow}, settings: []string{"timeout", "3600", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Service, addr string) {
 		c := sessiontest.Dial(t, addr)

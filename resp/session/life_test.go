@@ -71,6 +71,7 @@ func unsent(srv *Service) (bytes int64) {
 
 // What arrives before the peer closes its half is answered, however long that takes.
 func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ send, want string }{
 		"commands":              {strings.Repeat("SLOW\r\n", 20) + "PING\r\n", strings.Repeat("+OK\r\n", 20) + "+PONG\r\n"},
 		"a transaction":         {"MULTI\r\n" + strings.Repeat("SLOW\r\n", 5) + "EXEC\r\nSLOW\r\nPING\r\n", "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 5) + "*5\r\n" + strings.Repeat("+OK\r\n", 6) + "+PONG\r\n"},
@@ -94,6 +95,7 @@ func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
 
 // Whole commands that wait for their turn are not an unfinished one, and wait in the socket.
 func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
+	t.Parallel()
 	o := carrierTest{rows: []*command.Row{slowRow}, settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Service, addr string) {
 		const n = 100

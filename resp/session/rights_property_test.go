@@ -11,6 +11,7 @@ import (
 // Whatever users do, by commands, in transactions, in scripts and by going away, no key changes that they may not write, and they are told
 // of none that they may not read. Who has the right to all keys that a command names, and to those that its leases lead to, is not refused.
 func TestNobodyReachesKeysWithoutTheRight(t *testing.T) {
+	t.Parallel()
 	t.Run("in memory", func(t *testing.T) {
 		w := &rightsWorld{world: newWorld(t), settle: func() {}}
 		w.now, w.pass = func() int64 { return w.nowNS }, func(ns int64) { w.nowNS += ns }

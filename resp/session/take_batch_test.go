@@ -55,6 +55,7 @@ func TestAPipelineUnderAnotherLogMax(t *testing.T) {
 // Each call of a pipeline is answered under its own limit, whatever the number of limits, also where they are more than shapes
 // are kept of.
 func TestPipelinesOfManyLimits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.connect()
 	for range 20 {

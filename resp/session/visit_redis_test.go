@@ -94,6 +94,7 @@ func (w *redisWorld) say(p *peer, x *celldtest.Exchange) (got string, end bool) 
 
 // What is said to celld is answered on a real engine as it is in memory.
 func TestConversationsOnRedis(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"redis", "scripts", "celld"} {
 		for _, c := range celldtest.ReadConversations(t, "../testdata/"+folder) {
 			switch c.Name {

@@ -319,6 +319,7 @@ func TestForeignKeys(t *testing.T) {
 
 // Whatever is asked, in pipelines that are cut anywhere, is answered on an engine as in memory, and counted the same.
 func TestPipelinesOnAnEngine(t *testing.T) {
+	t.Parallel()
 	forms := []string{
 		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
 		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",

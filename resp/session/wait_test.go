@@ -73,6 +73,7 @@ func TestAnAnswerThatComesAtOnce(t *testing.T) {
 
 // Whatever is asked, in one pipeline on each of some connections, is answered as by a server that answers at once.
 func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
 	forms := []string{
 		"CL.THROTTLE $K 4 1 60", "CL.THROTTLE $K 2 1 60 $N", "CL.THROTTLE $K @p $N", "CL.THROTTLE $K 4 x 60", "CL.THROTTLE $K 1 1 60 4611686018427387904",
 		"GCRA $K 3 1 60 TOKENS 2", "GCRA $K 3 1", "CL.TAKE $K 5/1m", "CL.TAKE $K 3/1m 9/1h,algo=window COST 2 UPTO FULL", "CL.TAKE $K @p US", "CL.TAKE $K 5/x",

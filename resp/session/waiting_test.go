@@ -144,6 +144,7 @@ func TestConnectionsThatWaitForTheDisk(t *testing.T) {
 // A write fails while others decide, or have come to: what rests on it is answered so as well, also before a QUIT.
 // Those that come when the disk is well again pass.
 func TestAWriteThatFailsWhileOthersWait(t *testing.T) {
+	t.Parallel()
 	onSlowDisk(t, func(d *slowDisk) {
 		quits := sessiontest.Dial(t, d.addr)
 		quits.Send(fmt.Sprintf(waitingCall, "shared") + "QUIT\r\n")

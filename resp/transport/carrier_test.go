@@ -28,6 +28,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestManyConnections(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, nil, func(t *testing.T, c *carried) {
 		var peers []peer
 		for range 300 {
@@ -357,6 +358,7 @@ func TestARefusedPeerThatTakesNothing(t *testing.T) {
 
 // Connections may be closed by others at any moment of their coming.
 func TestClosedWhileConnectionsArrive(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, nil, func(t *testing.T, c *carried) {
 		var arriving sync.WaitGroup
 		var left atomic.Int64

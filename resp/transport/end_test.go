@@ -66,6 +66,7 @@ func TestClosedWithinABatch(t *testing.T) {
 
 // The replies of a connection of any age leave before it closes, to a peer that reads late.
 func TestALateReader(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]struct{ raw, reply string }{
 		"a last command": {"big\nlast\n", "end\n"},
 		"half a close":   {"big\na\n", "a\n"},
@@ -102,6 +103,7 @@ func TestALateReader(t *testing.T) {
 
 // A connection that ends and whose peer reads nothing of what it was sent is closed after a while.
 func TestNobodyReadsTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
 			eachCarrier(t, func(c *carried) { c.handle, c.Sync = ends, sync }, func(t *testing.T, c *carried) {
@@ -152,6 +154,7 @@ func TestCutWhileThePeerReadsNothing(t *testing.T) {
 
 // One whose peer takes nothing is closed when its session finds that it is idle.
 func TestAnIdlePeerThatTakesNothing(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(c *carried) {
 		c.handle = ends
 		c.onWake = func(s *fakeSession) {
@@ -258,6 +261,7 @@ func TestADiskThatFails(t *testing.T) {
 // Where replies wait for the disk a round does not read without an end, as much more is held of each byte until the commit. Who was
 // not read is the first in the next.
 func TestARoundEndsAfterSomeBytes(t *testing.T) {
+	t.Parallel()
 	const clients = 400
 	line := strings.Repeat("x", 60_000) + "\n"
 	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {

@@ -143,6 +143,7 @@ func TestHowMuchWaitsForASlowDisk(t *testing.T) {
 
 // Each connection gets its replies in order, whatever the disk takes for each write.
 func TestOrderOnASlowDisk(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(c *carried) { c.Sync = true }, func(t *testing.T, c *carried) {
 		disk, release := stuck(t, c)
 		var asking, committing sync.WaitGroup

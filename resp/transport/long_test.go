@@ -7,6 +7,7 @@ import (
 
 // What a long command has answered leaves while it runs, once the disk has it. After it has written, its replies wait for its end.
 func TestRepliesDuringALongCommand(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"first\n", big} {
 		for _, sync := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d bytes, sync=%v", len(first), sync), func(t *testing.T) {

@@ -25,6 +25,7 @@ func waiting(finish func(s *fakeSession)) func(s *fakeSession, line string) bool
 // A pipeline of commands that each wait is answered in its order, whoever wakes its session and however often. Of what waits, no
 // more than a read is held.
 func TestAPipelineThatPauses(t *testing.T) {
+	t.Parallel()
 	const conns, commands, width = 3, 10_000, 120
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {

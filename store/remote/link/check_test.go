@@ -61,6 +61,7 @@ func TestCheck(t *testing.T) {
 
 // A node that runs a script is asked again, and until then what was known of it stays.
 func TestCheckOfABusyNode(t *testing.T) {
+	t.Parallel()
 	info := func(command string) string {
 		if command == "INFO" {
 			return "$21\r\nredis_version:7.0.15\r\n\r\n"

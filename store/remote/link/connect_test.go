@@ -77,6 +77,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // An engine that is away at the start is found when it comes, and its password is in no line of the log.
 func TestEngineComesLater(t *testing.T) {
+	t.Parallel()
 	addr := freeAddr(t)
 	var log lines
 	s := openLink(t, Options{URL: "redis://:s3cret@" + addr, Log: log.log()})
@@ -113,6 +114,7 @@ func TestEngineComesLater(t *testing.T) {
 
 // What was sent is not sent again: not when the connection breaks, the answer is late, or the engine is loading.
 func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, answer string
 		sent         bool

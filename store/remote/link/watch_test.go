@@ -12,6 +12,7 @@ import (
 // An engine is away that answers PING and refuses calls, for whatever reason, from the first look on, and no call has to fail for that. The
 // look leaves no key.
 func TestAnEngineThatRefusesCallsIsAway(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name           string
 		refuses, takes []string // what the engine is told
@@ -27,6 +28,7 @@ func TestAnEngineThatRefusesCallsIsAway(t *testing.T) {
 		{"a replica that takes writes", []string{"CONFIG SET replica-read-only no", "REPLICAOF 127.0.0.1 1"}, []string{"REPLICAOF NO ONE"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			addr := celldtest.StartRedis(t)
 			client := *newTestLink(t, strings.TrimPrefix(addr, "unix:"), Options{}).client.Load()
 			tell := func(words ...string) rueidis.RedisResult {

@@ -76,6 +76,7 @@ func textOf(set *policy.Set) string {
 
 // Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
 func TestSettingsAreThoseOfOneSet(t *testing.T) {
+	t.Parallel()
 	addr, rnd := linktest.StartRedis(t), celldtest.NewRand(t)
 	var all []*Store
 	for range 3 {
@@ -125,6 +126,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 // An epoch is the same in all processes, stays when the limit changes, and grows with RESET and when the policy comes again. Then what
 // has been spent is void everywhere: the policy has another ID.
 func TestEpochs(t *testing.T) {
+	t.Parallel()
 	addr := linktest.StartRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	last, lastID := uint64(0), uint32(0)
@@ -170,6 +172,7 @@ func TestEpochs(t *testing.T) {
 
 // A rule ends by the engine's clock, wherever it was made.
 func TestRulesEndByTheEnginesClock(t *testing.T) {
+	t.Parallel()
 	addr := linktest.StartRedis(t)
 	a, b := openSettings(t, addr), openSettings(t, addr)
 	rule := policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1}
@@ -258,6 +261,7 @@ func TestTooManySettings(t *testing.T) {
 // Processes with the same file set it once, and one that meets an engine that has lost all sets it again, also where another has
 // changed something since, and where the version after the loss is the one before it. What the engine has from elsewhere stays.
 func TestPoliciesOfAFile(t *testing.T) {
+	t.Parallel()
 	addr := linktest.StartRedis(t)
 	var now atomic.Int64
 	now.Store(1e9)
@@ -289,6 +293,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 
 // What the engine has refused of the file is set as soon as it accepts it.
 func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
+	t.Parallel()
 	addr := linktest.StartRedis(t)
 	plain := newTestStore(t, addr, Options{})
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")

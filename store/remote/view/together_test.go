@@ -73,6 +73,7 @@ func TestKeysTogether(t *testing.T) {
 
 // A change that was only read for has counted nothing; one that was sent to be stored may have.
 func TestWhatMayHaveBeenCounted(t *testing.T) {
+	t.Parallel()
 	socket := linktest.StartRedis(t)
 	pid := newTestStore(t, socket, Options{}).pidOf(t)
 	for _, stored := range []bool{false, true} {

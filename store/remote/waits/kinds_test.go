@@ -29,6 +29,7 @@ func (s *Store) nobodyWaits(t *testing.T) {
 
 // What lets those go who wait, in this process and in others, at once: they look again in an hour only.
 func TestWhatLetsWaitersGo(t *testing.T) {
+	t.Parallel()
 	const lasts = "3/1h,algo=conc"
 	for _, c := range []struct {
 		name, limit string
@@ -147,6 +148,7 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 
 // A wait ends as it is told to: refused, with an error, at its deadline, when its policy has gone, or when the engine fails.
 func TestHowAWaitEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		longest time.Duration
 		ends    func(t *testing.T, s *Store, w *caller)
@@ -196,6 +198,7 @@ func TestHowAWaitEnds(t *testing.T) {
 
 // Calls of several processes for two of three keys each, in any order, all pass: nobody holds one and waits for another.
 func TestWaitersOfSeveralKeys(t *testing.T) {
+	t.Parallel()
 	all := testStores(t, 2)
 	rnd := celldtest.NewRand(t)
 	var callers sync.WaitGroup

@@ -129,8 +129,10 @@ func testStores(t testing.TB, n int) (all []*Store) {
 
 // Those who wait are served in their order, each at its moment and none before.
 func TestWaitersOfOneProcess(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"20/1s,burst=1", "20/1s,burst=3", "4/200ms,algo=window", "20/1s,burst=1,warmup=1ms", "10/500ms,algo=log", "10/500ms,algo=slide"} {
 		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
 			s := testStores(t, 1)[0]
 			var all []*caller
 			for range 24 {
@@ -188,6 +190,7 @@ func TestAWaitThatIsTooLong(t *testing.T) {
 
 // Callers of several processes share a rate, and no more than the rate passes. Those who leave cost nothing.
 func TestWaitersOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
 	const stores, each, rate, lasts = 3, 20, 200, 3 * time.Second
 	all := testStores(t, stores)
 	c := crowd{stores: all, each: each, rate: rate, lasts: lasts, leaves: 10}
