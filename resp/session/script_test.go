@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"celld/internal/celldtest"
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // newTLS is TLS with a certificate that no client verifies.
@@ -96,6 +98,9 @@ func TestTheOldestHandshakeGoes(t *testing.T) {
 
 // A handshake that does not come to an end is given up.
 func TestASlowHandshake(t *testing.T) {
+	if !celldtest.Thorough {
+		t.Skip("it takes 10 s")
+	}
 	t.Parallel()
 	c := secured(t, nil)
 	p := dial(t, c.addr)

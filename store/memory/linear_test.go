@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -259,7 +260,10 @@ func (m *linear) round(t *testing.T, model porcupine.Model, seed uint64) bool {
 // Calls on the same keys, of which most take no lock, and all that changes keys under the lock: each has its effect at some
 // instant between its start and its end. With -count=100 it runs for as many times longer.
 func TestCallsAreLinearizable(t *testing.T) {
-	const rounds = 1000
+	rounds := 200
+	if celldtest.Thorough {
+		rounds = 1000
+	}
 	bucket := memtest.MustLimit(t, 9, 1, 1)
 	for _, texts := range [][]string{
 		nil,

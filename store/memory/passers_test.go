@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -56,7 +57,11 @@ func (p *passers) ask(t *testing.T, nowNS int64) {
 // Of each key just what its limit says passes, whoever asks at once, and however long the key is: no more, and no less but after a
 // flush no more than that anew. And a copy learns of all of it.
 func TestPassersAtOnce(t *testing.T) {
-	const most, seconds, callers, turns = 30, 400, 3, 5
+	const most, callers, turns = 30, 3, 5
+	seconds := 100
+	if celldtest.Thorough {
+		seconds = 400
+	}
 	for _, flush := range []bool{false, true} {
 		p := &passers{store: memory.New(memory.Options{Shards: 2, Journal: true}), passed: make([]atomic.Int64, most)}
 		copied := map[string]store.Value{}
