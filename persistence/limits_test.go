@@ -154,6 +154,7 @@ func (w *world) drawChange(t *rapid.T) {
 
 // Whatever a store has, of both kinds of keys, policies and rules, is the same after a restart, and after the next.
 func TestRestartWithLimits(t *testing.T) {
+	t.Parallel()
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always,
 		"rewritten": appendOnly} {
 		t.Run(name, func(tt *testing.T) {

@@ -1,6 +1,14 @@
 package resp
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
 	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/persistence/dir"
@@ -9,13 +17,6 @@ import (
 	"celld/resp/config"
 	"celld/resp/transport"
 	"celld/store/memory"
-	"context"
-	"fmt"
-	"log/slog"
-	"sync"
-	"sync/atomic"
-	"testing"
-	"time"
 )
 
 var eventually = celldtest.Eventually

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"celld/resp/session/sessiontest"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"celld/resp/session/sessiontest"
 )
 
 // steps are what a wall clock is set by.

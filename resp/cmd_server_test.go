@@ -50,6 +50,7 @@ func TestSlowMonitorIsClosed(t *testing.T) {
 }
 
 func TestSlowlog(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "slowlog-log-slower-than", "1000", "slowlog-max-len", "2")
 	w.sessions.Commands.Add(&command.Row{Name: "slow", Arity: -1, Run: func(c *command.Call) { w.sleepMS(2); c.OK() }})
 	c := w.connect()
@@ -101,6 +102,7 @@ func TestInfo(t *testing.T) {
 }
 
 func TestShutdownCommand(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": command.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": command.ErrSyntax, "SHUTDOWN x": command.ErrSyntax,
 	} {

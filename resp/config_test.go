@@ -1,12 +1,13 @@
 package resp
 
 import (
-	"celld/resp/command"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"celld/resp/command"
 )
 
 func TestConfigSetIsAllOrNothing(t *testing.T) {

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"celld/resp/session/sessiontest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"celld/resp/session/sessiontest"
 )
 
 // What the cron does each second, and what more often.

@@ -1,9 +1,10 @@
 package resp
 
 import (
-	"celld/resp/session"
 	"crypto/rand"
 	"encoding/hex"
+
+	"celld/resp/session"
 )
 
 // RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.

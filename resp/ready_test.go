@@ -102,6 +102,7 @@ func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker
 
 // A check tells the decision as values: by the policy that is found, with times in whole µs.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	p := w.connect()
 	p.want("CL.POLICY SET api 3/1h", ":1\r\n")

@@ -1,9 +1,6 @@
 package resp
 
 import (
-	"celld/resp/command"
-	"celld/resp/session/sessiontest"
-	"celld/store/storetest"
 	"errors"
 	"io"
 	"net"
@@ -13,10 +10,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
+	"celld/resp/command"
+	"celld/resp/session/sessiontest"
+	"celld/store/storetest"
 )
 
 // A server that is told to stop answers what has arrived, in slices, behind a full buffer, or on many connections.
 func TestCarriersStopAnswers(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		conns      int
 		send, want string
@@ -99,6 +102,7 @@ func TestStoppingWhileSomeQueue(t *testing.T) {
 
 // A server that stops waits for answers as long as for other replies, and not longer.
 func TestStoppingWhileSomeWait(t *testing.T) {
+	t.Parallel()
 	onLater(t, "1", func(t *testing.T, srv *Server, l *storetest.Later, addr string) {
 		c := sessiontest.Dial(t, addr)
 		c.Send(laterCall + "\r\n")
@@ -131,6 +135,9 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 func TestStoppingWhileAScriptRuns(t *testing.T) {
 	for name, wrote := range map[string]string{"that has written": "redis.call('SET', 'k', '7') ", "that has not": ""} {
 		for _, limit := range []string{"1", "0", "3600000"} {
+			if limit != "1" && !celldtest.Thorough {
+				continue // each takes a second
+			}
 			t.Run(name+", limit "+limit, func(t *testing.T) {
 				o := carrierTest{settings: []string{"lua-time-limit", limit, "shutdown-timeout", "1"}}
 				o.run(t, func(t *testing.T, srv *Server, addr string) {

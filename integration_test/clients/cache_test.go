@@ -1,9 +1,10 @@
 package clients
 
 import (
-	"celld/integration_test/harness"
 	"reflect"
 	"testing"
+
+	"celld/integration_test/harness"
 )
 
 // TestScriptClientCaches runs node-redis and redis-py with their caches. They ask for CLIENT TRACKING ON, and look at what is

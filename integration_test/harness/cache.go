@@ -1,11 +1,12 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"celld/internal/celldtest"
 )
 
 // CachePath is a path in .cache/, whose folder exists.

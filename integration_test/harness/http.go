@@ -2,11 +2,12 @@ package harness
 
 import (
 	"bufio"
-	"celld/internal/celldtest"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
+
+	"celld/internal/celldtest"
 )
 
 // HTTP is the address that a celld with --http-bind serves HTTP on.

@@ -1,9 +1,10 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"fmt"
 	"testing"
+
+	"celld/internal/celldtest"
 )
 
 // Lease calls CL.TAKE with a limit of algo=conc, or with LEASE, and returns the id of what is held, 0 if nothing is.

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"celld/internal/celldtest"
 )
 
 // SocketDir is a folder with a path short enough for sockets in it.

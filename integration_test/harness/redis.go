@@ -1,10 +1,11 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"celld/internal/celldtest"
 )
 
 // ModulePath is redis-cell's library: REDIS_CELL_MODULE, else the 0.2.2 that `make redis-cell` builds.

@@ -3,7 +3,6 @@ package harness
 import (
 	"bufio"
 	"bytes"
-	"celld/internal/celldtest"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 const (

@@ -1,9 +1,10 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"fmt"
 	"strings"
+
+	"celld/internal/celldtest"
 )
 
 // Step is a command and its reply, without the line end: integers are those of CL.THROTTLE's array of five, or CL.TAKE's of

@@ -1,13 +1,14 @@
 package harness
 
 import (
-	"celld/internal/celldtest"
 	"context"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // NeedRoot skips the test, or fails it in CI, where this process may not chroot or make namespaces.

@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"celld/resp"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"celld/resp"
 )
 
 // printVersion prints one line, and with verbose what the binary was built from.

@@ -1,10 +1,11 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"net"
 	"strings"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 )
 
 // The transport is told whom it may serve, and which refusals are for want of room.

@@ -1,9 +1,10 @@
 package session
 
 import (
+	"fmt"
+
 	"celld/resp/command"
 	"celld/resp/stats"
-	"fmt"
 )
 
 // Applier returns a function that runs a command as a client's, for the append-only file of another server.

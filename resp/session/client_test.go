@@ -49,6 +49,7 @@ func TestClientReplyAndTheEnd(t *testing.T) {
 }
 
 func TestClientList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.connect(), w.connect()
 	a.want("CLIENT SETNAME first", "+OK\r\n")
@@ -78,6 +79,7 @@ func TestClientList(t *testing.T) {
 }
 
 func TestClientKill(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.connect(), w.connect()
 	a.want("CLIENT KILL ID 2", ":1\r\n")

@@ -1,9 +1,10 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"strings"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 )
 
 // Where replies wait for the disk, many of them wait as well as few.

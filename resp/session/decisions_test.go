@@ -87,6 +87,7 @@ func infoDecisions(t *testing.T, c sessiontest.Client) (n decisions.Counts) {
 
 // INFO counts what clients have been told, no more and no less, also where the disk refuses some of it.
 func TestDecisionsAreCounted(t *testing.T) {
+	t.Parallel()
 	check := func(t *testing.T, srv *Service, addr string, disk *sessiontest.Disk) {
 		c := sessiontest.Dial(t, addr)
 		c.Ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")

@@ -1,9 +1,10 @@
 package session
 
 import (
+	"testing"
+
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
-	"testing"
 )
 
 // engineWorld is a world whose keys are in a FakeEngine.

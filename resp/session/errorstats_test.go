@@ -1,10 +1,11 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"fmt"
 	"strings"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 )
 
 // INFO errorstats and total_error_replies count the same replies, those of batches among them.

@@ -20,6 +20,7 @@ func (p *peer) look(w *world) {
 }
 
 func TestIdleTimeout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "timeout", "1")
 	c := w.connect()
 	c.want("PING", "+PONG\r\n")

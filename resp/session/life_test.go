@@ -30,6 +30,7 @@ func closeWrite(c sessiontest.Client) { _ = c.Conn.(*net.TCPConn).CloseWrite() }
 
 // Connections may be killed at any moment of their coming.
 func TestCarriersKillWhileConnectionsArrive(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, srv *Service, addr string) {
 		killer := sessiontest.Dial(t, addr)
 		var arriving sync.WaitGroup

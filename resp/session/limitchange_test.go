@@ -1,13 +1,14 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"celld/resp/session/sessiontest"
 )
 
 // changedLimits are what the policy p becomes, and kinds of one literal.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"os"
+
 	"celld/persistence"
 	"celld/resp/acl"
 	"celld/resp/command"
@@ -15,7 +17,6 @@ import (
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
-	"os"
 )
 
 // Parts are what a service is made of. All are needed, except those that say what nil means.

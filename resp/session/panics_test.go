@@ -87,6 +87,7 @@ func (*wakePanics) Wake()      { panic("too early") }
 func (*wakePanics) Close(bool) { panic("too early") }
 
 func TestCarriersSurviveAPanicInTheCron(t *testing.T) {
+	t.Parallel()
 	carrierTest{settings: []string{"timeout", "3600"}}.run(t, func(t *testing.T, srv *Service, addr string) {
 		s, _ := srv.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
 		s.Open(&wakePanics{}, -1)

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"celld/internal/celldtest"
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
@@ -173,6 +172,7 @@ func TestAScriptThatIsRefusedHasRun(t *testing.T) {
 
 // Two keys that a script changes together are never seen apart, and it sees nobody else's changes between its own.
 func TestScriptsAreAtomic(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, func(t *testing.T, srv *Service, addr string) {
 		const rounds = 300
 		sessiontest.Dial(t, addr).Ask("SET a 1\r\nSET b 1\r\n", "+OK\r\n+OK\r\n")

@@ -1,13 +1,14 @@
 package session
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/stats"
-	"fmt"
-	"strings"
-	"time"
 )
 
 // Sections are those of INFO about commands, clients, keys and files, in INFO's order.

@@ -1,10 +1,11 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"slices"
 	"strings"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 )
 
 // fuzzWorld is a small server, a session to drive, and another that must be served all the same. It has no command that

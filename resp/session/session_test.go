@@ -209,6 +209,7 @@ func TestOutputLimit(t *testing.T) {
 }
 
 func TestQueryBufferLimit(t *testing.T) {
+	t.Parallel()
 	for name, raw := range map[string]string{
 		"an unfinished argument": "*2\r\n$4\r\nECHO\r\n$1000000\r\n" + strings.Repeat("x", 200_000),
 		"many arguments":         "*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 30_000),
@@ -279,6 +280,7 @@ func TestIdleConnectionHoldsNoBuffers(t *testing.T) {
 }
 
 func TestMaxClients(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "maxclients", "1")
 	c := w.connect()
 	s, refusal := w.NewSession(sessiontest.RemoteAddr, sessiontest.LocalAddr)
@@ -290,6 +292,7 @@ func TestMaxClients(t *testing.T) {
 }
 
 func TestProtectedMode(t *testing.T) {
+	t.Parallel()
 	stranger := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
 	cases := []struct {
 		settings []string

@@ -1,9 +1,10 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"fmt"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 )
 
 // BenchmarkServeUser is BenchmarkServe for a user whose commands are checked one by one.

@@ -236,6 +236,7 @@ func onLater(t *testing.T, settings []string, test func(t *testing.T, srv *Servi
 
 // Long pipelines are answered in order, from any goroutine, and hold no more than what was read of them.
 func TestLongPipelinesWait(t *testing.T) {
+	t.Parallel()
 	onLater(t, nil, func(t *testing.T, srv *Service, l *storetest.Later, addr string) {
 		var most sync.Mutex
 		biggest := int64(0)

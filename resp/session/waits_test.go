@@ -1,11 +1,12 @@
 package session
 
 import (
-	"celld/resp/session/sessiontest"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"celld/resp/session/sessiontest"
 )
 
 // Calls that wait pass one after the other, each when its time has come, and nobody else is held up.

@@ -1,11 +1,12 @@
 package engines
 
 import (
-	"celld/integration_test/harness"
-	"celld/internal/celldtest"
 	"os"
 	"slices"
 	"testing"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Engine is a Redis or Valkey server that celld may keep its limits on.

@@ -1,13 +1,14 @@
 package engines
 
 import (
-	"celld/integration_test/harness"
-	"celld/internal/celldtest"
 	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 const (

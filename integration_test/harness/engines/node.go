@@ -2,8 +2,6 @@ package engines
 
 import (
 	"bufio"
-	"celld/integration_test/harness"
-	"celld/internal/celldtest"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // Node is a server of a Fleet, on a port of the loopback that it keeps when it is started again.

@@ -2,9 +2,10 @@ package sessiontest
 
 import (
 	"bytes"
-	"celld/resp/wire"
 	"net"
 	"sync"
+
+	"celld/resp/wire"
 )
 
 // Conn gathers what a session sends.

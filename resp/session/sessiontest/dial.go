@@ -2,12 +2,13 @@ package sessiontest
 
 import (
 	"bufio"
-	"celld/internal/celldtest"
-	"celld/resp/wire"
 	"io"
 	"net"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
+	"celld/resp/wire"
 )
 
 // Patience is how long a test waits for what must come.

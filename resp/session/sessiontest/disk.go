@@ -1,12 +1,13 @@
 package sessiontest
 
 import (
-	"celld/internal/celldtest"
-	"celld/persistence/dir"
 	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"celld/internal/celldtest"
+	"celld/persistence/dir"
 )
 
 // Disk is a file system that can be full: then nothing can be written.

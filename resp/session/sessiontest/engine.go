@@ -1,17 +1,18 @@
 package sessiontest
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
 	"celld/cell"
 	"celld/resp/glob"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
-	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 )
 
 // Engine is an engine that has its keys in a store. Where it does not answer at once, it does when a test has it.
