@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"celld/cell"
-	"celld/resp/wire"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -254,38 +253,4 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 		more = reached()
 		w.m.Stop()
 	}
-}
-
-// A hash of ours with a state of a policy that is gone is read without it, one that is not ours is counted.
-func TestForeignHashes(t *testing.T) {
-	good := "limit=5/1h tat=" + fmt.Sprint(t0+9*second)
-	bulk := func(words ...string) string { return string(wire.AppendCommand(nil, words...)) }
-	w, files := inMemory(t, appendOnly)
-	many := []string{"HSET", "many"}
-	for i := range store.MaxLimits + 1 {
-		many = append(many, fmt.Sprintf("gcra/%ds", i+1), fmt.Sprintf("limit=5/%ds tat=%d", i+1, t0+9*second))
-	}
-	files.put(w.path("appendonly.aof"), []byte(bulk("HSET", "ours", "gcra/1h", good)+
-		bulk("hmset", "ours", "@gone", good, "gcra/2h", strings.Replace(good, "1h", "2h", 1))+
-		bulk("PEXPIREAT", "ours", fmt.Sprint(t0/1e6+3000))+
-		bulk("HSET", "ours", "gcra/2h", "limit=5/2h tat=1")+
-		bulk("HSET", "gone", "@gone", good)+
-		bulk("HSET", "twice", "gcra/1h", good, "gcra/1h", good)+
-		bulk("HSET", "misnamed", "gcra/2h", good)+
-		bulk("HSET", "theirs", "name", "value")+
-		bulk("HSET", "mixed", "gcra/1h", good, "name", "value")+
-		bulk("HSET", "was ours", "gcra/1h", good)+bulk("HSET", "was ours", "name", "value")+
-		bulk("SET", "a TAT", fmt.Sprint(t0+9*second))+bulk("DEL", "a TAT")+bulk("HSET", "a TAT", "gcra/1h", good)+
-		bulk(many...)))
-	w.mustOpen()
-	limits := fmt.Sprintf("; gcra/1h limit=5/1h tat=%d", t0+9*second)
-	w.expectTexts(map[string]string{
-		"key ours":  fmt.Sprint(t0+9*second, " ", t0+3*second) + limits,
-		"key twice": fmt.Sprint(t0+9*second, " -1") + limits,
-		"key a TAT": fmt.Sprint(t0+9*second, " -1") + limits,
-	})
-	if got := w.m.Status().Loaded.OthersText(); got != "2 limit of an unknown policy, 5 hash" {
-		t.Errorf("%s", got)
-	}
-	w.m.Stop()
 }

@@ -146,6 +146,10 @@ func TestCommands(t *testing.T) {
 		return "window/1h limit=5/1h,algo=window~until=" + until + "~used=2"
 	}
 	const window = "w=9000000000@-1 window/1h limit=5/1h,algo=window until=1700000009000000000 used=2"
+	many := "HSET w"
+	for i := range store.MaxLimits + 1 {
+		many += fmt.Sprintf(" gcra/%ds limit=5/%ds~tat=%s", i+1, i+1, tat)
+	}
 	ms := func(ns int64) string { return fmt.Sprint((t0 + ns) / 1e6) }
 	for _, test := range []struct {
 		commands string
@@ -186,6 +190,9 @@ func TestCommands(t *testing.T) {
 		{"HSET w", nil, "1 HSET", 0},
 		{"HSET w field text", nil, "1 hash", 0},
 		{"HSET w " + hash(tat) + "|HSET w field text " + hash(tat), nil, "1 hash", 0},
+		{"HSET w " + hash(tat) + " " + hash(tat), []string{window}, "", 0},
+		{"HSET w window/2h " + strings.TrimPrefix(hash(tat), "window/1h "), nil, "1 hash", 0},
+		{many, nil, "1 hash", 0},
 		{"HSET w @gone limit=5/1h~tat=" + tat, nil, "1 limit of an unknown policy", 0},
 		{"HSET w @gone limit=5/1h~tat=" + tat + " " + hash(tat), []string{window}, "1 limit of an unknown policy", 0},
 		{"HSET w " + hash(tat) + "|HSET w gcra/1h limit=5/1h~tat=" + tat,
@@ -379,12 +386,12 @@ func TestDamage(t *testing.T) {
 		if err := l.Check(); (err == nil) != (check == "") || err != nil && !strings.Contains(err.Error(), check) {
 			t.Errorf("%.40q: check: %v, want %q", test.text, err, check)
 		}
-		_, err := l.load()
+		found, err := l.load()
 		text, _ := os.ReadFile(path)
 		switch {
 		case want == "":
 			told := fmt.Sprintf("at=%d bytes_lost=%d", len(a), len(test.text)-len(a))
-			if err != nil || string(text) != a || !strings.Contains(l.log.String(), told) {
+			if err != nil || found.Rewrite || string(text) != a || !strings.Contains(l.log.String(), told) {
 				t.Errorf("%.40q: %v, the file has %q; %s", test.text, err, text, &l.log)
 			}
 		case err == nil || !strings.Contains(err.Error(), want) || string(text) != test.text:
