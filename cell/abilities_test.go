@@ -41,7 +41,8 @@ func TestWhatLimitsCanDo(t *testing.T) {
 	}
 }
 
-// A lease of a bucket remembers when it flows back, which tells when the call passed. Any other remembers that.
+// The lease of a bucket remembers when it flows back. From that follows when the call passed. Any other lease remembers when the call
+// passed.
 func TestWhenACallPassedThatHoldsALease(t *testing.T) {
 	const now, second = int64(aDayIn2027), uint64(1e9)
 	for text, ahead := range map[string]uint64{"5/1s": second / 5, "5/1s,algo=window": 0} {
@@ -61,7 +62,7 @@ func TestWhenACallPassedThatHoldsALease(t *testing.T) {
 	}
 }
 
-// To a bucket comes back what has not flowed back: of the lease, and of all.
+// GiveBack gives to a bucket what has not flowed back yet: of the lease, and in all.
 func TestWhatComesBackToABucket(t *testing.T) {
 	const start, ms = int64(aDayIn2027), int64(1e6)
 	l := mustLiteral(t, "10/1s")

@@ -17,7 +17,7 @@ import (
 
 const tenth = uint64(time.Second / 10)
 
-// wakes counts how often a caller is told that its answer is there.
+// wakes counts the wake-ups of a caller whose answer is there.
 type wakes struct{ atomic.Int64 }
 
 func (w *wakes) Wake() { w.Add(1) }

@@ -9,7 +9,7 @@ import (
 	"celld/cell"
 )
 
-// What passes stays within the bound that the algorithm promises, over every span, however the caller timed it.
+// Over every span, no more passes than the bound that the algorithm promises, however the caller times its calls.
 func TestNeverMoreThanTheBound(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
@@ -115,7 +115,7 @@ func boundLog(t rapid.TB, l cell.Limit, passed []call) {
 	}
 }
 
-// What each call leaves behind and says of the time to come is true. The clock is moved there, and a nanosecond less, to see.
+// Each call leaves a state and says what will happen. The test moves the clock there, and to a nanosecond before, and both are true.
 func TestEveryDecisionHolds(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		now := drawInstant(t)
@@ -238,7 +238,7 @@ func wantGive(t *rapid.T, l cell.Limit, st *cell.State, now, n int64) {
 	}
 }
 
-// Giving to a new key, or one that is full again, creates nothing.
+// To give to a new key, or to a key that is full again, creates nothing.
 func TestGiveCreatesNothing(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, _ algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Force)

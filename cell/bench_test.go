@@ -56,7 +56,7 @@ func BenchmarkThrottle(b *testing.B) {
 	}
 }
 
-// What a command costs here: its parameters are checked at each call.
+// This is the cost of a command: its parameters are checked at each call.
 func BenchmarkNewBucketAndThrottle(b *testing.B) {
 	now, tat, passed := int64(aDayIn2027), uint64(0), 0
 	b.ReportAllocs()

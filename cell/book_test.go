@@ -91,7 +91,7 @@ func TestBookedWindowsRollOver(t *testing.T) {
 	}
 }
 
-// What is forced on a key that is booked for 292 years, behind a block, does not free it.
+// A forced call on a key that is booked for 292 years, behind a block, does not free it.
 func TestForcedAfterBooked(t *testing.T) {
 	l, st := mustLiteral(t, "1/10s,burst=922337203,block=1h"), cell.State{}
 	l.Decide(&st, aDayIn2027, l.Capacity(), cell.Take)
@@ -293,8 +293,7 @@ func TestBookAfterABlock(t *testing.T) {
 	}
 }
 
-// What is forced counts in the window that it is in, and not in one that is booked. It is known as long as only the next window
-// is booked.
+// A forced call counts in the window that it is in, and not in a booked one. It is known as long as only the next window is booked.
 func TestForceBesideBookings(t *testing.T) {
 	for _, c := range []struct{ booked, given, remaining int64 }{{15, 5, 0}, {15, 13, 3}, {25, 15, 0}, {25, 16, 1}} {
 		l, st := mustLiteral(t, "10/1s,algo=window"), cell.State{}

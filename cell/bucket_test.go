@@ -29,7 +29,7 @@ func TestEmissionInterval(t *testing.T) {
 		{"one a nanosecond for a minute", 60_000_000_000, 60, 1},
 		{"one in 292 years", 1, maxPeriodSeconds, 9223372036 * time.Second},
 
-		// Where float64 has not the digits: past 2^53 ns, 104 days.
+		// Past 2^53 ns, 104 days, float64 lacks the digits.
 		{"7 in 291 days, 1 ns up", 7, 25_156_720, 3593817142857143},
 		{"one in 166 years, 512 ns up", 1, 5_253_233_023, 5_253_233_023*time.Second + 512},
 	} {
@@ -135,7 +135,7 @@ func TestRangeErrorText(t *testing.T) {
 	}
 }
 
-// The zero Limit is a program's slip: it must not let everything through.
+// A zero Bucket is a slip of a program: nothing passes.
 func TestZeroLimitAllowsNothing(t *testing.T) {
 	var limit cell.Bucket
 	for _, quantity := range []int64{1, 5, math.MaxInt64} {

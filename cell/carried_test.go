@@ -68,7 +68,7 @@ func TestShiftBack(t *testing.T) {
 	}
 }
 
-// A log of 64 calls is told as a whole. A longer one is in parts, which cost no more than what is new.
+// A log of 64 calls is written as a whole. A longer one is written in parts, which cost no more than what is new.
 func TestShortLogsAreToldWhole(t *testing.T) {
 	l := mustLiteral(t, "100/1m,algo=log")
 	var st cell.State

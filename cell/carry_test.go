@@ -10,7 +10,7 @@ import (
 	"celld/cell"
 )
 
-// keepsCalls reports that a state has no share to carry over: a log keeps its calls, and leases stay.
+// keepsCalls reports that a state carries no share: a log keeps its calls, and leases stay.
 func keepsCalls(l cell.Limit) bool { return l.Algo == cell.Log || l.Algo == cell.Conc }
 
 // usedShare is how much of the capacity is used at an instant, from the words of a state.
@@ -157,7 +157,7 @@ func TestCarryToItselfChangesNothing(t *testing.T) {
 	})
 }
 
-// However much is forced, under whatever count, the key is used up, its reset never comes sooner, and it can be saved.
+// After any forced calls, under any count, the key is used up, its reset never comes sooner, and it can be saved.
 func TestDebtsEndAndNeverWrap(t *testing.T) {
 	const begun = " calls=1800000000000000000:9007199254740000"
 	for _, c := range []struct{ limit, other, state string }{
@@ -218,7 +218,7 @@ func TestADebtIsNotCutOff(t *testing.T) {
 	}
 }
 
-// Half a word is as far as the counters of a slide go. What it cannot hold is not cut off.
+// The counters of a slide are half a word. A larger value stays the highest, and is not cut off.
 func TestACarriedSlideIsNotCutOff(t *testing.T) {
 	l := mustLiteral(t, "1073741824/366d,algo=slide")
 	for _, state := range []string{"used=4 before=0", "used=0 before=4", "used=4 before=4", "used=4294967292 before=0"} {

@@ -7,7 +7,7 @@ import (
 	"celld/cell/lease"
 )
 
-// A lease that was granted has the ID that it is given, and no other.
+// A granted lease gets the ID that it is given, and no other.
 func TestIdentifyLease(t *testing.T) {
 	l := mustLiteral(t, "3/1m,algo=conc")
 	var st cell.State
@@ -28,7 +28,7 @@ func TestIdentifyLease(t *testing.T) {
 	}
 }
 
-// What was used of another limit is no part of the first lease: that gives back its own cost.
+// What was used of another limit is not part of the first lease: that gives back only its own cost.
 func TestWhatWasUsedIsNoLease(t *testing.T) {
 	const now = aDayIn2027
 	bucket, conc := mustLiteral(t, "10/1h"), mustLiteral(t, "10/1h,algo=conc")
@@ -44,7 +44,8 @@ func TestWhatWasUsedIsNoLease(t *testing.T) {
 	}
 }
 
-// A Give ends some leases at a time, so that it takes no longer than others may wait. All of them together give back what one would.
+// One Give ends only some leases, so it never takes longer than others may wait. All of them together give back as much as one without
+// a bound.
 func TestGiveEndsSomeLeasesAtATime(t *testing.T) {
 	l := mustLiteral(t, "65536/1h,algo=conc")
 	var st cell.State

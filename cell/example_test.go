@@ -13,7 +13,7 @@ func Example() {
 		panic(err)
 	}
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
-	var tat uint64 // all there is to remember of a key
+	var tat uint64 // nothing else is remembered of a key
 	for range 3 {
 		var d cell.Decision
 		if tat, d, err = limit.Throttle(tat, now, 1); err != nil {

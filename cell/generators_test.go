@@ -68,7 +68,7 @@ func (s setting) drawTake(t *rapid.T) int64 {
 	).Draw(t, "take")
 }
 
-// drawTAT draws a state: a new key, one that this limit leaves behind, or one from a far longer limit.
+// drawTAT draws a state: of a new key, of a key under this limit, or of a key under a far longer limit.
 func (s setting) drawTAT(t *rapid.T, now int64) uint64 {
 	return rapid.OneOf(
 		rapid.SampledFrom([]uint64{0, uint64(now), uint64(now) + uint64(s.toleranceNS)}),
@@ -93,7 +93,7 @@ func (s setting) drawWait(t *rapid.T, d cell.Decision) int64 {
 // later is now + waitNS, held at the end of time.
 func later(now, waitNS int64) int64 { return now + min(waitNS, math.MaxInt64-now) }
 
-// anyInt64 draws from the whole range, near the bounds of this arithmetic more often than chance would have it.
+// anyInt64 draws from the whole range, and often from near the bounds of this arithmetic.
 func anyInt64() *rapid.Generator[int64] {
 	return rapid.OneOf(
 		rapid.Int64(),

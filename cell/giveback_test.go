@@ -10,7 +10,7 @@ import (
 	"celld/cell/lease"
 )
 
-// What is given back of a call at once, or as long as what it was taken in is there, leaves the key as if the call had not been made.
+// To give a call back at once, or while its window, sub-window or entry is there, leaves the key as if the call had not been made.
 func TestGivingBackUndoesTheCall(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		if l.Algo == cell.Conc {
@@ -52,7 +52,7 @@ func TestGivingBackUndoesTheCall(t *testing.T) {
 	})
 }
 
-// What was taken in a window, a sub-window or a span that is over is not given to the next one.
+// What was taken in a window, a sub-window or a span that is over is not given to the next.
 func TestNothingIsGivenBackToAnotherWindow(t *testing.T) {
 	for _, text := range []string{"9/1m,algo=window", "9/1m,algo=window,align=clock", "9/minute", "9/1m,algo=slide",
 		"9/1m,algo=slide,buckets=6", "9/1m,algo=log"} {

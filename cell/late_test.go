@@ -9,7 +9,7 @@ import (
 	"celld/cell"
 )
 
-// A limit answers in the last years that int64 nanoseconds reach, 2262, as it does now. What it leaves is read back from its text.
+// In the last years that int64 nanoseconds reach, up to 2262, a limit answers as it does now, and its states are read back from their text.
 func TestTheLastYearsAreLikeAnyOther(t *testing.T) {
 	property := func(t *rapid.T, l cell.Limit) {
 		const days = 86_400 * 1_000_000_000

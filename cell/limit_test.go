@@ -149,7 +149,7 @@ func ExampleLimit() {
 		panic(err)
 	}
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
-	var state cell.State // all there is to remember of a key
+	var state cell.State // nothing else is remembered of a key
 	for range 3 {
 		limit.Fit(&state, now)
 		d := limit.Decide(&state, now, 1, cell.Take)

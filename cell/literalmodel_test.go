@@ -225,7 +225,7 @@ func windowEnd(l cell.Limit, now int64) int64 {
 
 func floorMod(a, b int64) int64 { return ((a % b) + b) % b }
 
-// What was taken in each window, or sub-window.
+// The costs taken in each window, or sub-window.
 type countersModel struct {
 	cell.Limit
 	parts int64 // of a period
@@ -275,7 +275,7 @@ func (m *countersModel) give(now, n int64) (given int64) {
 	return given
 }
 
-// The calls. Of those past the count, which Force leads to, the oldest become one.
+// The calls. Force leads past the count: then the oldest become one.
 type logModel struct {
 	cell.Limit
 	calls []call

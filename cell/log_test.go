@@ -8,7 +8,7 @@ import (
 	"celld/cell"
 )
 
-// A log has room for what it needs: it doubles, up to the count, and says by how many words it grew.
+// The ring of a log doubles as it needs, up to the count, and Fit returns by how many words it grew.
 func TestALogGrowsByDoubling(t *testing.T) {
 	l := mustLiteral(t, "100/1m,algo=log")
 	var st cell.State
@@ -84,7 +84,7 @@ func TestALogUnderAnotherCount(t *testing.T) {
 	}
 }
 
-// What is forced into a full log counts for a period, and so does each call before it.
+// A call that is forced into a full log counts for a period, and so does each call before it.
 func TestAForcedCallDelaysNoOther(t *testing.T) {
 	l := mustLiteral(t, "2/1s,algo=log")
 	var st cell.State
@@ -104,7 +104,7 @@ func TestAForcedCallDelaysNoOther(t *testing.T) {
 	}
 }
 
-// A log decides as one would that keeps every call, whatever was forced, though it keeps no more than the count.
+// Whatever was forced, a log decides as if it kept every call, although it keeps no more than the count.
 func TestAForcedLogDecidesByAllCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := mustLiteral(t, rapid.SampledFrom([]string{"1/1s,algo=log", "2/1s,algo=log", "5/1s,algo=log", "9/1s,algo=log"}).Draw(t, "limit"))
@@ -160,7 +160,7 @@ func TestFitIsEnough(t *testing.T) {
 	})
 }
 
-// Fits is what Fit would find to do, told without doing it.
+// Fits says whether Fit would find room, and changes nothing.
 func TestFits(t *testing.T) {
 	for _, text := range []string{"3/1s,algo=log", "9/1s,algo=log", "5/1s,algo=slide,buckets=4", "5/1s", "5/1s,algo=window",
 		"5/1s,algo=slide"} {
@@ -179,7 +179,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// A ring that has wrapped keeps the order of its calls when it grows, and does not grow for calls that no longer count.
+// When a wrapped ring grows, it keeps the order of its calls. It does not grow for calls that no longer count.
 func TestAWrappedLogGrows(t *testing.T) {
 	l := mustLiteral(t, "100/10s,algo=log")
 	var st cell.State

@@ -14,7 +14,7 @@ import (
 	"celld/cell"
 )
 
-// counting is a log's text without the calls that no longer count, which it forgets when it likes.
+// counting is the text of a log without the calls that no longer count. The log may forget these at any time.
 func counting(l cell.Limit, st cell.State, now int64) string {
 	st = clone(st)
 	l.Give(&st, now, 0)
@@ -40,7 +40,7 @@ func drawCalls(t *rapid.T, l cell.Limit, st *cell.State, now int64) int64 {
 
 var partLimits = []string{"1/1s,algo=log", "3/1s,algo=log", "100/1s,algo=log", "500/1m,algo=log", "70/1s,algo=log,block=300ms"}
 
-// fields is a copy of a log as a hash has it.
+// fields is a copy of a log, in the fields of a hash.
 type fields map[uint32]string
 
 const whole = math.MaxUint32
@@ -91,7 +91,7 @@ func (f fields) state(t rapid.TB, l cell.Limit) (st cell.State) {
 	return st
 }
 
-// A copy that was told what is new of a log, however often, has all of it that counts, and takes what is told of it in steps.
+// A copy that is told what is new of a log, however often, holds all that counts, and can be told in steps.
 func TestParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := mustLiteral(t, rapid.SampledFrom(partLimits).Draw(t, "limit"))
@@ -163,7 +163,7 @@ func sortedByAfter(t rapid.TB, f fields) []string {
 	return slices.SortedFunc(maps.Values(f), func(a, b string) int { return cmp.Compare(after(a), after(b)) })
 }
 
-// A call more costs 64 calls told at most, and the one before it, whatever is in the log, and a copy is in as many parts as that
+// One more call adds at most 64 calls to what is told, and the one before it, whatever is in the log. A copy has no more parts than it
 // needs.
 func TestPartsAreSmall(t *testing.T) {
 	l := mustLiteral(t, "10000/1m,algo=log")
@@ -196,7 +196,7 @@ func TestPartsAreSmall(t *testing.T) {
 	}
 }
 
-// Parts that would come to more than can be counted are refused, and change nothing.
+// A part is refused, and changes nothing, if the sum of the costs could no longer be counted.
 func TestJoinTooMuch(t *testing.T) {
 	l, st, err := cell.ParseState("limit=9/1m,algo=log calls=100:9007199254740000")
 	if err != nil {
@@ -239,7 +239,7 @@ func TestParsePart(t *testing.T) {
 	}
 }
 
-// Files may hold anything: what reads as a part can be joined to what reads as a log, or is refused, and no panic.
+// Files may hold anything. A text that reads as a part can be joined to one that reads as a log, or is refused, and nothing panics.
 func FuzzParsePart(f *testing.F) {
 	f.Add("limit=9/1m,algo=log after=0 calls=1:1", "limit=9/1m,algo=log calls=1:1,+5:2", int64(3))
 	f.Add("limit=9/1m,algo=log after=3 calls=9:9007199254740992", "limit=9/1m,algo=log calls=1:1,+5:2", int64(1))
@@ -258,7 +258,7 @@ func FuzzParsePart(f *testing.F) {
 	})
 }
 
-// A copy that is told each call by itself has all calls that count, wherever its parts begin: no part that still counts gives its
+// A copy that is told each call by itself holds all calls that count, wherever its parts begin. No part that still counts gives its
 // number to another.
 func TestPartsThatCountKeepTheirNumbers(t *testing.T) {
 	for _, count := range []int64{64, 65, 100, 126, 127, 128, 129, 130, 189, 190, 191, 192, 193, 256} {
@@ -278,7 +278,7 @@ func TestPartsThatCountKeepTheirNumbers(t *testing.T) {
 	}
 }
 
-// A part takes the place of all calls after its instant, also when it has none, and what has left the log does not count.
+// A part takes the place of all calls after its instant, even if it is empty. Calls that have left the log do not count.
 func TestJoin(t *testing.T) {
 	l := mustLiteral(t, "10/1m,algo=log")
 	for _, c := range []struct{ part, want string }{

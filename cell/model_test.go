@@ -24,7 +24,7 @@ func (p params) check() string {
 		return "period"
 	case p.interval().Sign() == 0:
 		return "zero rate"
-	case p.maxBurst < -1 || p.maxBurst == math.MaxInt64: // no rate has room for it
+	case p.maxBurst < -1 || p.maxBurst == math.MaxInt64: // max burst + 1 does not fit
 		return "max_burst"
 	case p.count < 0:
 		return "count"

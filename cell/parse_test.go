@@ -229,7 +229,7 @@ func TestParseLimitErrors(t *testing.T) {
 	}
 }
 
-// What is sent costs no more than to look at it, however long it is.
+// A long text costs no more than a look at it.
 func TestParseLimitIsCheapOnLongTexts(t *testing.T) {
 	for _, part := range []string{"1", "/", ",", "1/1m", ",burst=1", "1/1m,", "=", "é", "\xff", "\n", "0"} {
 		for _, head := range []string{"", "1/", "1/1m,", "1/1m,algo=", "1/1m,burst=", "1/month,tz=", "1/1m,block="} {

@@ -11,7 +11,7 @@ import (
 	"celld/cell"
 )
 
-// What all shares of a bucket let through is no more than its burst and rate, where each has a call of the burst.
+// All shares of a bucket together let through no more than its burst and rate, if each gets a call of the burst.
 func TestSharesOfABucketAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(2, 20).Draw(t, "shares")
@@ -44,7 +44,7 @@ func TestSharesOfABucketAddUp(t *testing.T) {
 	})
 }
 
-// A share of any bucket lets a call through, and another once n intervals have passed, or as long as int64 holds.
+// A share of any bucket lets a call through, and another once n intervals have passed, or after the longest time in int64.
 func TestAShareOfABucketIsACallAtLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, n := drawSetting(t), rapid.Int64Range(-1, 1_000_000).Draw(t, "shares")
@@ -66,7 +66,7 @@ func TestAShareOfABucketIsACallAtLeast(t *testing.T) {
 	})
 }
 
-// What all shares of a limit let through is no more than it promises, where each has a call of the count and the burst.
+// All shares of a limit together let through no more than it promises, if each gets a call of the count and the burst.
 func TestSharesOfALimitAddUp(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		n := rapid.Int64Range(2, 20).Draw(t, "shares")

@@ -9,8 +9,8 @@ import (
 	"celld/cell"
 )
 
-// When the clock is set back and states with it, all is decided by the new clock as it was by the old one. Sub-windows are moved by whole
-// ones, so theirs is decided as up to half of one sooner or later, and no sooner than as if they had not been moved.
+// When the clock and the states are set back, the new clock decides as the old one did. Sub-windows move by whole ones: a limit with
+// them decides as up to half a sub-window sooner or later, and no sooner than if its state had not been moved.
 func TestAStateThatIsSetBackDecidesAlike(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
@@ -42,7 +42,7 @@ func TestAStateThatIsSetBackDecidesAlike(t *testing.T) {
 	})
 }
 
-// However often the clock is set back by less than half a sub-window, nothing is forgotten.
+// If the clock is set back by less than half a sub-window, however often, nothing is forgotten.
 func TestSmallStepsBackForgetNothing(t *testing.T) {
 	l, err := cell.ParseLimit("20/300d,algo=slide,buckets=5")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestSmallStepsBackForgetNothing(t *testing.T) {
 	}
 }
 
-// A state that is moved on with the time decides as the one that was not, and so when it is moved back again.
+// A state that is shifted with the time decides as one that was not, and so does one that is shifted back again.
 func TestAShiftedStateDecidesAlike(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
@@ -87,7 +87,7 @@ func TestAShiftedStateDecidesAlike(t *testing.T) {
 	})
 }
 
-// Without a shift, a clock that goes back a little waits for as much longer, and refills nothing.
+// Without a shift, a clock that goes back a little lengthens waits by as much, and refills nothing.
 func TestAClockThatGoesBackRefillsNothing(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)

@@ -21,7 +21,7 @@ func fill(t *testing.T, calls ...int64) (l cell.Limit, st cell.State) {
 
 func at(second int) int64 { return aDayIn2027 + int64(second)*int64(time.Second) }
 
-// A call that needs more than the oldest sub-window has waits for as many as it needs.
+// A call that needs more than the oldest sub-window frees waits for as many as it needs.
 func TestACallWaitsForAsManySubWindowsAsItNeeds(t *testing.T) {
 	l, st := fill(t, 3, 2, 1, 4)
 	for cost, wait := range map[int64]int{1: 7, 3: 7, 4: 8, 5: 8, 6: 9, 7: 10, 10: 10} {
@@ -41,7 +41,7 @@ func TestSubWindowsThatNoLongerCountAreNotGivenBack(t *testing.T) {
 	}
 }
 
-// Once the newest calls are given back the key is full when those before them are gone.
+// Once the newest calls are given back, the key is full when those before them are gone.
 func TestTheResetIsOfWhatIsLeft(t *testing.T) {
 	l, st := fill(t, 1, 2, 0, 3)
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ func TestAligned(t *testing.T) {
 	}
 }
 
-// What is restored from a slot and parameters is the limit, and decides at once.
+// A limit that is built from a shape and parameters is the limit, and decides at once.
 func TestRestore(t *testing.T) {
 	for _, text := range []string{"5/1m", "5/1m,burst=2", "5/1m,algo=window", "5/month,tz=+08:00", "5/1m,algo=slide,buckets=6",
 		"5/1m,algo=log"} {

@@ -65,7 +65,7 @@ func TestTheWholeBurstPassesAtOnce(t *testing.T) {
 	})
 }
 
-// A caller that asks whenever it is told to gets one through each emission interval, neither more nor less.
+// A caller that asks again when it was told gets exactly one call through in each emission interval.
 func TestAPatientCallerGetsTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetting(t)

@@ -73,7 +73,7 @@ func TestStateText(t *testing.T) {
 	}
 }
 
-// A state that was written and read again decides as the one that was kept.
+// A state that was written and read again decides as the original.
 func TestAStateReadBackDecidesAlike(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		kept, now := drawHistory(t, l, cell.Take, cell.Take, cell.Peek, cell.Force)
@@ -113,8 +113,7 @@ func TestAStateReadBackDecidesAlike(t *testing.T) {
 // usedByWindow is a counter that may have been written before 2^32-1 was the most.
 var usedByWindow = regexp.MustCompile("used=[0-9]+")
 
-// Files may hold anything. What reads as a state is written as it was read, and nothing that is done with it panics or
-// leaves its range.
+// Files may hold anything. A text that reads as a state is written back as it was read, and no use of it panics or leaves its range.
 func FuzzParseState(f *testing.F) {
 	for _, text := range []string{
 		"limit=30/1m,burst=16 tat=1763739000000000000", "limit=1/366d,burst=291 tat=18446744073709551615 blocked=9223372036854775807",

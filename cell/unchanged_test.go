@@ -41,7 +41,7 @@ func TestAPastTATIsANewKey(t *testing.T) {
 	})
 }
 
-// Whatever the arguments, and though the instant may even be negative, nothing panics and no number leaves its range.
+// With any arguments, even at a negative instant, nothing panics and no number leaves its range.
 func TestHostileArgumentsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, err := cell.NewBucket(anyInt64().Draw(t, "max burst"), anyInt64().Draw(t, "count"), anyInt64().Draw(t, "period"))

@@ -137,7 +137,7 @@ func TestWarmup(t *testing.T) {
 	decide(1, 1, cell.Take, cell.Decision{ResetAfterNS: 396 * ms})
 }
 
-// What a decision says of the time to come is true, a denied call and a peek change nothing, and Book and Take are one.
+// A decision says what will happen, a denied call and a peek change nothing, and Book takes as Take does.
 func TestEveryDecisionOnAWarmupHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawOptions(t, drawWarmup(t))
@@ -206,7 +206,7 @@ func drawWarm(t *rapid.T, l cell.Limit) (st cell.State, now int64) {
 	return drawHistory(t, l, cell.Take, cell.Take, cell.Force)
 }
 
-// What was booked and is given back leaves no trace, unless nothing is stored: then it is as warm as after the call.
+// A booking that is given back leaves no trace, except where nothing is stored: there the limit stays as warm as after the call.
 func TestAWarmupGivesBackWhatWasBooked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawWarmup(t)
@@ -332,7 +332,7 @@ func TestAWarmupIsMovedAndWritten(t *testing.T) {
 	})
 }
 
-// However much is forced or asked for, nothing wraps.
+// Whatever is forced or asked for, nothing wraps.
 func TestHostileWarmupsStayInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawWarmup(t)

@@ -46,7 +46,7 @@ func (leaseModel) add(st *cell.State, l linked) {
 	}
 }
 
-// Whatever is added, renewed, dropped and ends, a state of leases is what a list would be.
+// Under any additions, renewals, drops and expiries, a Set is what a list would be.
 func TestLeasesAreAList(t *testing.T) {
 	conc, err := cell.ParseLimit("100/1m,algo=conc")
 	if err != nil {
@@ -178,7 +178,7 @@ func wantFound(t *rapid.T, st cell.State, m leaseModel, id uint64, name [2]uint6
 	}
 }
 
-// Leases that come and go at the same pace need no more room, and those that are added need few new rings.
+// Leases that come and go at the same pace need no more room, and those that only come need few new rings.
 func TestLeasesReuseTheirRoom(t *testing.T) {
 	var st cell.State
 	grown := 0
