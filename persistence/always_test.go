@@ -60,8 +60,8 @@ func (w *world) copy(from, to string) {
 	}
 }
 
-// change makes a change and commits it. If Commit says that it is on the disk it is, else the disk has what it had, and the store
-// what was changed.
+// change makes a change and commits it. If Commit succeeds, the change is on the disk. Otherwise the disk holds what it held before,
+// and the store holds the change.
 func (w *world) change(files *memoryFS, change func(w *world)) (failed bool) {
 	w.t.Helper()
 	failures := w.m.Status().AOFFailures
@@ -90,7 +90,7 @@ func (w *world) change(files *memoryFS, change func(w *world)) (failed bool) {
 	return true
 }
 
-// recovers checks that all is well again a second after the file system is, and the disk has what the store has.
+// recovers checks that all is well a second after the file system recovers, and that the disk holds what the store holds.
 func (w *world) recovers(files *memoryFS) {
 	w.t.Helper()
 	files.failing(nil)
@@ -134,7 +134,7 @@ func TestAlwaysOnAFullDisk(t *testing.T) {
 	w.recovers(files)
 }
 
-// Whichever call fails, and whether once or from there on, what Commit says is on the disk is, and in the end all is.
+// Any call fails, once or from there on: what Commit reports as written is on the disk, and in the end all changes are.
 func TestAlwaysWhenTheDiskFails(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		for call, more := 1, true; more; call++ {
@@ -217,7 +217,7 @@ func TestAlwaysTriesAgain(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// A commit of much is written in pieces, so that no buffer has all of it. What is left when the disk refuses one follows once it
+// A large commit is written in pieces, so no buffer holds all of it. If the disk refuses one piece, the rest follows once the disk
 // takes it.
 func TestAlwaysInPieces(t *testing.T) {
 	const keys = 4000

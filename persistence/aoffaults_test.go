@@ -15,7 +15,7 @@ import (
 	"celld/store"
 )
 
-// Commits of nothing, which are those of a flood of limited calls, keep no memory.
+// Empty commits, as a flood of limited calls makes them, keep no memory.
 func TestCommitsOfNothing(t *testing.T) {
 	w, _ := inMemory(t, always)
 	w.mustOpen()
@@ -52,7 +52,7 @@ func TestAFlushThatCouldNotBeWritten(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// What is decided while a write fails is written when the disk takes it.
+// What is decided while a write fails is written once the disk takes it.
 func TestAChangeWhileAWriteFails(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -79,8 +79,8 @@ func TestAChangeWhileAWriteFails(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// A rewrite goes on while the disk refuses what is appended. What was refused is written to the new file, which has it already or
-// what came after it.
+// A rewrite goes on while the disk refuses appends. The new file already holds the refused changes, or newer ones, and they are
+// appended all the same.
 func TestACommitThatFailsDuringARewrite(t *testing.T) {
 	for _, at := range []string{"before", "while"} {
 		w, files := inMemory(t, always)
@@ -158,7 +158,7 @@ func (w *world) takenAgain() {
 	}
 }
 
-// Many connections decide while the disk fails now and then, and rewrites go on: in the end the file has what the store has.
+// Many connections decide while the disk fails now and then, and rewrites go on. In the end the file holds what the store holds.
 func TestAlwaysUnderFire(t *testing.T) {
 	t.Parallel()
 	w, files := inMemory(t, always)
@@ -200,7 +200,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 	w.recovers(files)
 }
 
-// A rewrite that is to mend the file is tried until it succeeds.
+// A rewrite that repairs the file is tried until it succeeds.
 func TestWhatIsLostIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, files := inMemory(t, appendOnly)
@@ -272,7 +272,7 @@ func TestARewriteThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// What the disk has refused is in the file all the same when the server stops before it was tried again.
+// What the disk refused is in the file even if the server stops before it tries again.
 func TestStopAfterAFlushThatCouldNotBeWritten(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()

@@ -21,7 +21,7 @@ func aofText(commands ...string) string {
 	return string(text)
 }
 
-// The append-only files of Redis 7: a base and what followed. From then on ours is extended.
+// Redis 7 leaves a base and what followed. From then on, celld extends its own file.
 func TestRedis7Files(t *testing.T) {
 	w, files := inMemory(t, snapshots)
 	w.mustOpen()
@@ -40,7 +40,7 @@ func TestRedis7Files(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// cpuTime is what this process has had of the CPUs. Unlike the time that passes, it is the same on a loaded machine.
+// cpuTime is the CPU time of this process so far. Unlike wall time, it is the same on a loaded machine.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -50,7 +50,7 @@ func cpuTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// A command that is larger than what is read at once takes time by its length, not by its square.
+// A command that is larger than one read takes time by its length, not by its square.
 func TestAOFLargeCommands(t *testing.T) {
 	at := fmt.Sprint(t0 + 9*second)
 	for name, large := range map[string]string{
@@ -79,7 +79,7 @@ func TestAOFLargeCommands(t *testing.T) {
 	}
 }
 
-// A file may become shorter, or a read fail, while it is read.
+// A file may become shorter while it is read, and a read may fail.
 func TestReadsThatFail(t *testing.T) {
 	for name, set := range map[string]string{"dump.rdb": "snapshot", "appendonly.aof": "append-only"} {
 		w, files := inMemory(t, snapshots)
@@ -115,7 +115,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// After the clock was set back, what is decided from then on is not set back by the next start as well.
+// After the clock was set back, the next start does not set back the later decisions, too.
 func TestTheClockWasSetBackAndThen(t *testing.T) {
 	w, _ := inMemory(t, always)
 	w.mustOpen()

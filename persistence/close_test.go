@@ -9,7 +9,7 @@ import (
 	"celld/store"
 )
 
-// What has changed is written in pieces at the end, rather than gathered: it may be all that the store has.
+// At the end, changes are written in pieces: together they may be all of the store.
 func TestCloseWritesInPieces(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"everysec": appendOnly, "always": always} {
 		w, files := inMemory(t, set)

@@ -12,7 +12,7 @@ import (
 	"celld/store"
 )
 
-// However a file is cut off, it is read up to there or refused, and has no limit that was not in it.
+// A file that is cut off anywhere is read up to there, or refused, and holds no limit that was not in it.
 func TestAFileThatIsCut(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestAFileThatIsCut(t *testing.T) {
 	}
 }
 
-// Wherever the power went: up to there the file is as it was, and from there zeros, as many as it would have become longer
-// by. All that is whole before them is read, and the log says what is not.
+// The power fails anywhere: up to there the file is intact, and from there it is zeros, as many as the write would have added. The
+// whole commands before them are read, and the log names the rest.
 func TestAFileThatEndsInZeros(t *testing.T) {
 	w, files := inMemory(t, appendOnly)
 	w.writeSmallFile()
@@ -79,7 +79,7 @@ func TestAFileThatEndsInZeros(t *testing.T) {
 	}
 }
 
-// wholeCommands is how many of the keys' commands are whole in the first bytes of a file, by how many those are.
+// wholeCommands returns, for each length of a file, how many of the keys' commands are whole in so many first bytes.
 func wholeCommands(t *testing.T, file string, of map[string]store.Value) []int {
 	counts := make([]int, len(file)+1)
 	for key := range of {
@@ -94,7 +94,7 @@ func wholeCommands(t *testing.T, file string, of map[string]store.Value) []int {
 	return counts
 }
 
-// Zeros that something follows are damage, wherever they are: more was written, and may have been told to clients.
+// Zeros with anything behind them are damage, wherever they are: more was written, and clients may have been told so.
 func TestAFileWithZerosInside(t *testing.T) {
 	w, files := inMemory(t, appendOnly)
 	w.writeSmallFile()
@@ -117,7 +117,7 @@ func TestAFileWithZerosInside(t *testing.T) {
 	}
 }
 
-// Whichever byte is wrong, it is noticed, or makes no difference.
+// Any wrong byte is noticed, or makes no difference.
 func TestAFileWithAWrongByte(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAFileWithAWrongByte(t *testing.T) {
 	}
 }
 
-// However a file is cut, or whichever byte of it is wrong, nothing is loaded that was never there.
+// A file is cut anywhere, or any byte of it is wrong: nothing is loaded that was never there.
 func TestDamagedFilesWithLimits(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"dump.rdb": snapshots, "appendonly.aof": appendOnly} {
 		w, files, h := smallLimits(t, set)
@@ -173,7 +173,7 @@ func TestDamagedFilesWithLimits(t *testing.T) {
 	}
 }
 
-// Of a cut file all is there that was whole.
+// A cut file still yields all that was whole.
 func TestATransactionThatIsCutOff(t *testing.T) {
 	w, files, _ := smallLimits(t, appendOnly)
 	path := w.path("appendonly.aof")
@@ -195,7 +195,7 @@ func TestATransactionThatIsCutOff(t *testing.T) {
 		}
 		w.take("k", 1, "3/1h,algo=window")
 		then := w.texts()
-		w.reopen().expectTexts(then) // what is appended behind the cut has the right checksum
+		w.reopen().expectTexts(then) // what is appended behind the cut gets the right checksum
 		if err := w.close(); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestRestart(t *testing.T) {
 			w.reopen().expect(want)
 			w.reopen().expect(want) // from what was written of what was read
 
-			// What has passed meanwhile is not loaded.
+			// TATs that pass meanwhile are not loaded.
 			if err := w.close(); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// smallFile is a world that has closed its file.
+// smallFile returns a world whose file is closed.
 func smallFile(t *testing.T, set func(*persistence.Options)) *world {
 	w := newWorld(t, set)
 	w.writeSmallFile()

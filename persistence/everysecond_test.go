@@ -19,7 +19,7 @@ func (w *world) passes(ns int64) {
 	synctest.Wait()
 }
 
-// Whichever call fails, and whether once or from there on: changes go on, and are all in the file when it has passed.
+// Any call fails, once or from there on: changes continue, and all are in the file when the failure is over.
 func TestEverySecondWhenTheDiskFails(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		for call, more := 1, true; more; call++ {
@@ -65,7 +65,7 @@ func TestEverySecondWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// However long the disk fails and however much changes, what waits for it is bounded.
+// The memory for what waits for the disk is bounded, however long the disk fails and however much changes.
 func TestEverySecondTakesNoMoreMemory(t *testing.T) {
 	for _, calls := range [][]string{{"write"}, {"sync", "truncate"}} {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {

@@ -42,7 +42,7 @@ type world struct {
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
 
-	acked map[string]store.Value // what change has seen written
+	acked map[string]store.Value // as change saw them written
 }
 
 // logText is what was logged.
@@ -128,7 +128,7 @@ func (w *world) mustOpen() *world {
 	return w
 }
 
-// close is what a server does that is told to stop.
+// close does what a server does when it is told to stop.
 func (w *world) close() error {
 	w.m.Stop()
 	return w.m.Close(w.m.SaveAtExit())
@@ -201,7 +201,7 @@ func (w *world) expect(want map[string]store.Value) {
 	}
 }
 
-// tick lets so much time pass and does what is due.
+// tick advances the clock by so much, and does what is due.
 func (w *world) tick(ns int64) {
 	w.pass(ns)
 	w.m.Tick()
@@ -212,7 +212,7 @@ func (w *world) pass(ns int64) {
 	w.clock.Store(w.now)
 }
 
-// commit writes all changes to the disk, or says that it has not.
+// commit writes all changes to the disk, or says that it could not.
 func (w *world) commit() error {
 	w.m.Begin()
 	return w.m.Commit()
@@ -230,7 +230,7 @@ func (w *world) mustWrite() {
 	w.settle()
 }
 
-// settle waits until what is to be written in the background is.
+// settle waits for the work in the background.
 func (w *world) settle() {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -244,7 +244,7 @@ func (w *world) settle() {
 	}
 }
 
-// rewriteWhile lets time pass and rewrites the append-only file over and over until others are done, and settles.
+// rewriteWhile advances the clock and rewrites the append-only file over and over until the others are done. Then it settles.
 func (w *world) rewriteWhile(others *sync.WaitGroup) {
 	w.t.Helper()
 	done := make(chan struct{})

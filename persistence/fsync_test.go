@@ -9,7 +9,7 @@ import (
 	"celld/store"
 )
 
-// When the file is forced to the disk may change; what was written before is then as well.
+// The time at which the file is forced to the disk may change. What was written before is then forced, too.
 func TestSetFsync(t *testing.T) {
 	w, files := inMemory(t, func(o *persistence.Options) { appendOnly(o); o.Fsync = persistence.Never })
 	w.mustOpen()

@@ -14,7 +14,7 @@ import (
 	"celld/store/policy"
 )
 
-// FuzzRDB: whatever a snapshot has, it is loaded or refused, and takes no more memory than a multiple of its size.
+// FuzzRDB: any snapshot is loaded or refused, and takes no more memory than a multiple of its size.
 func FuzzRDB(f *testing.F) {
 	names, err := filepath.Glob("rdb/testdata/*.rdb")
 	if err != nil || len(names) == 0 {
@@ -40,7 +40,7 @@ func FuzzRDB(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { fuzzLoad(t, "dump.rdb", snapshots, text) })
 }
 
-// FuzzAOF is the same of an append-only file, or one that begins with a snapshot.
+// FuzzAOF does the same with an append-only file, or one that begins with a snapshot.
 func FuzzAOF(f *testing.F) {
 	f.Add([]byte(ownFile(f, "appendonly.aof")))
 	f.Add([]byte(ownFileOfLimits(f, "appendonly.aof")))
@@ -58,7 +58,7 @@ func FuzzAOF(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { fuzzLoad(t, "appendonly.aof", appendOnly, text) })
 }
 
-// ownFileOfLimits is one that celld wrote, of limits, policies and rules.
+// ownFileOfLimits is a file that celld wrote, with limits, policies and rules.
 func ownFileOfLimits(f *testing.F, name string) string {
 	w, files := inMemory(f, func(o *persistence.Options) { snapshots(o); appendOnly(o) })
 	w.mustOpen()
@@ -82,7 +82,7 @@ func ownFileOfLimits(f *testing.F, name string) string {
 	return files.text(name)
 }
 
-// ownFile is one that celld wrote.
+// ownFile is a file that celld wrote.
 func ownFile(f *testing.F, name string) string {
 	w, files := inMemory(f, func(o *persistence.Options) { snapshots(o); appendOnly(o) })
 	w.mustOpen()
@@ -104,7 +104,7 @@ func fuzzLoad(t *testing.T, name string, set func(*persistence.Options), text []
 	runtime.ReadMemStats(&before)
 	err := w.open()
 	runtime.ReadMemStats(&after)
-	// LZF makes at most 88 bytes of one, and a buffer that grows has been allocated twice in all.
+	// LZF makes at most 88 bytes of one. A buffer that grows has been allocated twice in all.
 	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20+300*uint64(len(text)) {
 		t.Errorf("%d bytes take %d of memory", len(text), used)
 	}
@@ -117,7 +117,7 @@ func fuzzLoad(t *testing.T, name string, set func(*persistence.Options), text []
 		}
 		return
 	}
-	// What was loaded is written, and read as the same.
+	// What was loaded is written, and read back as the same.
 	w.put("one more", store.Value{TAT: uint64(t0 + 90*second)})
 	first := w.texts()
 	second := w.reopen().texts()

@@ -28,8 +28,8 @@ type counted struct {
 	key   []byte
 	limit *cell.Limit // nil: that of bucket
 	begun atomic.Int64
-	acked atomic.Int64 // their commit has returned
-	left  int64        // that check has found
+	acked atomic.Int64 // their Commit returned
+	left  int64        // that check found
 }
 
 // killed is a Disk that is killed over and over while goroutines call.
@@ -144,7 +144,7 @@ func (k *killed) call(rnd *rand.Rand, name string, i int) {
 	}
 }
 
-// run is a process with three callers, whose files are rewritten over and over. It returns those that the next one finds.
+// run is a process with three callers, whose files are rewritten over and over. It returns the files for the next process.
 func (k *killed) run(name string) (left *memoryFS) {
 	var stop atomic.Bool
 	var others sync.WaitGroup
@@ -183,8 +183,8 @@ func (k *killed) run(name string) (left *memoryFS) {
 	return left
 }
 
-// What a process leaves that is killed is what it has answered, whenever that is, while callers call, the table grows and the files are
-// rewritten; also where the clock is behind at each start.
+// A process is killed at any moment: its files hold what it answered, while callers call, the table grows and the files are rewritten,
+// and even if the clock is behind at each start.
 func TestKilledWhileManyCall(t *testing.T) {
 	seed := *killedSeed
 	if seed == 0 {

@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// Large files are put on the disk and forgotten while they are written, and as a whole when they are there.
+// Large files are synced and dropped from the cache while they are written, and as a whole at the end.
 func TestLargeFilesArePaced(t *testing.T) {
 	for name, write := range map[string]func(w *world) error{
 		"snapshot": func(w *world) error { return w.m.Save() },

@@ -7,8 +7,8 @@ import (
 	"celld/store"
 )
 
-// Leases are there after a restart, except those that end with their connections, and IDs grow, though the clock was set back and
-// the key is gone.
+// After a restart, leases are there, except those that end with their connections. IDs grow, although the clock was set back and the
+// key is gone.
 func TestRestartWithLeases(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly} {
 		t.Run(name, func(t *testing.T) {

@@ -152,7 +152,7 @@ func (w *world) drawChange(t *rapid.T) {
 	}
 }
 
-// Whatever a store has, of both kinds of keys, policies and rules, is the same after a restart, and after the next.
+// All of a store, both kinds of keys, policies and rules, is the same after a restart, and after the next.
 func TestRestartWithLimits(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always,
@@ -190,8 +190,8 @@ func TestRestartWithLimits(t *testing.T) {
 	}
 }
 
-// A policy that was reset, or deleted and set again, has forgotten what was used of it after a restart too, and nothing that
-// was used since: whether both were written at once, or one after the other, or the file was written anew.
+// A policy that was reset, or deleted and set again, has forgotten what was used before that, and nothing that was used later, even
+// after a restart: whether both were written at once or one after the other, or the file was rewritten.
 func TestRestartAfterAReset(t *testing.T) {
 	resets := map[string]func(w *world){
 		"reset":   func(w *world) { w.setPolicy("p", "5/1h", policy.Options{Reset: true}) },
@@ -251,7 +251,7 @@ func (h history) check(t *testing.T, what string, w *world) {
 	}
 }
 
-// smallLimits is a world that has closed its file, and all that was there.
+// smallLimits returns a world whose file is closed, and all that was in it.
 func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memoryFS, history) {
 	w, files := inMemory(t, set)
 	w.mustOpen()
@@ -287,7 +287,7 @@ func smallLimits(t *testing.T, set func(*persistence.Options)) (*world, *memoryF
 	return w, files, h
 }
 
-// Where the clock was set back nobody waits longer than when the file was written, and rules end as much earlier.
+// If the clock was set back, nobody waits longer than when the file was written, and rules end as much earlier.
 func TestLimitsOnAClockSetBack(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly} {
 		w, _ := inMemory(t, set)
@@ -350,14 +350,14 @@ func TestTheClockIsALittleBehindAtEachStart(t *testing.T) {
 	}
 }
 
-// A rule that was over when the file was written does not hold again as the clock was set back.
+// A rule that was over when the file was written does not hold again because the clock was set back.
 func TestARuleThatWasOverWhenTheClockWasSetBack(t *testing.T) {
 	w, _ := inMemory(t, appendOnly)
 	w.mustOpen()
 	w.putRule(policy.Rule{Deny: true, Pattern: "over", UntilNS: w.now + 2*second})
 	w.putRule(policy.Rule{Deny: true, Pattern: "holds", UntilNS: w.now + 60*second})
 	w.mustWrite()
-	w.pass(5 * second) // less than after which those that are over are removed
+	w.pass(5 * second) // too short for the removal of those that are over
 	w.throttle("a")
 	w.mustWrite()
 	if err := w.close(); err != nil {

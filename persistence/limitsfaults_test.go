@@ -15,8 +15,8 @@ import (
 	"celld/store/policy"
 )
 
-// Settings that the disk has refused are in the file once it takes them, before anything that rests on them, and until then the file
-// has what it had.
+// Settings that the disk refused are in the file once it takes them, before anything that depends on them. Until then the file holds
+// what it held.
 func TestSettingsThatCouldNotBeWritten(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		for _, rewrite := range []bool{false, true} {
@@ -92,8 +92,8 @@ func (w *world) replaysTexts(files *memoryFS, want map[string]string) {
 	next.m.Stop()
 }
 
-// Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on: in the
-// end the file has what the store has.
+// Many connections change policies and rules, and take from them, while the disk fails now and then and rewrites go on. In the end the
+// file holds what the store holds.
 func TestSettingsUnderFire(t *testing.T) {
 	t.Parallel()
 	rewrites := int64(0)
@@ -161,7 +161,7 @@ func TestSettingsUnderFire(t *testing.T) {
 	}
 }
 
-// What was set before the Disk starts, as the policies of a file are, gets to the disk.
+// Settings from before the Disk starts, as the policies of a file are, get to the disk.
 func TestSettingsBeforeTheStart(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		w, files := inMemory(t, always)
@@ -188,7 +188,7 @@ func TestSettingsBeforeTheStart(t *testing.T) {
 	}
 }
 
-// Whichever call fails, what was changed under limits is on the disk if Commit says so, byte for byte, or once the disk takes it.
+// Any call fails: changes under limits are on the disk if Commit reports so, byte for byte, or once the disk takes them.
 func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 	changes := []func(w *world){
 		func(w *world) { w.take("k", 1, "5/1h", "90/1h,algo=log") },

@@ -32,7 +32,7 @@ func off(*persistence.Options) {}
 // waits is for as long as a slow machine takes.
 func waits(o *persistence.Options) { appendOnly(o); o.LockWait = time.Minute }
 
-// A directory that another process has is neither read nor changed.
+// A directory that another process uses is neither read nor changed.
 func TestADirectoryInUse(t *testing.T) {
 	for name, sets := range map[string][2]func(*persistence.Options){
 		"append-only": {always, appendOnly}, "snapshots": {snapshots, snapshots}, "each its own": {appendOnly, snapshots},
@@ -61,7 +61,7 @@ func TestADirectoryInUse(t *testing.T) {
 	}
 }
 
-// A server without files writes none where another process has some, and is refused where it has become the first.
+// A server without files writes none where another process keeps some. It is refused once another process got there first.
 func TestADirectoryInUseByChance(t *testing.T) {
 	w := newWorld(t, snapshots).mustOpen()
 	other := w.beside(off).mustOpen()
@@ -91,7 +91,7 @@ func TestADirectoryInUseByChance(t *testing.T) {
 	}
 }
 
-// A start goes on as soon as the process before has ended, on all that it has written.
+// A start continues as soon as the process before it has ended, with all that it wrote.
 func TestADirectoryThatIsWaitedFor(t *testing.T) {
 	w := newWorld(t, appendOnly).mustOpen()
 	w.throttle("a")
@@ -123,7 +123,7 @@ func TestADirectoryThatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The wait ends when it has been long enough, and when the server is to stop.
+// The wait ends when its time is over, and when the server stops.
 func TestAWaitThatEnds(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAWaitThatEnds(t *testing.T) {
 	}
 }
 
-// A file system without locks keeps nobody from starting, and is told.
+// A file system without locks keeps nobody from starting, and is logged.
 func TestAFileSystemWithoutLocks(t *testing.T) {
 	w, files := inMemory(t, always)
 	files.noLocks = true
@@ -168,7 +168,7 @@ func TestAFileSystemWithoutLocks(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// A lock whose file is removed is taken anew before somebody else can.
+// A lock whose file is removed is taken anew before others can take it.
 func TestALockThatIsRemoved(t *testing.T) {
 	w := newWorld(t, always).mustOpen()
 	os.Remove(w.path(lockName))
@@ -181,7 +181,7 @@ func TestALockThatIsRemoved(t *testing.T) {
 	}
 }
 
-// A rewrite or a snapshot that has begun before the directory was lost does not take the place of another's file.
+// A rewrite or a snapshot that began before the directory was lost does not replace the file of another process.
 func TestADirectoryThatIsLostDuringARewrite(t *testing.T) {
 	for name, begin := range map[string]func(w *world) error{
 		"rewrite": func(w *world) error { return w.m.Rewrite() }, "snapshot": func(w *world) error { return w.m.BackgroundSave(false) },
@@ -208,7 +208,7 @@ func TestADirectoryThatIsLostDuringARewrite(t *testing.T) {
 	}
 }
 
-// Who has lost the directory to another process writes nothing there until that one has ended.
+// A process that has lost the directory to another writes nothing there until that one has ended.
 func TestADirectoryThatIsLost(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"always": always, "every second": appendOnly} {
 		w := newWorld(t, func(o *persistence.Options) { set(o); snapshots(o) }).mustOpen()
@@ -240,7 +240,7 @@ func TestADirectoryThatIsLost(t *testing.T) {
 		if err := other.close(); err != nil {
 			t.Error(err)
 		}
-		w.tick(10 * second) // beyond the time after a rewrite that has failed
+		w.tick(10 * second) // past the pause after a failed rewrite
 		w.settle()
 		if err := w.m.Status().AOFErr; err != nil || w.m.Refusal() != nil {
 			t.Errorf("%s: the other has ended: %v, %v", name, err, w.m.Refusal())
@@ -251,7 +251,7 @@ func TestADirectoryThatIsLost(t *testing.T) {
 	}
 }
 
-// Where it cannot be seen whether the lock is still in place, nothing is written.
+// If nobody can tell whether the lock is still in place, nothing is written.
 func TestALockThatCannotBeLookedFor(t *testing.T) {
 	w, files := inMemory(t, snapshots)
 	w.mustOpen()

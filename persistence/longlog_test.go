@@ -30,8 +30,8 @@ func (w *world) holds() map[string]store.Value {
 	return all
 }
 
-// textsOf are copies that are still alive as text, of logs without the calls that no longer count, which they forget when
-// they like.
+// textsOf returns copies that are still alive as text. Calls that no longer count are left out of their logs: the store may forget
+// these at any time.
 func (w *world) textsOf(copies map[string]store.Value) map[string]string {
 	all := map[string]string{}
 	for key, st := range copies {
@@ -56,8 +56,8 @@ func (w *world) expectCounting(t rapid.TB, want map[string]string) {
 	}
 }
 
-// Logs of hundreds of calls are told in parts. Whatever becomes of them and their keys, and whichever writes fail, the file
-// has what the store has.
+// Logs of hundreds of calls are written in parts. Whatever happens to them and their keys, and whichever writes fail, the file holds
+// what the store holds.
 func TestLongLogs(t *testing.T) {
 	limits := []string{"300/1h,algo=log", "70/1s,algo=log,block=1s", "2000/2h,algo=log", "9/1h"}
 	for name, set := range map[string]func(*persistence.Options){"every second": appendOnly, "always": always} {
@@ -137,7 +137,7 @@ func TestLongLogs(t *testing.T) {
 	}
 }
 
-// A call more of a long log adds little to the file, and however many follow, a file that was never written anew has all.
+// One more call of a long log adds little to the file. However many follow, a file that was never rewritten holds all.
 func TestACallMoreIsLittle(t *testing.T) {
 	for name, set := range map[string]func(*persistence.Options){"every second": appendOnly, "always": always} {
 		w, files := inMemory(t, set)

@@ -10,8 +10,8 @@ import (
 	"celld/store"
 )
 
-// However a loss of power falls, it takes what the page on persistence says at most: the last second where the disk takes up to 0.4 s to
-// store a round of changes, and else twice what it takes and 0.1 s.
+// Whenever the power fails, no more is lost than the page on persistence says: the last second if the disk takes up to 0.4 s to store
+// a round of changes, and otherwise twice what it takes and 0.1 s.
 func TestWhatEverySecondLoses(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct{ disk, most time.Duration }{
@@ -42,7 +42,7 @@ func TestWhatEverySecondLoses(t *testing.T) {
 	}
 }
 
-// More changes than the two buffers have room for leave in one round, as fast as the disk takes them.
+// More changes than both buffers can hold are written in one round, as fast as the disk takes them.
 func TestWhatEverySecondLosesOfManyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, files := inMemory(t, appendOnly)

@@ -70,8 +70,8 @@ func (m *memoryFS) during(call string, do func()) (done *atomic.Bool) {
 	return done
 }
 
-// failFrom fails the call of that number, counted from now, and those that follow too if forever; calls that look for a file are
-// left out, as they need no room. The function it returns says whether it has come to that.
+// failFrom fails the call of that number, counted from now, and with forever all that follow. It leaves out calls that look for a
+// file, as they need no room. The function that it returns reports whether the call was reached.
 func (m *memoryFS) failFrom(call int, forever bool) (failed func() bool) {
 	var mu sync.Mutex
 	n := 0
@@ -175,7 +175,7 @@ func (m *memoryFS) open(call, name string, create, empty bool) (dir.File, error)
 	if f == nil && !create {
 		return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
 	}
-	if f == nil || empty { // whoever has it open keeps what is in it, which is not so on a disk but nobody relies on
+	if f == nil || empty { // open files keep their content, unlike on a disk, but nobody relies on that
 		f = &memoryFile{}
 		m.files[name] = f
 	}
@@ -321,7 +321,7 @@ func (h *memoryHandle) Sync() error {
 	return nil
 }
 
-// Forget must not be told of what is not on the disk yet.
+// Forget must not name bytes that are not on the disk yet.
 func (h *memoryHandle) Forget(at, n int64) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()

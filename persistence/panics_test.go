@@ -7,7 +7,7 @@ import (
 	"celld/store"
 )
 
-// A panic while a snapshot or a rewrite is written is a failure of that file: the one before stays, and the next succeeds.
+// A panic while a snapshot or a rewrite is written makes that file fail: the file before it stays, and the next succeeds.
 func TestPanicInABackgroundWrite(t *testing.T) {
 	for name, begin := range map[string]func(w *world) error{
 		"dump.rdb":       func(w *world) error { return w.m.BackgroundSave(false) },
@@ -46,7 +46,7 @@ func TestPanicInABackgroundWrite(t *testing.T) {
 	}
 }
 
-// A panic while the append-only file is written ends the process, with its cause in the log: what is missing there nobody knows.
+// A panic while the append-only file is written ends the process, with its cause in the log: nobody knows what is missing in the file.
 func TestPanicInTheAppendOnlyFile(t *testing.T) {
 	w, files := inMemory(t, appendOnly)
 	w.mustOpen()

@@ -11,7 +11,7 @@ import (
 	"celld/store"
 )
 
-// Files that redis-server 7.0.15 wrote, by rdb/testdata/make.sh: what of them are limits and what is not.
+// Files that redis-server 7.0.15 wrote, by rdb/testdata/make.sh: which parts are limits, and which are not.
 func TestRedisFiles(t *testing.T) {
 	const tat = 4_000_000_000_000_000_000 // in 2096
 	forever, plain := store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Value{TAT: tat}
@@ -22,7 +22,7 @@ func TestRedisFiles(t *testing.T) {
 		name    string
 		limits  map[string]store.Value
 		others  string
-		expired int64 // TATs that have passed
+		expired int64 // TATs in the past
 	}{
 		{
 			name: "strings.rdb",
@@ -77,7 +77,7 @@ func TestRedisFiles(t *testing.T) {
 			}
 			w.reopen().expect(test.limits)
 
-			// The same in front of an append-only file, as Redis before 7 has it, which is then extended.
+			// The same as the start of an append-only file, as Redis before 7 writes it, which is then extended.
 			files.put(w.path("appendonly.aof"), append(text, "*3\r\n$3\r\nSET\r\n$5\r\nlater\r\n$19\r\n4000000000000000000\r\n"...))
 			want := maps.Clone(test.limits)
 			want["later"] = forever
@@ -96,7 +96,7 @@ func TestRedisFiles(t *testing.T) {
 	}
 }
 
-// A file of Redis tells its time in whole seconds. It may be loaded in the second in which it was written.
+// A file of Redis holds its time in whole seconds. It may be loaded in the second in which it was written.
 func TestARedisFileOfThisSecond(t *testing.T) {
 	w, files := inMemory(t, snapshots)
 	files.put(w.path("dump.rdb"), fmt.Appendf(nil, "REDIS0009\xfa\x05ctime\x0a%d\x00\x01a\x13%d\xff\x00\x00\x00\x00\x00\x00\x00\x00",
@@ -115,7 +115,7 @@ func TestARedisFileOfThisSecond(t *testing.T) {
 	}
 }
 
-// A snapshot says when it was taken, which redis-check-rdb and other tools show, and how many keys it has, if it has any.
+// A snapshot says when it was taken, as redis-check-rdb and other tools show, and how many keys it holds, if any.
 func TestASnapshotSaysWhatItIs(t *testing.T) {
 	for keys, hint := range []string{"", "\xfe\x00\xfb\x01\x01"} {
 		w, files := inMemory(t, snapshots)

@@ -2,7 +2,7 @@ package persistence_test
 
 import "testing"
 
-// Who asked is told when writes begin to be refused, and when they are not any more, whatever the reason.
+// The function of OnRefusal is called when writes begin to be refused, and when they no longer are, whatever the reason.
 func TestRefusalIsTold(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()

@@ -9,7 +9,7 @@ import (
 	"celld/store"
 )
 
-// Keys that are renamed while a snapshot is taken, or the append-only file is rewritten, are in it: under either name.
+// Keys that are renamed while a snapshot is taken, or the append-only file is rewritten, are in it, under either name.
 func TestRenamesDuringASnapshot(t *testing.T) {
 	const keys = 20_000
 	for name, test := range map[string]struct {

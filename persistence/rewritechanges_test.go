@@ -32,8 +32,9 @@ func (q *turns) next(w *world) bool {
 	return true
 }
 
-// Whenever celld is killed while its files are rewritten or a snapshot is taken, the next start has all that was committed: of keys that
-// come, go, are renamed and taken from while the table grows and is told in steps, and of those that nobody touches.
+// celld is killed at any moment while its files are rewritten or a snapshot is taken: the next start finds all that was committed.
+// That includes keys that come, go, are renamed and taken from while the table grows and is read in steps, and keys that nobody
+// touches.
 func TestKilledWhileFilesAreWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {

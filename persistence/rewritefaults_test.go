@@ -10,7 +10,7 @@ import (
 	"celld/store"
 )
 
-// Whichever call of a rewrite fails: the file that has the name is the one that is written to.
+// Any call of a rewrite fails: writes go to the file with the name.
 func TestRewriteWhenTheDiskFails(t *testing.T) {
 	for _, forever := range []bool{false, true} {
 		for call, more := 1, true; more; call++ {
@@ -55,7 +55,7 @@ func TestRewriteWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// The same where the append-only file is off, and is written for once.
+// The same if the append-only file is off, and is written once on request.
 func TestRewriteWithoutAOFWhenTheDiskFails(t *testing.T) {
 	for call, more := 1, true; more; call++ {
 		w, files := inMemory(t, snapshots)
@@ -82,7 +82,7 @@ func TestRewriteWithoutAOFWhenTheDiskFails(t *testing.T) {
 	}
 }
 
-// What was appended while a rewrite wrote all limits is on the disk before the new file has its name.
+// Appends during a rewrite are on the disk before the new file gets its name.
 func TestARewriteIsOnTheDiskWithWhatFollowed(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -107,7 +107,8 @@ func TestARewriteIsOnTheDiskWithWhatFollowed(t *testing.T) {
 	w.m.Stop()
 }
 
-// A file that somebody has cut while a rewrite goes on lacks what the rewrite would copy of it. So that one fails, and another has all.
+// A file that somebody cuts during a rewrite lacks what the rewrite would copy of it. So that rewrite fails, and another one holds
+// all.
 func TestAFileIsCutDuringARewrite(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -115,7 +116,7 @@ func TestAFileIsCutDuringARewrite(t *testing.T) {
 	w.commit()
 	size := len(files.text(w.path("appendonly.aof")))
 	files.during("write", func() {
-		w.throttle("a") // when it has been written as it was
+		w.throttle("a") // when it was written as it
 		if err := w.commit(); err != nil {
 			t.Error(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// While a snapshot is taken or the append-only file is rewritten, neither begins. The other kind follows if it is asked to.
+// While a snapshot is taken or the append-only file is rewritten, neither begins. The other kind follows if it was asked for.
 func TestWhatIsAskedWhileAFileIsWritten(t *testing.T) {
 	for _, saving := range []bool{true, false} {
 		w, files := inMemory(t, appendOnly)

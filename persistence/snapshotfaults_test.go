@@ -14,7 +14,7 @@ import (
 	"celld/store"
 )
 
-// Whichever call of a snapshot fails, the one before stays, or the new one is there whole.
+// Any call of a snapshot fails: the snapshot before stays, or the new one is there as a whole.
 func TestSnapshotWhenTheDiskFails(t *testing.T) {
 	for name, save := range map[string]func(w *world) error{
 		"SAVE":   func(w *world) error { return w.m.Save() },
@@ -82,7 +82,7 @@ func settled(w *world) persistence.Status {
 	return w.m.Status()
 }
 
-// A snapshot that has failed is tried again after 5 s, not with every tick.
+// A failed snapshot is tried again after 5 s, not at every tick.
 func TestSnapshotIsTriedAgain(t *testing.T) {
 	w, files := inMemory(t, func(o *persistence.Options) {
 		o.SavePoints = func() []persistence.SavePoint { return []persistence.SavePoint{{After: 1e9, Changes: 1}} }
@@ -112,7 +112,7 @@ func TestSnapshotIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Whichever call of a start fails, nothing is lost that was there, and the next start finds all.
+// Any call of a start fails: nothing that was there is lost, and the next start finds all.
 func TestStartWhenTheDiskFails(t *testing.T) {
 	t.Parallel()
 	both := func(o *persistence.Options) { snapshots(o); appendOnly(o) }

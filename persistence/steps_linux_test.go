@@ -19,7 +19,7 @@ import (
 // others do on the machine does not.
 const stepMost = 8 * time.Millisecond
 
-// No step in the background takes long, whatever a key holds: event loops do these between their rounds.
+// No step in the background takes long, whatever a key holds: event loops run these steps between their rounds.
 func TestNoStepTakesLong(t *testing.T) {
 	var most atomic.Int64
 	w, files := inMemory(t, appendOnly)

@@ -15,7 +15,7 @@ import (
 	"celld/persistence"
 )
 
-// Files of processes that are no more go at the start; those of others, and all that are named otherwise, stay.
+// At the start, files of dead processes are removed. Files of other processes, and files with other names, stay.
 func TestFilesLeftByKilledProcesses(t *testing.T) {
 	ended := exec.Command("true")
 	if err := ended.Run(); err != nil {
@@ -75,7 +75,7 @@ func TestFilesLeftByKilledProcesses(t *testing.T) {
 	}
 }
 
-// A start does not fail over what it cannot remove.
+// A start does not fail because it cannot remove a file.
 func TestFilesThatCannotBeRemoved(t *testing.T) {
 	for _, failing := range []string{"list", "remove"} {
 		w, files := inMemory(t, appendOnly)

@@ -41,8 +41,8 @@ func (w *world) restartAt(wallNS int64) {
 
 var kinds = map[string]func(*persistence.Options){"everysec": appendOnly, "always": always, "snapshots": snapshots}
 
-// However the wall clock was set, a restart after it restores limits that neither lock nor free, and what goes by the clock as
-// the clock says.
+// A restart after any change of the wall clock restores limits that neither lock nor free. Limits that follow the clock do what it
+// says.
 func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 	literals := []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "100/1h,algo=log", "10/1h,block=2h", "10/day"}
 	for name, kind := range kinds {
@@ -166,8 +166,8 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 	}
 }
 
-// What the disk has refused is written in the wall time that it was gathered in, also behind a rewrite that was made since the clock
-// was set. Another one puts that right.
+// What the disk refused is written in the wall time of when it was gathered, even behind a rewrite after the clock was set. Another
+// rewrite corrects that.
 func TestARefusedCommitAndTheWallClock(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()

@@ -37,7 +37,7 @@ var harms = map[string]func(w *world) error{
 	"the directory made anew": func(w *world) error { return errors.Join(os.RemoveAll(w.dir), os.Mkdir(w.dir, 0o755)) },
 }
 
-// What somebody does to the file is noticed within a second and mended, and nothing is lost that was decided in between.
+// Harm to the file is noticed within a second and repaired, and no decision in between is lost.
 func TestAFileThatIsHarmed(t *testing.T) {
 	for policy, set := range policies {
 		for name, harm := range harms {
@@ -69,7 +69,7 @@ func TestAFileThatIsHarmed(t *testing.T) {
 	}
 }
 
-// At the end there is no second in which it could be noticed.
+// At the end, no second is left to notice it.
 func TestAFileThatIsHarmedAtTheEnd(t *testing.T) {
 	for policy, set := range policies {
 		for name, harm := range harms {
@@ -91,7 +91,7 @@ func TestAFileThatIsHarmedAtTheEnd(t *testing.T) {
 	}
 }
 
-// A directory that is gone is not made anew. When it is there again, so is all that was decided.
+// A directory that is gone is not created anew. When it is back, so is all that was decided.
 func TestADirectoryThatIsRemoved(t *testing.T) {
 	for policy, set := range policies {
 		w := newWorld(t, set).mustOpen()
@@ -151,7 +151,7 @@ func TestADirectoryThatComesBack(t *testing.T) {
 	w.crashed().expect(w.states())
 }
 
-// While it is not mended, as there is no room for a rewrite, decisions of always are refused.
+// Until it is repaired, as there is no room for a rewrite, decisions of always are refused.
 func TestAHarmThatCannotBeMendedYet(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -180,7 +180,7 @@ func TestAHarmThatCannotBeMendedYet(t *testing.T) {
 	w.replays(files.image(true), w.states())
 }
 
-// A file that is emptied to make room on a full disk gets no zeros in the place of what it had.
+// A file that is emptied to make room on a full disk gets no zeros in place of its content.
 func TestAFullDiskWhoseFileIsEmptied(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()
@@ -207,7 +207,7 @@ func TestAFullDiskWhoseFileIsEmptied(t *testing.T) {
 	w.replays(files.image(true), w.states())
 }
 
-// A rewrite that copies what was appended meanwhile fails where somebody has cut that off, and the next one has it all.
+// A rewrite that copies later appends fails if somebody has cut these off, and the next one holds all.
 func TestARewriteOfAFileThatIsCut(t *testing.T) {
 	for _, regrown := range []bool{false, true} {
 		w, files := inMemory(t, always)
@@ -239,7 +239,7 @@ func TestARewriteOfAFileThatIsCut(t *testing.T) {
 	}
 }
 
-// A snapshot that somebody removes is taken anew although nothing has changed.
+// A snapshot that somebody removes is taken anew, even if nothing has changed.
 func TestASnapshotThatIsRemoved(t *testing.T) {
 	w := newWorld(t, snapshots).mustOpen()
 	for range 5 {
@@ -268,7 +268,7 @@ func TestASnapshotThatIsRemoved(t *testing.T) {
 	}
 }
 
-// Many connections decide while somebody removes and cuts the file over and over: in the end it has what the store has.
+// Many connections decide while somebody removes and cuts the file over and over. In the end it holds what the store holds.
 func TestHarmsUnderFire(t *testing.T) {
 	w, files := inMemory(t, always)
 	w.mustOpen()

@@ -86,7 +86,7 @@ func byLibrary(file []byte) (all seen, codings map[string]int, err error) {
 	return all, codings, err
 }
 
-// What is written the library reads as it was.
+// The library reads what is written as it was.
 func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
@@ -135,7 +135,7 @@ func snapshotOf(states map[string]store.Value) []byte {
 	return file.Bytes()
 }
 
-// All types that the library writes are read, and their ends found.
+// All types that the library writes are read, and their ends are found.
 func TestTheLibraryWrites(t *testing.T) {
 	long := strings.Repeat("long ", 1000)
 	words := func(n int, text string) (all [][]byte) {
@@ -205,7 +205,7 @@ func TestTheLibraryWrites(t *testing.T) {
 	}
 }
 
-// The library agrees about the files of testdata, and finds in them the codings that they are to have.
+// The library agrees about the files of testdata, and finds in them the expected codings.
 func TestRedisFilesByTheLibrary(t *testing.T) {
 	small := []string{"hash listpack", "list quicklist2", "set intset", "set set", "stream listpack", "zset listpack"}
 	large := []string{"hash hash", "list quicklist2", "set set", "stream listpack", "zset zset2"}
@@ -240,7 +240,7 @@ func TestRedisFilesByTheLibrary(t *testing.T) {
 	}
 }
 
-// The library has example files of Redis 2.0 to 7.4. Both read the same in them.
+// The library contains example files of Redis 2.0 to 7.4. Both read the same in them.
 func TestTheLibrarysFiles(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/hdt3213/rdb").Output()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"celld/resp/wire"
 )
 
-// A file that is cut off anywhere has the commands before that, and a transaction as a whole or not at all. What it is cut off to can be
-// extended: its checksum goes on.
+// A file that is cut off anywhere holds the commands before that, and a transaction as a whole or not at all. Where it is cut off, it
+// can be extended: its checksum continues.
 func TestFilesThatAreCutOff(t *testing.T) {
 	var file []byte
 	ends := []int{0} // of what runs as a whole
@@ -62,7 +62,7 @@ func TestFilesThatAreCutOff(t *testing.T) {
 	}
 }
 
-// A byte that is changed before a stamp is noticed, and an error of a command ends the reading.
+// A changed byte before a stamp is noticed, and an error of a command ends the reading.
 func TestFilesThatAreChanged(t *testing.T) {
 	file := wire.AppendCommand(nil, "SET", "k", "1")
 	file = AppendStamp(file, 1700, source.Checksum(0, file))
@@ -104,7 +104,7 @@ func read(text, fail string) (r reading) {
 	return r
 }
 
-// Zeros behind a file, as a loss of power may leave them, are torn off; anything else that is no command is damage.
+// Zeros behind a file, as a power failure may leave them, are cut off. Anything else that is no command is damage.
 func TestWhatIsNoCommand(t *testing.T) {
 	text := func(commands ...string) (all string) {
 		for _, words := range commands {
@@ -172,7 +172,7 @@ func TestWhatIsNoCommand(t *testing.T) {
 	}
 }
 
-// Of a transaction no more than 16 MB are held back: then its commands run as they are read.
+// No more than 16 MB of a transaction are held back: then its commands run as they are read.
 func TestALongTransaction(t *testing.T) {
 	command := string(wire.AppendCommand(nil, "SET", "k", strings.Repeat("x", 1<<20)))
 	begin, end := string(wire.AppendCommand(nil, "MULTI")), string(wire.AppendCommand(nil, "EXEC"))

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A stamp has its time and notices what is wrong with the bytes before it.
+// A stamp holds its time, and shows whether the bytes before it are damaged.
 func TestStamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.SliceOf(rapid.Byte()).Draw(t, "before")
@@ -42,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// What AppendChange writes is read as the same words.
+// ParseCommand reads the same words that AppendChange writes.
 func TestCommandText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOf(rapid.Byte()).Draw(t, "key")
@@ -73,7 +73,7 @@ func TestCommandText(t *testing.T) {
 	})
 }
 
-// words are the commands of a text, one a line, with blanks as ~.
+// words returns the commands of a text, one a line, with ~ for each blank.
 func words(t *testing.T, text []byte) (all string) {
 	t.Helper()
 	for len(text) > 0 {
@@ -89,7 +89,8 @@ func words(t *testing.T, text []byte) (all string) {
 	return all
 }
 
-// A key with limits is written as a transaction, its logs in parts, and of a log that the file has only the new calls.
+// A key with limits is written as a transaction, its logs in parts. Only the new calls of a log are written if the file holds the
+// others.
 func TestHashText(t *testing.T) {
 	const t0 = 1_700_000_000_000_000_000
 	s := memory.New(memory.Options{Journal: true})

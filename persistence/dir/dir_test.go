@@ -33,7 +33,7 @@ func names(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// A file is replaced as a whole, by the process that has the directory, or not at all.
+// A file is replaced as a whole, and only by the process that has locked the directory.
 func TestPlace(t *testing.T) {
 	d, _ := newDir(t.TempDir())
 	if err := d.CheckWritable(); err != nil || len(names(t, d.Path)) != 0 {
@@ -84,7 +84,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What processes have left that are no more goes; what others write, and what is named otherwise, stays.
+// Files that dead processes have left are removed. Files of other processes, and files with other names, stay.
 func TestRemoveLeft(t *testing.T) {
 	ended := exec.Command("true")
 	if err := ended.Run(); err != nil {

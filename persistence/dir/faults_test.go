@@ -55,7 +55,7 @@ func illDir(t *testing.T) (*dir.Dir, *ill, *bytes.Buffer) {
 	return d, f, log
 }
 
-// What keeps a directory from being locked is told, and what is locked elsewhere meanwhile is locked again.
+// An error that keeps the directory from being locked is returned, and a lock that others hold meanwhile is tried again.
 func TestClaim(t *testing.T) {
 	d, f, _ := illDir(t)
 	if d.Claimed() || d.Claim() != nil || !d.Claimed() || d.Claim() != nil || f.closed != 0 {
@@ -112,7 +112,7 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// Wait waits as long as it may, or until it is told to stop, or the directory is free.
+// Wait waits until its time is over, it is told to stop, or the directory is free.
 func TestWait(t *testing.T) {
 	d, f, log := illDir(t)
 	never := func() bool { return false }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a file system answers that has no locks is told from what it answers of one that is taken.
+// The answer of a file system without locks differs from that of a lock that is taken.
 func TestAnswersOfFlock(t *testing.T) {
 	for answer, want := range map[error]error{
 		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: ErrNoLocks, unix.EOPNOTSUPP: ErrNoLocks, unix.ENOSYS: ErrNoLocks, unix.EBADF: ErrNoLocks,

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that has its new name is not said to be on the disk before its directory is: a process whose fsync fails is told so.
+// A renamed file is not reported as on the disk before its directory is: a process whose fsync fails gets an error.
 func TestRenameSyncsTheDirectory(t *testing.T) {
 	const child = "CELLD_TEST_RENAME_IN"
 	path := os.Getenv(child)

@@ -61,7 +61,7 @@ func newLoading(t *testing.T, files map[string]string) *loading {
 	return l
 }
 
-// load is Load, where apply knows KNOWN.
+// load calls Load with an apply that knows KNOWN.
 func (l *loading) load() (Result, error) {
 	return l.Load(func(args [][]byte) error {
 		if string(args[0]) == "KNOWN" {
@@ -71,7 +71,7 @@ func (l *loading) load() (Result, error) {
 	})
 }
 
-// mustLoad is load that succeeds, with the names of the files in place of their paths.
+// mustLoad calls load, which must succeed, and returns the names of the files in place of their paths.
 func (l *loading) mustLoad() Result {
 	l.t.Helper()
 	found, err := l.load()
@@ -86,7 +86,7 @@ func (l *loading) mustLoad() Result {
 	return found
 }
 
-// keys are what the store has, one text each.
+// keys returns the keys of the store, one text each.
 func (l *loading) keys() (all []string) {
 	for at, more := (memory.Position{}), true; more; {
 		at, more = l.store.Export(at, l.now.Load(), func(key []byte, st store.Value) {
@@ -140,7 +140,7 @@ const (
 	past = "1699999999000000000"
 )
 
-// Each command of a file makes of the keys what it says, and what is no limit is counted.
+// Each command of a file changes the keys as it says. Commands that make no limit are counted.
 func TestCommands(t *testing.T) {
 	hash := func(until string) string {
 		return "window/1h limit=5/1h,algo=window~until=" + until + "~used=2"
@@ -219,7 +219,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A start fails where there is no room, where it cannot go on, and when it is told to stop.
+// A start fails if there is no room, if it cannot continue, and when it is told to stop.
 func TestWhatEndsAStart(t *testing.T) {
 	many := func(command string) (all []string) {
 		for i := range 10 {
@@ -286,7 +286,7 @@ func TestWhatEndsAStart(t *testing.T) {
 
 const manifest = "file base.aof seq 1 type b\nfile old.aof seq 1 type h\n\nfile other/incr.aof seq 2 type i\n"
 
-// Of the files that are there one kind is read, and what was appended to another is written anew.
+// One kind of the files is read. What would be appended to another is written anew.
 func TestWhichFilesAreRead(t *testing.T) {
 	a, b, c := logOf("SET a "+tat), logOf("SET b "+tat), logOf("SET c "+tat)
 	const both = "[appendonlydir/base.aof appendonlydir/incr.aof]"
@@ -351,7 +351,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 	}
 }
 
-// A file that is damaged ends the start, and is told with what to do about it. One that only ends too early is cut off.
+// A damaged file ends the start with an error that says what to do. A file that only ends too early is cut off.
 func TestDamage(t *testing.T) {
 	a, b := logOf("SET a "+tat), logOf("SET b "+tat)
 	const missing = "base.aof, which appendonly.aof.manifest lists, is missing"
@@ -408,7 +408,7 @@ func TestDamage(t *testing.T) {
 	_ = os.Chmod(l.path, 0o755)
 }
 
-// What follows the last stamp goes on with its checksum, unless a new file is written.
+// The checksum of what follows the last stamp continues, unless a new file is written.
 func TestTheChecksumOfTheTail(t *testing.T) {
 	head, tail := logOf("SET a "+tat), logOf("SET b "+tat)
 	text := head + stampOf(head, t0-second) + tail
@@ -428,7 +428,7 @@ func TestTheChecksumOfTheTail(t *testing.T) {
 	}
 }
 
-// Where the clock is behind that of the file, all is set back as much.
+// If the clock is behind that of the file, all is set back as much.
 func TestSetBack(t *testing.T) {
 	text := logOf("SET a "+tat, "SET b "+tat+" PXAT "+fmt.Sprint((t0+5*second)/1e6), "SET first 1700000003500000000",
 		"HSET w window/1h limit=5/1h,algo=window~until="+tat+"~used=2", "SET over "+tat+" PXAT "+fmt.Sprint((t0+3*second)/1e6))
@@ -457,7 +457,7 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// The log tells every two seconds how far it is, until the end.
+// Every two seconds the log says how far loading is, until the end.
 func TestLogProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoading(t, nil)

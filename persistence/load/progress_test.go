@@ -2,7 +2,7 @@ package load
 
 import "testing"
 
-// The rest is estimated to take as long for each byte as what is done.
+// The estimate takes as long for each remaining byte as for those that are done.
 func TestProgress(t *testing.T) {
 	for _, c := range []struct {
 		done, total, tookNS, seconds int64

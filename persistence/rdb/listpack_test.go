@@ -70,7 +70,7 @@ func readListpack(b []byte) (elements []string, ok bool) {
 	return elements, ok
 }
 
-// Whatever a listpack has in pairs is read, in each of its forms.
+// Any listpack of pairs is read, in each of its forms.
 func TestListpack(t *testing.T) {
 	for _, n := range []int64{0, 127, 128, -1, 4095, 4096, -4096, -4097, 32767, -32768, 32768, 1<<23 - 1, -1 << 23, 1 << 23, 1<<31 - 1,
 		-1 << 31, 1 << 31, -1 << 63, 1<<63 - 1} {
@@ -105,7 +105,7 @@ func TestListpack(t *testing.T) {
 	}
 }
 
-// An element that is cut off, or of a code that there is not, is none.
+// An element that is cut off, or of an unknown code, is none.
 func TestListpackElementsThatAreNone(t *testing.T) {
 	for _, b := range []string{"\x81", "\xc0", "\xe0", "\xe0\x01", "\xf0\xff\xff\xff\xff", "\xf0\x01\x00\x00", "\xf1\x01", "\xf5abcdefgh"} {
 		if element, n := listpackElement([]byte(b)); element != nil || n != 0 {
@@ -124,7 +124,7 @@ func TestListpackElementsThatEndWithTheBytes(t *testing.T) {
 	}
 }
 
-// What is packed does not grow beyond its size.
+// LZF never unpacks to more than the size that the file names.
 func TestLZFThatGrows(t *testing.T) {
 	packed := []byte("\x00a\xe0\xff\x00") // a, and 264 times what is before
 	if out, ok := unpackLZF(nil, packed, 265); !ok || strings.Trim(string(out), "a") != "" {
@@ -137,7 +137,7 @@ func TestLZFThatGrows(t *testing.T) {
 	}
 }
 
-// FuzzListpack: whatever bytes there are, they are read or not, and what is read is no more than they are.
+// FuzzListpack: any bytes are read or refused, and what is read is no longer than they are.
 func FuzzListpack(f *testing.F) {
 	f.Add(listpack([]string{"gcra/1m", "limit=5/1m tat=1700000009000000000", "n", "-5", "m", "70000"}))
 	f.Add(listpack([]string{strings.Repeat("x", 70), "1234567890123", strings.Repeat("y", 5000), "-70000"}))

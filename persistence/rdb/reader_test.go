@@ -11,7 +11,7 @@ import (
 	"celld/persistence/source"
 )
 
-// seen is what Read has told of a file: "key=value", with "@expiry" where there is one, and "key:kind".
+// seen is what Read found in a file: "key=value", with "@expiry" if there is one, and "key:kind".
 type seen []string
 
 func (s *seen) Limit(key []byte, tat uint64, expiryMS int64) error {
@@ -46,7 +46,7 @@ func withChecksum(file string) []byte {
 const (
 	eight   = "12345678"
 	sixteen = eight + eight
-	// What a listpack or one of its forerunners has in it does not matter: it is one string.
+	// The content of a listpack or one of its forerunners does not matter: it is one string.
 	packed = "\x03abc"
 	lzf    = "\xc3\x05\x0a\x00a\xe0\x00\x00" // ten times a
 	group  = "\x05group\x01\x02"             // its name and last ID
@@ -109,7 +109,7 @@ var rdbOpcodes = []struct {
 	{name: "database", text: "\xfe\x00"},
 }
 
-// Of each type it is known where it ends: the limits before and after it are read, whatever they have with them.
+// The end of each type is known: the limits before and after it are read, whatever surrounds them.
 func TestRDBValues(t *testing.T) {
 	for _, v := range rdbValues {
 		t.Run(fmt.Sprintf("%d %s", v.kind, v.want), func(t *testing.T) {
@@ -156,7 +156,7 @@ func everyCut(t *testing.T, file []byte) {
 	}
 }
 
-// Lengths that no file can have take neither memory nor time.
+// Impossible lengths take neither memory nor time.
 func TestRDBLengths(t *testing.T) {
 	most := "\x81\xff\xff\xff\xff\xff\xff\xff\xff"
 	for _, text := range []string{

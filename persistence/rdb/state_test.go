@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What AppendTAT writes ParseTAT reads, and ParseTAT reads nothing else.
+// ParseTAT reads what AppendTAT writes, and nothing else.
 func TestTATText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tat := rapid.Uint64().Draw(t, "tat")
@@ -52,7 +52,7 @@ func endNS(st store.Value) uint64 {
 	return st.TAT
 }
 
-// A state comes back from a file as it was, but that an expiry is rounded up to ms, or left out where it is the TAT's.
+// A state comes back from a file as it was, except that an expiry is rounded up to ms, or left out if it is that of the TAT.
 func TestExpiryMS(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := store.Value{TAT: someTAT(t), ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, someNS(t)}).Draw(t, "expiry")}
@@ -70,7 +70,7 @@ func TestExpiryMS(t *testing.T) {
 	})
 }
 
-// Nor does an expiry in ms change that Redis has, as long as it is not that of the TAT or later.
+// An expiry in ms from Redis does not change either, unless it is at the TAT or later.
 func TestStateOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tat := someTAT(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a process has left that was killed within Replace goes with the next one, and what another is writing stays.
+// What a process killed within Replace has left is removed by the next one. What another process writes stays.
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "users.acl")

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is taken, in whatever pieces it is read, are the bytes of the file and their checksum.
+// Take returns the bytes of the file and their checksum, whatever is taken, and in whatever pieces it is read.
 func TestTake(t *testing.T) {
 	if sum := Checksum(0, []byte("123456789")); sum != 0xe9c6d914c4b8d9ca { // the check value of CRC-64/REDIS
 		t.Errorf("%x", sum)
