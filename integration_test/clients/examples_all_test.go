@@ -10,7 +10,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestCompiledExamples does the same with those that download and compile for minutes.
+// TestCompiledExamples does the same with examples that download and compile for minutes.
 func TestCompiledExamples(t *testing.T) {
 	runExamples(t, []example{
 		{"java-jedis", true, javaExample},

@@ -158,7 +158,8 @@ func (s *service) get(path string) (status int, header http.Header, body string)
 // lines is how often it has told that its limiter has gone or come. It is odd while the service knows none.
 func (s *service) lines() int { return strings.Count(s.log.String(), "rate limiter: ") }
 
-// withoutLimiter sees everybody let in, nobody let log in, soon, and no line in the log for each call.
+// withoutLimiter checks that the service, without a limiter, serves everybody, lets nobody log in, answers soon, and logs no line for
+// each call.
 func (s *service) withoutLimiter(calls int) {
 	s.t.Helper()
 	celldtest.Eventually(s.t, "it notices that it has no limiter", func() bool {
@@ -195,7 +196,7 @@ func (s *service) back() {
 	celldtest.Eventually(s.t, "it logs that the limiter is back", func() bool { return s.lines()%2 == 0 })
 }
 
-// limits uses both limits up. What a loaded machine makes the service answer without its limiter is asked again.
+// limits uses both limits up. On a loaded machine the service may answer without its limiter: then limits asks again.
 func (s *service) limits(limiter *harness.Server) {
 	s.t.Helper()
 	s.back()

@@ -17,7 +17,7 @@ func TestKumoMTA(t *testing.T) {
 	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", harness.ModulePath(t)))
 	defer celld.Close()
 	defer redis.Close()
-	for _, kind := range []string{"LIB-NAME redis-rs", "LIB-VER 0.32.7"} { // which Redis has since 7.2
+	for _, kind := range []string{"LIB-NAME redis-rs", "LIB-VER 0.32.7"} { // in Redis since 7.2
 		if got := celld.Do(strings.Fields("CLIENT SETINFO " + kind)...); got != "+OK\r\n" {
 			t.Errorf("CLIENT SETINFO %s: %q", kind, got)
 		}

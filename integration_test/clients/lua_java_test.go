@@ -23,8 +23,8 @@ boolean: false
 error: LIMITED later
 `
 
-// TestJavaScripts runs the script helpers of Java's clients, which send EVALSHA, and EVAL or SCRIPT LOAD where that is not known.
-// What they send is in resp/testdata/scripts/forms.txt, too, for those who have no hundred megabytes of libraries.
+// TestJavaScripts runs the script helpers of Java's clients. These send EVALSHA, and EVAL or SCRIPT LOAD if the script is not known.
+// resp/testdata/scripts/forms.txt holds the same commands, so that a test needs no hundred megabytes of libraries.
 func TestJavaScripts(t *testing.T) {
 	t.Parallel()
 	classes := harness.JavaClasses(t, "testdata/java-scripts")

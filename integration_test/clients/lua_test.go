@@ -16,8 +16,8 @@ import (
 	"celld/internal/celldtest"
 )
 
-// What clients have for scripts sends EVALSHA and, where the server does not know the script, EVAL or SCRIPT LOAD. These tests
-// flush the scripts in between.
+// The script helpers of clients send EVALSHA. If the server does not know the script, they send EVAL or SCRIPT LOAD. These tests flush
+// the scripts in between.
 
 const (
 	throttleScript = `return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])`

@@ -32,7 +32,7 @@ type clientFacts struct {
 	Take     []int64 // all seven elements of a first call
 	MTake    []int64 // the five of all keys, and limit and remaining of each
 	RESP     int
-	Denied   []bool // what `if (limited)` finds: of the first call, and of one that is limited
+	Denied   []bool // the value of `if (limited)`: for the first call, and for a limited one
 }
 
 // installedClient is the path of what `make clients` installs. Without it the test is skipped, and fails in CI.

@@ -97,7 +97,7 @@ func TestRedisCLIPipe(t *testing.T) {
 	}
 }
 
-// TestRedisCLIMemkeys runs redis-cli, which adds up what keys take. It asks celld for the rest of MEMORY as it asks redis-server.
+// TestRedisCLIMemkeys runs redis-cli, which adds up the memory of keys. It asks celld for the rest of MEMORY as it asks redis-server.
 func TestRedisCLIMemkeys(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "redis-cli")

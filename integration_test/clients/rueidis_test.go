@@ -14,8 +14,8 @@ import (
 	"celld/integration_test/harness"
 )
 
-// TestRueidis uses rueidis with its defaults: RESP3, pipelines by itself, and at once HELLO, CLIENT TRACKING ON OPTIN, CLIENT
-// SETINFO and CLUSTER SLOTS, whose error tells it that this is one server. In RESP2 it has no cache, and wants to be told.
+// TestRueidis uses rueidis with its defaults: RESP3, automatic pipelines, and at once HELLO, CLIENT TRACKING ON OPTIN, CLIENT SETINFO
+// and CLUSTER SLOTS. The error of the last tells it that this is one server. In RESP2 it has no cache, and must be configured so.
 func TestRueidis(t *testing.T) {
 	t.Parallel()
 	for _, resp2 := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestRueidisCache(t *testing.T) {
 	}
 }
 
-// Who wants what celld does not do is told so when connecting.
+// A client that asks for what celld does not do gets an error when it connects.
 func TestRueidisTrackingOptions(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)

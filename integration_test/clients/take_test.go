@@ -63,7 +63,7 @@ func TestTakeGoRedis(t *testing.T) {
 func TestTakeRedisCLI(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	if got := cli(t, srv.Addr, "", "CL.TAKE", "k", "100/1m", "1000/1h", "5/1s,algo=log"); got != "0\n5\n4\n-1\n3600\n1\n0\n" { // as docs/limits.md has it
+	if got := cli(t, srv.Addr, "", "CL.TAKE", "k", "100/1m", "1000/1h", "5/1s,algo=log"); got != "0\n5\n4\n-1\n3600\n1\n0\n" { // as in docs/limits.md
 		t.Errorf("CL.TAKE: %q", got)
 	}
 	if got := cli(t, srv.Addr, "", "-3", "--json", "CL.TAKE", "k3", "2/1m", "FULL"); got !=

@@ -21,7 +21,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// languages are those that the examples of waiting and leases are in, each with what runs one.
+// languages are the languages of the examples for waiting and leases, each with what runs an example.
 var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
 	"go": func(t *testing.T, example string) *exec.Cmd {
 		path := filepath.Join(t.TempDir(), example)
@@ -116,8 +116,8 @@ func TestExampleCrawler(t *testing.T) {
 	}
 }
 
-// TestExampleJobs runs three workers that work off jobs. The first job of each takes longer than its lease, which has to be
-// renewed. Then the test kills three while they work.
+// TestExampleJobs runs three workers that work off jobs. The first job of each takes longer than its lease, so the worker renews it.
+// Then the test kills three workers while they work.
 func TestExampleJobs(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
@@ -176,7 +176,7 @@ func TestExampleJobs(t *testing.T) {
 	celldtest.Eventually(t, "the places of those that were killed are free", func() bool { return free() == 3 })
 }
 
-// number is a server that keeps a number, and refuses writes by those whose lock another has had since.
+// number is a server that keeps a number. It refuses a write under a lock that another process has held since.
 type number struct {
 	mu      sync.Mutex
 	n       int
@@ -202,7 +202,7 @@ func (s *number) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.writes++
 }
 
-// TestExampleLock runs three programs that add to a number. Then it stops each while it has the lock, until the lock is another's.
+// TestExampleLock runs three programs that add to a number. Then it stops each while it holds the lock, until another holds it.
 func TestExampleLock(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)

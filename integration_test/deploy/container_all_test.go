@@ -28,8 +28,8 @@ type image struct {
 	}
 }
 
-// buildImage builds the Dockerfile as it is. No registry is asked: the image that it builds in is made here. It has a shell, its
-// libraries and the machine's authorities, and sees the machine's Go and Go's caches.
+// buildImage builds the Dockerfile as it is. It asks no registry: the base image is made here, with a shell, its libraries and the
+// certificates that the machine trusts. It sees the machine's Go and Go's caches.
 func buildImage(t *testing.T) (i image) {
 	t.Helper()
 	harness.NeedRoot(t)
@@ -72,8 +72,8 @@ func buildImage(t *testing.T) (i image) {
 	return i
 }
 
-// container is one of the image, run by runc as Docker and Kubernetes run it where they are told to be strict: a root that nobody can
-// write to, no capabilities, the image's user, so much memory. It has the network of this machine.
+// container runs the image by runc, as Docker and Kubernetes run it with strict settings: nobody can write to the root, there are no
+// capabilities, the user is that of the image, and memory is limited. It uses the network of this machine.
 type container struct{ dir, id, runc string }
 
 func (i image) container(t *testing.T, memory int, volume string, args ...string) container {

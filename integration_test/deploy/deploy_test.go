@@ -157,8 +157,8 @@ func (c contained) check(t *testing.T, words []string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// TestHealthChecks runs the commands that the Dockerfile, compose and Kubernetes check a container by, in containers whose
-// celld has the same flags and environment.
+// TestHealthChecks runs the commands with which the Dockerfile, compose and Kubernetes check a container, in containers whose celld
+// gets the same flags and environment.
 func TestHealthChecks(t *testing.T) {
 	t.Parallel()
 	var compose composeFile
@@ -166,7 +166,7 @@ func TestHealthChecks(t *testing.T) {
 	readYAML(t, "../../examples/compose.yaml", &compose)
 	readYAML(t, "../../examples/kubernetes.yaml", &kubernetes)
 	sidecar := kubernetes.Spec.Template.Spec.InitContainers[0]
-	// lives says 0 of one that must not be killed, and serves of one that may be waited for.
+	// lives returns 0 for a celld that must not be killed. serves does so for one that may be waited for.
 	lives := [][]string{healthCheck(t), sidecar.LivenessProbe.Exec.Command}
 	serves := [][]string{sidecar.StartupProbe.Exec.Command, compose.Services["celld"].Healthcheck.Test[1:]}
 
@@ -269,7 +269,7 @@ func bytesOf(t *testing.T, text string) int {
 	return n << 20
 }
 
-// reaches checks that a program which is told this URL finds a celld that listens on these addresses of a host.
+// reaches checks that a program with this URL finds a celld that listens on these addresses of a host.
 func reaches(t *testing.T, limiter, host string, srv contained) {
 	t.Helper()
 	options, err := redis.ParseURL(limiter)

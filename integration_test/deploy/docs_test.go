@@ -34,7 +34,7 @@ func blocks(page, language string) (found []string) {
 	return found
 }
 
-// TestConsoleExamples types what the pages show behind a $, and compares what comes back. Each block has a celld of its own.
+// TestConsoleExamples types what stands behind a $ in the pages, and compares the answers. Each block gets its own celld.
 func TestConsoleExamples(t *testing.T) {
 	t.Parallel()
 	typeAll(t, func() *harness.Server { return harness.Start(t) })
@@ -88,7 +88,7 @@ func typeIn(t *testing.T, addr, block string) (screen string) {
 	return screen
 }
 
-// TestShellExamples checks that a shell can read what the pages tell their readers to run, and that celld has its flags and variables.
+// TestShellExamples checks that a shell can read the commands of the pages, and that celld knows their flags and variables.
 func TestShellExamples(t *testing.T) {
 	t.Parallel()
 	help, _, _ := harness.RunToEnd(t, nil, "--help")

@@ -16,7 +16,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// enginePassword is what the examples are told.
+// enginePassword is the password in the examples.
 const enginePassword = "Sesame456"
 
 // nearby is an example's --store as a contained celld gets it: the engine is beside it, on another port than its own.
@@ -57,8 +57,8 @@ func sharesLimits(t *testing.T, c contained, probe, engine []string) {
 		return code == 0
 	})
 	_, port := harness.HostPort(c.Addr)
-	run(cli[0], "-h", "192.0.2.1", "-p", port, "-a", "Sesame123", "CL.THROTTLE", "k", "15", "30", "60")   // where it has a password
-	run(cli[0], "-h", "127.0.0.1", "-p", port, "--no-auth-warning", "CL.THROTTLE", "k", "15", "30", "60") // where it has none
+	run(cli[0], "-h", "192.0.2.1", "-p", port, "-a", "Sesame123", "CL.THROTTLE", "k", "15", "30", "60")   // with a password
+	run(cli[0], "-h", "127.0.0.1", "-p", port, "--no-auth-warning", "CL.THROTTLE", "k", "15", "30", "60") // without one
 	if got := run(append(cli, "--scan", "--pattern", "*k")...); got != "limits:k\n" {
 		t.Errorf("on the engine: %q", got)
 	}

@@ -56,7 +56,7 @@ func TestEmptyRoot(t *testing.T) {
 	}
 }
 
-// authorities is the file of those that the system trusts, as the Dockerfile copies it.
+// authorities is the file of the authorities that the system trusts, as the Dockerfile copies it.
 const authorities = "/etc/ssl/certs/ca-certificates.crt"
 
 // TestEmptyRootTrusts starts celld on an engine whose certificate the system's authorities vouch for, and on one whose certificate
@@ -89,7 +89,7 @@ func TestEmptyRootTrusts(t *testing.T) {
 		go func() {
 			conn, err := ln.Accept()
 			if err == nil {
-				_, err = conn.Read(make([]byte, 1)) // what a client says that has verified the certificate
+				_, err = conn.Read(make([]byte, 1)) // what a client says after it has verified the certificate
 				conn.Close()
 			}
 			first <- err
@@ -111,8 +111,8 @@ func TestEmptyRootTrusts(t *testing.T) {
 	}
 }
 
-// copyFile leaves the copying to cp. A process that has been started meanwhile by another test, and has not yet come to its exec,
-// would hold a file that this process writes, and Linux executes no file that is open for writing.
+// copyFile lets cp copy. Another test may have started a process that has not come to its exec yet. That process would hold a file
+// that this one writes, and Linux executes no file that is open for writing.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", from, to).CombinedOutput(); err != nil {

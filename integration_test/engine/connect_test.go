@@ -14,7 +14,7 @@ import (
 // fresh is CL.THROTTLE's reply to the first call of a key with 15 30 60.
 const fresh = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n"
 
-// decides fails the test unless a celld decides by its engine. key is one that nobody has used.
+// decides fails the test unless a celld decides by its engine. key must be unused.
 func decides(t *testing.T, srv *harness.Server, key string) {
 	t.Helper()
 	if got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", key, "15", "30", "60"); got != fresh {
@@ -22,7 +22,7 @@ func decides(t *testing.T, srv *harness.Server, key string) {
 	}
 }
 
-// doesNotStart fails the test unless celld ends with a code and one line that has these words, and not the password s3cret.
+// doesNotStart fails the test unless celld ends with this code and one line that contains these words, and not the password s3cret.
 func doesNotStart(t *testing.T, wantCode int, words string, env []string, args ...string) {
 	t.Helper()
 	var stderr string

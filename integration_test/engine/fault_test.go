@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestKilledMaster kills a master, which loses what its replica does not have yet.
+// TestKilledMaster kills a master. What its replica does not hold yet is lost.
 func TestKilledMaster(t *testing.T) {
 	for _, kind := range engines.Kinds[1:] {
 		t.Run(kind.Name, func(t *testing.T) {

@@ -298,7 +298,7 @@ func (l *load) check(forgotten int64) {
 	}
 }
 
-// counted is how often a key was counted, as the engine has it.
+// counted is how often a key was counted on the engine.
 func (l *load) counted(a *account, peek string) int64 {
 	l.t.Helper()
 	c := harness.Dial(l.t, l.servers[0].Addr)

@@ -10,14 +10,14 @@ import (
 	"celld/integration_test/harness/engines"
 )
 
-// The limit of TestManyProcesses, which slow machines use up, too. Its burst is what flows back in 3 s, so that a pause of the machine
-// loses nothing of it.
+// The limit of TestManyProcesses, which slow machines use up, too. Its burst flows back in 3 s, so a pause of the machine loses
+// nothing of it.
 const (
 	manyBurst = 600
 	manyRate  = 200 // a second
 )
 
-// crowd is what 20 processes with 3 clients each are answered, who ask one key for more than it has.
+// crowd holds the answers to 20 processes with 3 clients each, which ask one key for more than its limit.
 type crowd struct {
 	mu                           sync.Mutex
 	passed, denied, failed       int
@@ -52,7 +52,7 @@ func (c *crowd) note(sent, got time.Time, is outcome) {
 	}
 }
 
-// ask starts the clients, who ask while it calls during, and for d after that.
+// ask starts the clients. They ask while it calls during, and for d after that.
 func (c *crowd) ask(t *testing.T, url, timeout, command string, d time.Duration, during func()) {
 	t.Helper()
 	const processes, clients = 20, 3

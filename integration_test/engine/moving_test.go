@@ -48,7 +48,7 @@ func TestMovingFromMemory(t *testing.T) {
 		}
 	}
 	client.Throttle("bucket", "9", "1", "3600", "4")
-	looks := func(c *harness.Conn) (all []string) { // without the times, which pass
+	looks := func(c *harness.Conn) (all []string) { // without the times, as these pass
 		for i, limit := range limits {
 			reply := strings.Split(c.Do(append(take(i, limit), "PEEK")...), "\r\n")
 			all = append(all, strings.Join(reply[1:4], " "))

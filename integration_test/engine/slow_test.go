@@ -72,7 +72,8 @@ func (p *farAway) carry(from, to net.Conn) {
 	}
 }
 
-// TestSlowEngine delays answers by 100 ms, which all calls wait for, and then by more than they wait: those sent may be counted, or not.
+// TestSlowEngine delays answers by 100 ms, for which all calls wait, and then by more than calls wait: those that were sent may be
+// counted, or not.
 func TestSlowEngine(t *testing.T) {
 	f := engines.StartEngine(t)
 	p := newFarAway(t, f.Nodes[0].Addr)

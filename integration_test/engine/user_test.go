@@ -95,7 +95,7 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 			t.Errorf("%q: %q", args, got)
 		}
 	}
-	// One waits for a lock of another process, which tells it.
+	// One celld waits for a lock of another process, and is told of it.
 	_, held := rival.Lease("wait", "1/60s,algo=conc")
 	waiter.Send(harness.Frame("CL.TAKE", "wait", "1/60s,algo=conc", "WAIT", "60000"))
 	celldtest.Eventually(t, "one waits", func() bool { return strings.Contains(c.Do("INFO", "clients"), "blocked_clients:1") })
@@ -103,7 +103,7 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 	if got := waiter.Reply(); strings.HasPrefix(got, "-") {
 		t.Errorf("WAIT: %q", got)
 	}
-	// Both change one key at once, which makes them take turns.
+	// Both change one key at once, so they take turns.
 	done := make(chan string)
 	for _, conn := range []*harness.Conn{waiter, rival} {
 		go func() {

@@ -14,7 +14,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// Limiters that are told the time are asked at the same instants as package cell, so that there is nothing to tolerate.
+// Limiters that take the time as an argument are asked at the same instants as package cell, so nothing must be tolerated.
 
 // peerCall is a call of a scenario, and what celld says to it.
 type peerCall struct {
@@ -23,8 +23,8 @@ type peerCall struct {
 	passNS, moreNS uint64 // until it passes, and until one more is left
 }
 
-// exactPeer is one of them: limit is what it is here, of a count and a period in ms, and more what its script is told as
-// well.
+// exactPeer is such a limiter: limit is its equivalent here, of a count and a period in ms, and more holds the further arguments of
+// its script.
 type exactPeer struct {
 	script string // in testdata
 	limit  func(rnd *rand.Rand) (literal string, count, period, more int64)

@@ -14,7 +14,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// guavaJar is where Debian's libguava-java puts it, which `make tools` installs.
+// guavaJar is where Debian's libguava-java puts it. `make tools` installs that.
 const guavaJar = "/usr/share/java/guava.jar"
 
 // TestGuava asks Guava's RateLimiter.create(5).tryAcquire() and `CL.TAKE k 5/1s` the same: 20 calls at once of a limiter that

@@ -100,7 +100,7 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 	return ""
 }
 
-// TestLibrariesErrors holds the documentation to what a library is told that needs what celld lacks.
+// TestLibrariesErrors holds the documentation to the errors that a library gets if it needs what celld lacks.
 func TestLibrariesErrors(t *testing.T) {
 	t.Parallel()
 	text, srv := celldtest.ReadFile(t, migrating), harness.Start(t)

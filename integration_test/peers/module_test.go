@@ -112,8 +112,8 @@ func hasBadInteger(args []string) bool {
 	return false
 }
 
-// rateLimit is a limit of which redis-cell computes everything right, with an emission interval of at least a second,
-// which is long against a test's delays.
+// rateLimit is a limit that redis-cell computes without a mistake. Its emission interval is at least a second, which is long against
+// the delays of a test.
 type rateLimit struct{ burst, count, period int64 }
 
 func randomLimit(rnd *rand.Rand) rateLimit {
@@ -127,8 +127,8 @@ func randomLimit(rnd *rand.Rand) rateLimit {
 	return rateLimit{burst, count, period}.sharp()
 }
 
-// sharp makes the emission interval one of whole microseconds, which divide without a rest, where many of another would
-// add up to enough for redis-cell to be off by one in `remaining`.
+// sharp makes the emission interval whole microseconds, which divide without a rest. Otherwise many rests could add up, and redis-cell
+// would be off by one in `remaining`.
 func (l rateLimit) sharp() rateLimit {
 	if l.intervalNS()%1000 != 0 && l.burst > l.intervalNS()/1e8 {
 		l.count = 1 << (bits.Len64(uint64(min(l.count, 64))) - 1)
@@ -211,8 +211,8 @@ func bulkInt(raw string) time.Duration {
 	return time.Duration(n)
 }
 
-// TestModuleStoredTATs gives both the same TAT to start with. What they store from then on does not depend on the
-// clock, and is equal to the digit.
+// TestModuleStoredTATs gives both the same TAT to start with. From then on, what they store does not depend on the clock, and is equal
+// to the digit.
 func TestModuleStoredTATs(t *testing.T) {
 	t.Parallel()
 	p, rnd := startModulePair(t), celldtest.NewRand(t)

@@ -91,7 +91,7 @@ http {
 }
 `
 
-// startNginx runs nginx until the test ends, and returns what asks it for a path and says whether it was let through.
+// startNginx runs nginx until the test ends. It returns a function that asks nginx for a path, and reports whether that passed.
 func startNginx(t *testing.T) (passes func(path string) bool) {
 	t.Helper()
 	get := startNginxClient(t)
@@ -132,7 +132,7 @@ func startNginxClient(t *testing.T) (get func(path string) (body io.ReadCloser, 
 		t.Helper()
 		reply, err := client.Get("http://nginx" + path)
 		if err != nil {
-			t.Error(err) // callers may be goroutines, which end no test
+			t.Error(err) // callers may be goroutines, and these must not end a test
 			return http.NoBody, false
 		}
 		switch reply.StatusCode {
@@ -179,7 +179,7 @@ func TestPeerNginx(t *testing.T) {
 	})
 }
 
-// TestPeerNginxLists gives the same nets to geo and to rules. The limit of those that are on no list lets two through.
+// TestPeerNginxLists gives the same nets to geo and to rules. Addresses on no list get a limit of two.
 func TestPeerNginxLists(t *testing.T) {
 	t.Parallel()
 	passes, c := startNginx(t), harness.Dial(t, harness.Start(t).Addr)

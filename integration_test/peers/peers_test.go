@@ -20,7 +20,7 @@ type peer struct {
 	differs       string // all that may differ
 }
 
-// What is compared in real time may differ by so much, as the two are asked one after the other.
+// Comparisons in real time tolerate this difference, as one is asked after the other.
 const (
 	peerTimes = 200 * time.Millisecond // what replies tell of times
 	peerCalls = 1                      // of a series at a pace above the rate

@@ -160,7 +160,7 @@ func TestPeerIncr(t *testing.T) {
 	}
 }
 
-// TestPeersInRealTime uses each limit of the table up, waits as long as it is told, and is let through again.
+// TestPeersInRealTime uses each limit of the table up, waits as long as the reply says, and passes again.
 func TestPeersInRealTime(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)

@@ -86,10 +86,10 @@ func TestWaitGuavaTryAcquire(t *testing.T) {
 	})
 }
 
-// warmUp is when the calls of one who always asks pass: 10 a second, warmed up in a second, Guava's SmoothWarmingUp. Cold it has 10
-// permits, of which those above 5 take longer, up to three times the interval.
+// warmUp is when calls pass for a caller that always asks: 10 a second, warmed up in a second, Guava's SmoothWarmingUp. When cold it
+// stores 10 permits. Those above 5 take longer, up to three times the interval.
 func warmUp(calls int) (w timetable) {
-	takes := func(stored float64) float64 { return 0.1 + max(0, stored-5)*(0.3-0.1)/(10-5) } // seconds a permit, by those that are stored
+	takes := func(stored float64) float64 { return 0.1 + max(0, stored-5)*(0.3-0.1)/(10-5) } // seconds a permit, by stored permits
 	at := 0.0
 	for i := range calls {
 		w = append(w, time.Duration(at*1e9))

@@ -44,8 +44,8 @@ func TestWaitRedisson(t *testing.T) {
 	t.Run("lock", p.lock)
 }
 
-// within fails the test where more than count calls passed in a period: of those that are count calls apart, the later one
-// came a period after the earlier one had left, or later.
+// within fails the test if more than count calls passed in a period. Of two calls that are count calls apart, the later must come a
+// period after the earlier left, or later.
 func within(t *testing.T, who string, answers []answer, count int, period time.Duration) {
 	t.Helper()
 	passed := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !a.passed })
@@ -57,8 +57,8 @@ func within(t *testing.T, who string, answers []answer, count int, period time.D
 	}
 }
 
-// rate: three a second, of all spans of a second. Who waits takes the permits of those before him as soon as they are a second
-// old. Redisson's callers ask again after the time that they were told, and those that come in between are before them.
+// rate: three a second, in every span of a second. A caller that waits takes the permits of earlier calls as soon as they are a second
+// old. Redisson's callers ask again after the time in the reply. Callers that come in between pass before them.
 func (p redissonPair) rate(t *testing.T) {
 	const n = 8
 	conns := callers(t, p.celld.Addr, n)
@@ -114,7 +114,7 @@ func (p redissonPair) rate(t *testing.T) {
 	})
 }
 
-// perClient: two clients have a limit each, here by their names in the key.
+// perClient: two clients, each with its own limit, here by their names in the key.
 func (p redissonPair) perClient(t *testing.T) {
 	c := harness.Dial(t, p.celld.Addr)
 	p.do(0, "here", "trySetRatePerClient", "each", "2", "3600000")
@@ -128,7 +128,7 @@ func (p redissonPair) perClient(t *testing.T) {
 	}
 }
 
-// semaphore: two permits, which end when they are given back. Whoever waits has one at once then.
+// semaphore: two permits, which end when they are given back. Then a waiting caller gets one at once.
 func (p redissonPair) semaphore(t *testing.T) {
 	const literal = "2/1h,algo=conc"
 	conns := callers(t, p.celld.Addr, 3)
@@ -173,7 +173,7 @@ func (p redissonPair) semaphore(t *testing.T) {
 	}
 }
 
-// expirable: a permit has an id, and ends by itself.
+// expirable: a permit carries an id, and ends by itself.
 func (p redissonPair) expirable(t *testing.T) {
 	const literal = "2/1h,algo=conc"
 	c := harness.Dial(t, p.celld.Addr)
@@ -208,7 +208,7 @@ func (p redissonPair) expirable(t *testing.T) {
 	take(false)
 }
 
-// lock: Redisson's fenced lock has a token that grows, as ids do here.
+// lock: the token of Redisson's fenced lock grows, as ids do here.
 func (p redissonPair) lock(t *testing.T) {
 	conns := callers(t, p.celld.Addr, 2)
 	ids, lastThere, lastHere := make([]int64, 2), int64(0), int64(0)

@@ -12,7 +12,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// queues are scripts that say how long to wait, and what celld is told instead.
+// queues are scripts that say how long to wait, and their equivalents in celld.
 var queues = []struct {
 	script          string
 	burst, dearest  int64 // of the calls, too
@@ -130,7 +130,7 @@ func TestWaitLeakyQueue(t *testing.T) {
 	})
 }
 
-// unlock and extend are the scripts that go with SET key token NX PX ms: only who has the lock may end or extend it.
+// unlock and extend are the scripts for SET key token NX PX ms: only the holder of the lock may end or extend it.
 const (
 	unlock = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 	extend = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"

@@ -244,7 +244,7 @@ func TestPersistenceShutdownFails(t *testing.T) {
 	}
 }
 
-// TestPersistenceConfigSet changes what can be changed, and is told what cannot.
+// TestPersistenceConfigSet changes the settings that may change, and gets errors for the others.
 func TestPersistenceConfigSet(t *testing.T) {
 	t.Parallel()
 	redis := harness.Dial(t, celldtest.StartRedis(t))

@@ -118,7 +118,7 @@ func (c *crasher) round(run time.Duration) {
 		})
 	}
 	stop := c.watchStalls(harness.Dial(c.t, srv.Addr))
-	time.Sleep(run) // the kill is to come at any instant, so nothing is awaited
+	time.Sleep(run) // the kill may come at any instant, so nothing is awaited
 	killed := time.Now()
 	stop()
 	srv.Cmd.Process.Kill()
@@ -174,7 +174,7 @@ func (c *crasher) calls(conn *harness.Conn, rnd *rand.Rand) bool {
 // linked is what the append-only file that the last celld has read, and added to, is called until the next start.
 const linked = "appendonly.aof.read"
 
-// link keeps the append-only file that the next celld reads, also after that has replaced it, and that of the celld before.
+// link keeps the append-only file that the next celld reads, even after celld has replaced it, and that of the celld before.
 func (c *crasher) link() {
 	path := filepath.Join(c.dir, linked)
 	_ = os.Remove(path + ".before") // a rename to another name of the same file does nothing
@@ -184,7 +184,7 @@ func (c *crasher) link() {
 	}
 }
 
-// evidence keeps the files, and says what they and the server tell of a key that has lost what it had.
+// evidence keeps the files, and prints what they and the server say about a key that has lost a call.
 func (c *crasher) evidence(i int) string {
 	key := "key:" + strconv.Itoa(i)
 	var b strings.Builder

@@ -24,7 +24,7 @@ func deadline(c *harness.Conn, args ...string) (from, to time.Time) {
 	return from.Add(retry - time.Millisecond), to.Add(retry)
 }
 
-// TestLeasesRestart ends a server that has given out leases, by a crash and in order, and goes on where it was.
+// TestLeasesRestart ends a server with leases, by a crash and in order, and continues from there.
 func TestLeasesRestart(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {

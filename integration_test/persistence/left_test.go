@@ -48,7 +48,7 @@ func TestPersistenceFilesLeft(t *testing.T) {
 	next.Logs("removed the unfinished files of killed processes", goes[0], goes[1])
 }
 
-// TestPersistenceFilesNotRead puts the files of redis-server beside ours. The log tells those that are read and those that are not.
+// TestPersistenceFilesNotRead puts the files of redis-server beside celld's. The log names those that are read, and the others.
 func TestPersistenceFilesNotRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

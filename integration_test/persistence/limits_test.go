@@ -265,7 +265,7 @@ func TestLimitsSurvive(t *testing.T) {
 			}
 			goesOn(c, name)
 			again.Stop()
-			c = harness.Dial(t, harness.StartOn(t, dir, flags...).Addr) // and once more, from what that has written
+			c = harness.Dial(t, harness.StartOn(t, dir, flags...).Addr) // and once more, from the files of that start
 			c.Play(step{"CL.TAKE calls 1000/3d,algo=log", "1 1000 0 …"})
 			if log := again.Log.String(); strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
 				t.Error(log)

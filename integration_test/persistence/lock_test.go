@@ -49,7 +49,7 @@ func TestPersistenceSecondServer(t *testing.T) {
 	}
 }
 
-// TestPersistenceSecondServerGivesUp starts second servers that do not wait long enough, and one that is told to end.
+// TestPersistenceSecondServerGivesUp starts second servers that do not wait long enough, and one that is stopped.
 func TestPersistenceSecondServerGivesUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestPersistenceSecondServerGivesUp(t *testing.T) {
 	}
 }
 
-// TestPersistenceByChance asks a server without files to write some where another has its own, and then where none has.
+// TestPersistenceByChance asks a server without files to write some, first beside the files of another server, and then alone.
 func TestPersistenceByChance(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestPersistenceSnapshotRemoved(t *testing.T) {
 	}
 }
 
-// TestPersistenceLockOfAnotherUser starts a server whose lock file is one that it may only read.
+// TestPersistenceLockOfAnotherUser starts a server that may only read its lock file.
 func TestPersistenceLockOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -103,8 +103,8 @@ func numbers(n int, format string) string {
 	return b.String()
 }
 
-// TestPersistenceOfCalls reads an append-only file of redis-cell 0.3 or later, which has calls rather than states. As in
-// redis-server, they are calls of the instant at which the file is read.
+// TestPersistenceOfCalls reads an append-only file of redis-cell 0.3 or later. It holds calls rather than states. As in redis-server,
+// the calls count from the instant at which the file is read.
 func TestPersistenceOfCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestPersistenceRenames renames keys while a snapshot is taken. Each is in it, and no name twice, which redis-server
-// would not load.
+// TestPersistenceRenames renames keys while a snapshot is taken. The snapshot holds each key, and no name twice: redis-server would
+// not load that.
 func TestPersistenceRenames(t *testing.T) {
 	t.Parallel()
 	const keys, each = 200_000, 1000

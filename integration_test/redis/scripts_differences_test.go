@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scriptDifferences lists the lines of resp/testdata/scripts whose replies may differ from redis-server's, and those that share a
-// reason in lists of their own.
+// scriptDifferences lists the lines of resp/testdata/scripts whose replies may differ from redis-server's. Lines that share a reason
+// stand in their own lists.
 var scriptDifferences = withLists(map[string]difference{
 	`EVAL 'local t = {} for i = 1, 10000 do t[i] = "x" end local ok = pcall(unpack, t) return tostring(ok)' 0`: {"there the stack ends at 8,000 values", bothStart("$4\r\ntrue", "$5\r\nfalse")},
 	`SCRIPT HELP`:                                     {"the words say what the commands do here", bothStart("*", "*")},

@@ -94,7 +94,7 @@ func TestLongPipelineLikeRedis(t *testing.T) {
 
 var monitorAddr = regexp.MustCompile(`\+\d+\.\d+ \[0 [^\]]*\]`)
 
-// Who stops to watch and begins again is shown what Redis shows.
+// A client that stops watching and begins again sees what Redis shows.
 func TestMonitorAgainLikeRedis(t *testing.T) {
 	t.Parallel()
 	var got [2][]string

@@ -10,8 +10,8 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestUnblock ends waits in both servers: of BLPOP there, of CL.TAKE with WAIT here. What tells of the wait, and of its end by an
-// error, is the same.
+// TestUnblock ends waits in both servers: of BLPOP there, of CL.TAKE with WAIT here. Both report the wait, and its end by an error,
+// alike.
 func TestUnblock(t *testing.T) {
 	type server struct {
 		addr string

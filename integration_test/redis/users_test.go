@@ -68,8 +68,8 @@ func TestRedisCategories(t *testing.T) {
 	}
 }
 
-// TestRedisRights applies the same rules to both, at random, and asks both of each command whether the user may run it. What celld says
-// of its rules makes the same rights in Redis.
+// TestRedisRights applies the same rules to both, at random, and asks both for each command whether the user may run it. The rules
+// that celld prints make the same rights in Redis.
 func TestRedisRights(t *testing.T) {
 	t.Parallel()
 	random := celldtest.NewRand(t)

@@ -88,8 +88,8 @@ func TestMaxClients(t *testing.T) {
 	}
 }
 
-// TestMaxClientsAndOpenFiles asks for more connections than there may be files for. The replies are those of redis-server
-// 7.0.15, which is not asked here: where it may, it raises the limit on open files.
+// TestMaxClientsAndOpenFiles asks for more connections than the limit on open files allows. The replies are those of redis-server
+// 7.0.15. This test does not ask it: it raises that limit if it may.
 func TestMaxClientsAndOpenFiles(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "prlimit")

@@ -109,7 +109,8 @@ func TestCheckWrong(t *testing.T) {
 	}
 }
 
-// TestCheckOfCertificates finds those that clients refuse, and warns of one that ends soon. A start warns of all of them, and serves.
+// TestCheckOfCertificates finds certificates that clients refuse, and warns of one that ends soon. A start warns of all of them, and
+// serves.
 func TestCheckOfCertificates(t *testing.T) {
 	t.Parallel()
 	authority := celldtest.NewAuthority(t)

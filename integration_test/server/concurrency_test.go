@@ -18,7 +18,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestOneKeyManyClients lets 64 connections of four kinds of client at the same key: never more than its burst passes.
+// TestOneKeyManyClients calls the same key from 64 connections of four kinds of client: never more than its burst passes.
 func TestOneKeyManyClients(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4")

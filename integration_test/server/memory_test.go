@@ -48,7 +48,7 @@ func floods(maxMemory int) []flood {
 		}},
 		{"HSET of parts of logs", fills(8000 * 16), func(client, n int) []string {
 			all := fills(8000 * 16)
-			key := id(client, all*3/4+n%(all/4)) // those that the flood before has left, and which are here many times
+			key := id(client, all*3/4+n%(all/4)) // left by the flood before, and repeated here
 			return []string{"HSET", key, "log/1h 1", fmt.Sprintf("limit=10000/1h,algo=log after=%d calls=%d:1", began+8000+int64(n), began+8001+int64(n))}
 		}},
 	}

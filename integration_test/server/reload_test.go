@@ -157,7 +157,7 @@ func TestReload(t *testing.T) {
 	} {
 		good := celldtest.ReadFile(t, r.path(bad.file))
 		r.put(bad.file, bad.text)
-		for range 2 { // it is told at once, each time
+		for range 2 { // it is logged at once, each time
 			said := reload(r.Server)
 			says(t, said, `"msg":"a file is not reloaded, what was read before stays","what":"`+bad.what+`"`, bad.why, `"failed":"`+bad.what+`"`)
 			if strings.Count(said, "what was read before stays") != bad.lines || strings.Contains(said, "a file is reloaded") {
@@ -235,7 +235,7 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	if got := other.Do("CL.POLICY", "GET", "api"); got != "$4\r\n7/1h\r\n" {
 		t.Errorf("%q", got)
 	}
-	// Nor does one that nobody ends hold up a stop.
+	// One that nobody ends does not hold up a stop either.
 	other.Send(harness.Frame("EVAL", "while true do end", "0"))
 	another := harness.Dial(t, r.Addr)
 	celldtest.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(another.Do("PING"), "-BUSY ") })

@@ -194,7 +194,7 @@ func TestShutdownDelay(t *testing.T) {
 		t.Parallel()
 		srv, _ := delayed(t, syscall.SIGTERM, "--shutdown-delay", "3600", "--shutdown-timeout", "3600")
 		deaf := harness.Dial(t, srv.Addr)
-		deaf.Send(slices.Repeat(harness.Frame("COMMAND", "DOCS"), 100)) // some 10 MB, which the stop waits for
+		deaf.Send(slices.Repeat(harness.Frame("COMMAND", "DOCS"), 100)) // some 10 MB, and the stop waits for it
 		deaf.Reply()
 		srv.Cmd.Process.Signal(syscall.SIGTERM)
 		celldtest.Eventually(t, "it is stopping", func() bool { return strings.Contains(srv.Log.String(), `"msg":"stopping"`) })

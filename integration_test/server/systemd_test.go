@@ -61,7 +61,7 @@ func (n *notices) count() (count int) {
 		n.t.Fatal(err)
 	}
 	buf := make([]byte, 4<<10)
-	raw.Control(func(fd uintptr) { // with no deadline, which could pass before the first is read
+	raw.Control(func(fd uintptr) { // without a deadline, as that could pass before the first is read
 		for ; ; count++ {
 			if _, _, err := syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT); err != nil {
 				return
@@ -71,7 +71,7 @@ func (n *notices) count() (count int) {
 	return count
 }
 
-// TestNotices plays systemd, which hears when celld loads, serves, reloads and stops.
+// TestNotices plays systemd: it hears when celld loads, serves, reloads and stops.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	n, policies := listenNotices(t), filepath.Join(t.TempDir(), "policies")
@@ -162,8 +162,8 @@ func (u *unit) spec(flags ...string) harness.Spec {
 	return s
 }
 
-// TestSocketActivation restarts celld again and again while clients connect to each of its sockets. None is refused, and those that come
-// while there is no celld are served by the next one.
+// TestSocketActivation restarts celld again and again while clients connect to each of its sockets. No connection is refused. Those
+// that come while there is no celld are served by the next one.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
 	u := &unit{t: t, authority: celldtest.NewAuthority(t)}

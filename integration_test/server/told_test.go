@@ -108,7 +108,7 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	}
 }
 
-// TestRefusalsDoNotFloodTheLog sends wrong passwords without end. The log has the first in each second, and counts all.
+// TestRefusalsDoNotFloodTheLog sends wrong passwords without end. The log holds the first of each second, and counts all.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t, "--requirepass", "sesame", "--loglevel", "verbose")

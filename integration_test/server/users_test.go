@@ -105,7 +105,7 @@ func TestACLFileAndRequirepass(t *testing.T) {
 	}
 }
 
-// Probes have a user of their own while the user default is off. Neither CONFIG GET nor an error shows the password.
+// Probes use a user of their own while the user default is off. Neither CONFIG GET nor an error shows the password.
 func TestProbesOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users.acl")

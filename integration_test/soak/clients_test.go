@@ -174,8 +174,8 @@ func (s *soak) victim(r *rand.Rand) error {
 	return nil
 }
 
-// open connects and goes at once, before or after a word. It seldom goes to the port of TLS: too many unfinished handshakes cost the oldest
-// its place, which may be that of a client whose replies have to come.
+// open connects and closes at once, before or after a word. It seldom uses the port of TLS: too many unfinished handshakes cost the
+// oldest its place. That may belong to a client whose replies must come.
 func (s *soak) open(r *rand.Rand) error {
 	port := 0
 	if r.IntN(50) == 0 {
@@ -329,7 +329,7 @@ func (s *soak) settings(r *rand.Rand) error {
 	return err
 }
 
-// rename moves keys over each other, and those that stay over themselves by way of another name.
+// rename moves keys over each other, and keys that stay over themselves by way of another name.
 func (s *soak) rename(r *rand.Rand) error {
 	c, err := s.connect()
 	if err != nil {

@@ -41,7 +41,7 @@ type soak struct {
 	rounds  sync.Map     // of each actor
 }
 
-// soakCount is calls of a command: what was answered, and what was sent by victims, who may not have got an answer.
+// soakCount counts calls of a command: those that were answered, and those that victims sent, who may not have got an answer.
 type soakCount struct{ allowed, limited, unknown atomic.Int64 }
 
 const (

@@ -71,7 +71,7 @@ func (s *soak) impatient(r *rand.Rand) error {
 	return nil
 }
 
-// The semaphore has this many places. A lease outlives the soak, so only who gives it back or goes frees its place.
+// The semaphore allows this many leases. A lease outlives the soak, so only a client that gives it back or closes frees its place.
 const semaphorePlaces, semaphoreLimit = 5, "5/24h,algo=conc"
 
 // lease takes a place in the semaphore and gives it back. No more clients hold one than there are places, and ids grow.
@@ -115,7 +115,7 @@ func (s *soak) lease(r *rand.Rand) error {
 	return nil
 }
 
-// budget takes from a budget by leases, which it settles, renews or leaves to flow back.
+// budget takes from a budget by leases, and settles them, renews them or lets them flow back.
 func (s *soak) budget(r *rand.Rand) error {
 	c, err := s.connect()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestTakeManyClients runs clients that take from the same limits by every command and in pipelines, while files are rewritten and
-// policies and rules come and go. No limit lets more through than it has, and two keys that are only taken from together have the
-// same left.
+// policies and rules come and go. No limit lets more through than it may. Two keys that are always taken together keep the same
+// remaining.
 func TestTakeManyClients(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4", "--dir", t.TempDir(), "--appendonly", "yes", "--save", "3600 1")
@@ -37,7 +37,7 @@ func TestTakeManyClients(t *testing.T) {
 						pair[2], pair[4] = pair[4], pair[2]
 					}
 					c.Do(pair...)
-				case 1: // changed behind the back of those that have read it
+				case 1: // changed by others since it was read
 					c.Do("CL.POLICY", "SET", "other", fmt.Sprintf("%d/1h", 1+rnd.IntN(9)))
 					c.Do("CL.TAKE", fmt.Sprint("other", rnd.IntN(20)), "@other", limits[i])
 				case 2:

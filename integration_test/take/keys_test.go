@@ -49,7 +49,7 @@ func TestLimitsAreHashes(t *testing.T) {
 			t.Errorf("HGETALL: %s is %q, want it to start with %q", name, fields[name], start)
 		}
 	}
-	// What HGETALL shows, HSET takes.
+	// HSET takes what HGETALL shows.
 	command := []string{"HSET", "copy"}
 	for name, value := range fields {
 		command = append(command, name, value)
@@ -318,7 +318,7 @@ func TestTakeHostile(t *testing.T) {
 	srv.Alive()
 }
 
-// cpuTime is what a process has had of the CPUs. Unlike the time that passes, it is the same on a loaded machine.
+// cpuTime is the CPU time of a process so far. Unlike wall time, it is the same on a loaded machine.
 func cpuTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))

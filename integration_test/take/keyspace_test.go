@@ -83,7 +83,7 @@ func TestMaxKeys(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsTrue waits for what a limited call was told to wait for, and is then let through.
+// TestRetryAfterIsTrue waits as long as a limited call says, and then passes.
 func TestRetryAfterIsTrue(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)

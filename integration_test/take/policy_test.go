@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 		"::1": "allow", "0:0:0:0:0:0:0:1": "allow", "ip:2001:db8::1%eth0": "", "ip:": "", "": "",
 	} {
 		deny := map[string]string{"bot": "3600", "deny": "-1"}[verdict]
-		for range 3 { // in a pipeline, of which the later calls are recognised by the earlier
+		for range 3 { // in a pipeline, whose later calls are recognised by the earlier
 			take, throttle := harness.Frame("CL.TAKE", key, "2/1h", "COST", "2"), harness.Frame("CL.THROTTLE", key+"t", "1", "2", "3600", "2")
 			c.Send(slices.Concat(take, take, throttle, throttle))
 			var got []string

@@ -19,8 +19,8 @@ for _, key in ipairs(KEYS) do
 end
 return 1`
 
-// TestScriptsAreAtomic starts many clients that run a script on two keys, in either order, beside clients that take from each of
-// the keys alone. What a script has seen while it looked is there when it takes, and each key lets through what it has.
+// TestScriptsAreAtomic starts many clients that run a script on two keys, in either order, beside clients that take from each of the
+// keys alone. A script takes from what it saw, and each key lets through exactly its limit.
 func TestScriptsAreAtomic(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4")

@@ -11,10 +11,10 @@ import (
 	"celld/internal/celldtest"
 )
 
-// What redis-cell does wrong in time rather than in one reply, and so is not in vectors.json.
+// These are mistakes of redis-cell that show over time rather than in one reply, so they are not in vectors.json.
 
-// TestFastBucket keeps asking for far more than 5,000 a second on a bucket of a millisecond. redis-cell forgets such a key
-// a millisecond early, and lets nearly twice the rate pass.
+// TestFastBucket asks all the time for far more than 5,000 a second of a bucket of a millisecond. redis-cell forgets such a key a
+// millisecond early, and lets nearly twice the rate pass.
 func TestFastBucket(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)
@@ -38,7 +38,7 @@ func TestFastBucket(t *testing.T) {
 	}
 }
 
-// TestShortWait is limited with a wait of 200 µs: a client that is told 0 would spin.
+// TestShortWait is limited with a wait of 200 µs: a client that reads 0 would spin.
 func TestShortWait(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)

@@ -36,7 +36,7 @@ func TestManyWaiters(t *testing.T) {
 	conns := make([]*harness.Conn, waiters)
 	for i := range conns {
 		conns[i] = harness.Dial(t, srv.Addr)
-		conns[i].Do("CL.TAKE", "other", "@p", "WAIT", "1") // a connection has what it needs for commands like this one
+		conns[i].Do("CL.TAKE", "other", "@p", "WAIT", "1") // a connection knows what commands like this one need
 	}
 	idle := resident(c, srv)
 	for i, waiter := range conns {
@@ -129,7 +129,7 @@ func TestWaitersLeave(t *testing.T) {
 	}
 }
 
-// waiter sends a call that has to wait, the n-th, and returns its connection once it does.
+// waiter sends a call that must wait, the n-th, and returns its connection once it waits.
 func waiter(t *testing.T, srv *harness.Server, n int, args ...string) *harness.Conn {
 	t.Helper()
 	c := harness.Dial(t, srv.Addr)
@@ -138,8 +138,8 @@ func waiter(t *testing.T, srv *harness.Server, n int, args ...string) *harness.C
 	return c
 }
 
-// TestWaitersPolicy changes the policy that callers wait for: to one that lets some of them through, to one that lets them through
-// at a pace, to one under which a call never passes; and removes it.
+// TestWaitersPolicy changes the policy that callers wait for: to one that lets some of them through, to one that lets them through at
+// a pace, and to one under which a call never passes. Then it removes the policy.
 func TestWaitersPolicy(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
@@ -185,8 +185,8 @@ func TestWaitersPolicy(t *testing.T) {
 	srv.Waiting(t, 0)
 }
 
-// TestWaitersOfSeveralKeys runs clients that wait for two of four keys at a time, in any order, and give them back, or go away with
-// them. No key is ever held more often than its limit says, everybody has a turn, and all keys are free at the end.
+// TestWaitersOfSeveralKeys runs clients that wait for two of four keys at a time, in any order. They give them back, or close with
+// them. No key is ever held more often than its limit says, every client gets its turn, and all keys are free at the end.
 func TestWaitersOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	const keys, clients, turns, most = 4, 12, 60, 2

@@ -10,7 +10,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestOpenSSLAsksForMore runs OpenSSL's own client. It changes its keys, which is served, and renegotiates, which ends the connection.
+// TestOpenSSLAsksForMore runs OpenSSL's own client. A change of keys is served. A renegotiation ends the connection.
 func TestOpenSSLAsksForMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

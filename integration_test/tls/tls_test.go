@@ -21,7 +21,7 @@ type world struct {
 	ca, stranger           *celldtest.Authority
 	cert, key, mine, myKey string
 	theirs, theirKey       string
-	old, oldKey            string // a client's that has expired
+	old, oldKey            string // of a client, and expired
 }
 
 var forClients = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -112,7 +112,7 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
-// TestVersionsAndCiphers checks that celld serves only those that are asked for.
+// TestVersionsAndCiphers checks that celld serves only the configured versions and ciphers.
 func TestVersionsAndCiphers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

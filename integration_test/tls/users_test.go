@@ -48,7 +48,7 @@ func as(t *testing.T, addr string, config *tls.Config, version uint16) (*harness
 	return c, strings.Fields(got)[0]
 }
 
-// TestUsersOfCertificates connects with certificates that name users, users who are off, and nobody. Only those that TLS has
+// TestUsersOfCertificates connects with certificates that name users, users who are off, and nobody. Only certificates that TLS has
 // verified count.
 func TestUsersOfCertificates(t *testing.T) {
 	t.Parallel()

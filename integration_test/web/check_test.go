@@ -12,7 +12,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// withPolicies starts a celld that has policies, and returns a connection to it.
+// withPolicies starts a celld with policies, and returns a connection to it.
 func withPolicies(t *testing.T, flags ...string) (*harness.Server, *harness.Conn) {
 	t.Helper()
 	srv := start(t, flags...)
@@ -110,7 +110,7 @@ func TestCheckKeys(t *testing.T) {
 	}
 }
 
-// What is wrong is one line, takes nothing, and leaves no key.
+// A mistake gets one line, takes nothing, and leaves no key.
 func TestBadChecks(t *testing.T) {
 	t.Parallel()
 	srv, c := withPolicies(t, "--trusted-proxies", "127.0.0.1")
@@ -146,7 +146,7 @@ func TestBadChecks(t *testing.T) {
 	}
 }
 
-// A celld that has not reached its engine does not know its policies: it does not say that there is none, which proxies deny.
+// A celld that has not reached its engine does not know its policies. It does not say that there is none: proxies would deny.
 func TestCheckBeforeTheEngineAnswers(t *testing.T) {
 	t.Parallel()
 	port := harness.FreePort(t)

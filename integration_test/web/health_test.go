@@ -40,7 +40,7 @@ func want(t *testing.T, srv *harness.Server, path string, status int, text strin
 	}
 }
 
-// Health is told without a token. A decision is made for it, and leaves no key.
+// Health needs no token. It makes a decision, which leaves no key.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--http-token-file", tokenFile(t, "secret"), "--requirepass", "other", "--maxclients", "1")
@@ -66,7 +66,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// What is around the token in its file is not sent by clients, as HTTP drops blanks around a header's value.
+// Clients do not send the blanks around the token in its file, as HTTP drops blanks around the value of a header.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--http-token-file", tokenFile(t, " secret \t\r"))
@@ -91,7 +91,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A server is not ready once it has been told to stop, and serves on meanwhile.
+// A server that stops is not ready, and serves on meanwhile.
 func TestNotReadyWhileStopping(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--shutdown-delay", "3600")
@@ -187,7 +187,7 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// What is no request, or too large, is answered with an error and closed.
+// Bytes that are no request, and requests that are too large, get an error, and the connection is closed.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	srv := start(t)

@@ -28,7 +28,7 @@ func busy(t *testing.T, srv *harness.Server) {
 	c.Do("CONFIG", "GET", "port")
 }
 
-// promtool finds nothing to complain of, and no key stands in a label. Who has no token gets nothing.
+// promtool finds no fault, and no key stands in a label. A client without the token gets nothing.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--appendonly", "yes", "--http-token-file", tokenFile(t, "secret"))

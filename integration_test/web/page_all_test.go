@@ -23,7 +23,7 @@ import (
 
 var pictures = flag.String("pictures", "", "directory to put pictures of the live page into")
 
-// browser is a Chromium with one page, which keeps what the page complains of.
+// browser is a Chromium with one page, and keeps the complaints of the page.
 type browser struct {
 	context.Context
 	t *testing.T
@@ -84,7 +84,7 @@ func (b *browser) eventually(expression, want string) {
 // quiet fails the test if there were complaints.
 func (b *browser) quiet() { b.t.Helper(); b.quietBut() }
 
-// quietBut is quiet for all complaints that have none of these words.
+// quietBut fails for complaints that contain none of these words.
 func (b *browser) quietBut(words ...string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -234,7 +234,7 @@ func TestPageOfAnEngine(t *testing.T) {
 	b.quiet()
 }
 
-// What breaks the rules is not run, and is a complaint: this test would see it.
+// Code that breaks the rules does not run, and causes a complaint: this test would see it.
 func TestPageRules(t *testing.T) {
 	srv := start(t)
 	b := openBrowser(t)

@@ -57,7 +57,7 @@ func TestPageIsGuarded(t *testing.T) {
 	stats(t, srv, "Authorization", "Bearer secret")
 }
 
-// A web site that points its own name here gets nothing.
+// A web site whose own name leads here gets nothing.
 func TestPageByAnotherName(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--http-pprof", "yes")
@@ -141,7 +141,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// On an engine there are no keys and files, and troubles are told.
+// On an engine there are no keys and files, and the page shows troubles.
 func TestStatsOnAnEngine(t *testing.T) {
 	t.Parallel()
 	port := harness.FreePort(t)

@@ -19,7 +19,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// optional is a line of an example for those who have a token or a key of two parts.
+// optional is a line of an example for readers with a token or a key of two parts.
 var optional = regexp.MustCompile(`(?m)^(\s*)(?:#|--) (.* (?:#|--) with (?:--http-token-file|by/x-api-key/x-real-ip))$`)
 
 // denied is any answer that is not the app's.
@@ -93,7 +93,7 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	client := harness.Dial(t, srv.Addr)
 	client.Do("FLUSHALL")
 	asked, browser := 0, &http.Client{Timeout: harness.ReplyTimeout}
-	tells := example != "traefik" // which has no way to add to the app's answers
+	tells := example != "traefik" // as it cannot add to the answers of the app
 	ask := func(method, path string, want int, headers ...string) {
 		t.Helper()
 		req, err := http.NewRequest(method, "http://"+front+path, strings.NewReader("body"))

@@ -75,7 +75,7 @@ func TestRulesAreTested(t *testing.T) {
 	}
 }
 
-// Each alert has a section of docs/monitoring.md that its runbook_url leads to, and the page has no other.
+// The runbook_url of each alert leads to a section of docs/monitoring.md, and the page contains no other.
 func TestRunbooks(t *testing.T) {
 	t.Parallel()
 	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/monitoring.md"), "\n## Alerts\n")

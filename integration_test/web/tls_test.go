@@ -68,7 +68,7 @@ func (s *secure) get(client *http.Client, path string) (status int, body string,
 	return answer.StatusCode, string(text), answer.TLS, err
 }
 
-// Who may connect is as for RESP. Without --tls-port there is no RESP with TLS.
+// The same clients may connect as with RESP. Without --tls-port there is no RESP with TLS.
 func TestHTTPSClients(t *testing.T) {
 	t.Parallel()
 	for mode, may := range map[string]map[string]bool{
