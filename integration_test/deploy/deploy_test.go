@@ -166,7 +166,7 @@ func TestHealthChecks(t *testing.T) {
 	readYAML(t, "../../examples/compose.yaml", &compose)
 	readYAML(t, "../../examples/kubernetes.yaml", &kubernetes)
 	sidecar := kubernetes.Spec.Template.Spec.InitContainers[0]
-	// lives returns 0 for a celld that must not be killed. serves does so for one that may be waited for.
+	// The commands of lives exit with 0 for a celld that must not be killed, and those of serves for one that may be called.
 	lives := [][]string{healthCheck(t), sidecar.LivenessProbe.Exec.Command}
 	serves := [][]string{sidecar.StartupProbe.Exec.Command, compose.Services["celld"].Healthcheck.Test[1:]}
 
