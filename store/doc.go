@@ -1,11 +1,14 @@
-// Package store says what any store of limits promises. Package memory keeps them in this process, package remote on a Redis or
-// Valkey; package storetest has the tests that both pass.
+// Package store says what any store of limits promises: its port to sessions is Store, in port.go.
 //
 //	var limiter store.Limiter = memory.New(memory.Options{})
 //	reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}
 //	if limiter.TakeBatch(reqs, store.Access{NowNS: now}, waker) {
 //		fmt.Println(reqs[0].Taken, reqs[0].Err)
 //	}
+//
+//	sessions ─▶ Store ┬─ Limiter   decide on calls                    package memory: in this process
+//	                  ├─ Tx, Keys  transactions on named keys         package remote: on an engine, Redis or Valkey
+//	                  ├─ Leases, Policies, health                     package storetest: the tests that both pass
 //
 // A store reads no clock except for those who wait: whoever calls it says what time it is, in Unix nanoseconds.
 package store

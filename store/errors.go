@@ -28,13 +28,13 @@ var (
 	ErrTooManyLeases = errors.New("too many leases under one key")             // more than lease.Max of one limit
 )
 
-// ErrNoPolicy reports a state of a policy that is not there, and a call whose policy has gone while it waited.
+// ErrNoPolicy reports a state of a policy that is not there, or a call whose policy has gone while it waited.
 var ErrNoPolicy = errors.New("no such policy")
 
 // Reasons for Leave.
 var (
-	ErrRefused   = errors.New("refused")   // no error to the caller: it is answered as one that is denied
-	ErrUnblocked = errors.New("unblocked") // is the call's Err
+	ErrRefused   = errors.New("refused")   // no error to the caller, which is answered as if denied
+	ErrUnblocked = errors.New("unblocked") // becomes the call's Err
 )
 
 // ErrField reports a text that is not a limit and its state.

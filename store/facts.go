@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// Facts are what is known of an engine. What is not known is zero, as everything is of a store in the process.
+// Facts are what is known of an engine. Unknown facts are zero, and so are all facts of a store in the process.
 type Facts struct {
 	Name  string    // its address, without a password
 	Kind  string    // standalone, sentinel or cluster
@@ -10,11 +10,11 @@ type Facts struct {
 	Since time.Time // of Mode
 	Away  error     // why it does not answer; nil: it does
 
-	SlotsKnown         bool // a Cluster's node tells the next
-	SlotsWithoutMaster int  // of a Cluster: slots whose keys nobody serves
+	SlotsKnown         bool // a Cluster's node tells SlotsWithoutMaster
+	SlotsWithoutMaster int  // of a Cluster: hash slots whose keys nobody serves
 
 	Version     string // of all nodes, separated by commas
-	Eviction    string // of the node that celld looked at last, as the next three
+	Eviction    string // of the node that celld looked at last, as are the next three
 	Persistence string
 	ClockKnown  bool
 	ClockAhead  time.Duration // of this machine's clock

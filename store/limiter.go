@@ -2,15 +2,15 @@ package store
 
 import "celld/cell"
 
-// Limiter decides on calls, in batches. A Store is one. It answers at once, except a Take that waits; another may keep its states
-// elsewhere, and answer later.
+// Limiter decides on calls, in batches. One that keeps its states in the process answers at once, except for a Take that waits; another
+// answers later.
 //
-// Both methods decide on the requests in their order, as that many single calls would, and set Decision and Err, or Taken and
-// Err, of each. There are 1 to MaxTakes requests. storetest has what is asked of every Limiter.
+// Both methods decide on the requests in their order, as that many single calls would, and set Decision and Err, or Taken and Err, of each.
+// There are 1 to MaxTakes requests. Package storetest tests Limiters.
 type Limiter interface {
-	// ThrottleBatch returns true when it has decided. When it returns false, it has copied the keys, which may change from
-	// then on, and keeps reqs: it sets their answers later and then calls w.Wake, once, from any goroutine. That may be before
-	// it returns. Until then the caller must not touch reqs.
+	// ThrottleBatch returns true when it has decided. If it returns false, it has copied the keys, which may change from then on. It keeps
+	// reqs, sets their answers later, and then calls w.Wake once, from any goroutine, maybe before it returns. Until then the caller must
+	// not touch reqs.
 	ThrottleBatch(reqs []Request, a Access, w Waker) bool
 
 	// TakeBatch is the same for limits, each a Take. It keeps the Calls of the requests, too.
@@ -41,10 +41,10 @@ type Call struct {
 	Limit    *cell.Limit
 	Policy   uint32        // Policy.ID; 0: a literal
 	Decision cell.Decision // out: what this limit says by itself
-	Ruled    bool          // out: a rule has decided, or nobody has, so it has taken nothing
+	Ruled    bool          // out: a rule has decided, or nobody has; the call has taken nothing
 }
 
-// Answer sets the decision of a call that no store has decided on, so that it has taken nothing.
+// Answer sets the decision of a call on which no store has decided. It has taken nothing.
 func (c *Call) Answer(d cell.Decision) { c.Decision, c.Ruled = d, true }
 
 // TakeOptions say what the calls of a Take do.
@@ -52,7 +52,7 @@ type TakeOptions struct {
 	Cost int64     // 0..cell.MaxCost; 0 only looks
 	Mode cell.Mode // cell.Take, Peek or Force
 	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
-	Look bool      // with a Cost below 0: a rule decides first, and the Decision says what is left then
+	Look bool      // with a Cost below 0: a rule decides first, and the Decision says what is left
 
 	Terms *Terms // how it waits and what it holds; nil: it does neither
 }
@@ -68,12 +68,12 @@ type Taken struct {
 
 // TakeRequest is one Take of a batch.
 //
-// A Cost below 0 gives back, as Give does. Then there must be one call, whose Decision is set only with Look, and Granted is minus the
-// amount that was given back.
+// A Cost below 0 gives back, as Give does. Then there must be one call. Its Decision is set only with Look, and Granted is minus the amount
+// that was given back.
 type TakeRequest struct {
 	Calls []Call
 	TakeOptions
 	Taken Taken  // out
 	Err   error  // out
-	Hash  uint64 // out, of the first key: it is found by that in the table of those denied
+	Hash  uint64 // out, of the first key, for the table of denied keys
 }

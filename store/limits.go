@@ -7,19 +7,19 @@ import (
 	"celld/store/policy"
 )
 
-// Limits are all that a key of the kind HoldsLimits holds.
+// Limits are all limits under a key that holds limits.
 type Limits []LimitState
 
-// LimitState is a limit and what is remembered of it.
+// LimitState is a limit and its state.
 type LimitState struct {
 	Policy *policy.Policy // nil: a literal
 	Limit  cell.Limit
 	State  cell.State
-	Told   cell.Told // of a log that Drain tells of: what it has told before
+	Told   cell.Told // of a log in a Change: what was told of it before
 }
 
-// AppendName appends the name that tools see: @api for a policy, and for a literal its shape. The leases that were taken from a limit
-// have its name and " leases".
+// AppendName appends the name that tools see: @api for a policy, the shape for a literal. Leases that were taken from a limit are named by
+// the limit and " leases".
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
 		b = append(append(b, '@'), l.Policy.Name...)
@@ -44,7 +44,7 @@ func (l Limits) Clone() Limits {
 	return l
 }
 
-// Shift returns a copy with ns added to every instant, for a clock that was set while nobody ran.
+// Shift returns a copy with ns added to every instant, for a clock that was set while celld did not run.
 func (l Limits) Shift(ns int64) Limits {
 	l = l.Clone()
 	for i := range l {
@@ -53,7 +53,7 @@ func (l Limits) Shift(ns int64) Limits {
 	return l
 }
 
-// EndNS is when the last of them has nothing left to remember, in Unix ns of wall time; 0: none has.
+// EndNS is when the last of them has nothing left to remember, in Unix ns of wall time; 0: they are over already.
 func (l Limits) EndNS() (end uint64) {
 	for i := range l {
 		end = max(end, l[i].Limit.EndNS(&l[i].State))
@@ -61,12 +61,9 @@ func (l Limits) EndNS() (end uint64) {
 	return end
 }
 
-// Field is a field of the hash as which tools see a key with limits: a limit and its state, or a part of a log.
+// Field is a field of the hash that tools see in place of a key with limits: a limit and its state, or a part of a log.
 type Field struct {
 	LimitState
-	Part    bool  // the state has only the calls of a log after AfterNS
+	Part    bool  // the state holds only the calls of a log after AfterNS
 	AfterNS int64 // Unix ns
 }
-
-// Fields are those of one command, or of one key.
-type Fields []Field

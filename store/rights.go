@@ -7,8 +7,8 @@ import (
 )
 
 // The first key of a Take leads to the others: its lease has links, which hold their names. So a command may reach keys that it does not
-// name. Its caller needs the same right to them, and Right.Reach is the one place that asks for it. Those who ask are Linked, for what
-// ends or renews a lease; a repeat, which hands out a lease that was taken before; and LimitState.Reach, for what shows or writes a state.
+// name. Its caller needs the same right to them, which Right.Reach alone checks: for commands that end or renew a lease (Linked), for a
+// repeat, which hands out a lease that was taken before, and for commands that show or write a state (LimitState.Reach).
 
 // Right says whether a caller may read or write a key, or both. nil: it may do everything with any. It is called under locks, so it must
 // be quick and must not use the store.
@@ -32,8 +32,8 @@ func (may Right) Reach(keys [][]byte, reads, writes bool) error {
 	return nil
 }
 
-// Reach returns a *NoRightError if the caller lacks a right to one of the keys that the leases of a state lead to, or another error if
-// they do not say clearly where they lead.
+// Reach returns a *NoRightError if the caller lacks a right to one of the keys that the leases of a state lead to, or ErrField if
+// the links are damaged.
 func (l *LimitState) Reach(may Right, reads, writes bool) error {
 	if may == nil || !l.Limit.HoldsLeases() {
 		return nil

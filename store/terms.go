@@ -9,11 +9,11 @@ const (
 	Wait                     // it waits: the answer comes when the time has come
 )
 
-// Terms are how a Take waits, and how long what it is granted is held.
+// Terms say how a Take waits, and how long its lease lasts.
 type Terms struct {
 	Mode    WaitMode
 	MaxNS   int64  // the longest wait; 0 or less: none
-	LeaseNS int64  // what is granted flows back after so long, unless it is settled before; 0: it does not. Not for conc
+	LeaseNS int64  // how long the lease lasts, unless it is settled before; 0: no lease. Not for conc
 	Bound   bool   // the lease ends with the process that granted it
 	Name    string // of the lease: a repeat under the same name takes nothing, and has the same answer; "": none
 

@@ -148,7 +148,7 @@ func (r *run) Hash(key []byte, f *rdb.Fields, expiryMS int64) error {
 	if r.Stopped() {
 		return ErrStopping
 	}
-	limits, _, err := memory.Join(f.Fields, nil, false, 0, 0)
+	limits, _, err := memory.Merge(f.Fields, nil, false, 0, 0)
 	if f.Bad || err != nil {
 		r.Other(key, "hash")
 		return nil

@@ -39,8 +39,8 @@ type Sink interface {
 
 // Fields are the fields of a hash that is being read.
 type Fields struct {
-	store.Fields
-	Bad bool // a field of the hash is no limit
+	Fields []store.Field
+	Bad    bool // the hash has a field that is no limit
 }
 
 // DamageError says what is wrong with a file, and at which byte. It wraps source.ErrEnd if the file ends too early, or the error of the

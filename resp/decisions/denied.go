@@ -29,7 +29,7 @@ type Denied struct {
 	mu   sync.Mutex
 	own  map[uint32]*sketch.Sketch // by Policy.ID; 0: literals
 	rest *sketch.Sketch            // nil: not needed yet
-	lost uint64                    // Set.PoliciesLost when own was last cleared of policies that are gone
+	lost uint64                    // Set.PoliciesRemoved when own was last cleared of policies that are gone
 
 	sums   []deniedSum // in sets of sumsOfSet, each set in its place by the hash
 	keys   []deniedKey // of sums, apart from them: they are needed only when another key takes the place
@@ -180,7 +180,7 @@ func (d *Denied) of(policy uint32) *sketch.Sketch {
 
 // dropGone drops the sketches of policies that are gone.
 func (d *Denied) dropGone() {
-	lost := d.policies.PoliciesLost()
+	lost := d.policies.PoliciesRemoved()
 	if lost == d.lost {
 		return
 	}

@@ -21,7 +21,8 @@ func TestTakeAhead(t *testing.T) {
 	}
 	const fast, slow = "10/1s,burst=1", "1/1s,burst=1"
 	both := func() []store.Call { return []store.Call{memtest.Call(t, "a", fast), memtest.Call(t, "b", slow)} }
-	if r, binding, again, waits := ahead(0, time.Minute, both()...); waits || binding != 0 || again != 0 || r.Err != nil || r.Taken.Granted != 1 {
+	if r, binding, again, waits := ahead(0, time.Minute, both()...); waits || binding != 0 || again != 0 || r.Err != nil ||
+		r.Taken.Granted != 1 {
 		t.Errorf("what passes: %d, %d, %v, %+v", binding, again, waits, r.Taken)
 	}
 	if r, binding, again, waits := ahead(0, time.Minute, both()...); !waits || binding != 1 || again != 1e9 || r.Terms.WaitNS != 1e9 {
@@ -116,7 +117,7 @@ func TestGiveCarriesOver(t *testing.T) {
 // A field of a policy takes the place of what its policy has under the key, and no other's.
 func TestFieldsOfPolicies(t *testing.T) {
 	s := memory.New(memory.Options{})
-	var fields store.Fields
+	var fields []store.Field
 	for _, name := range []string{"p", "q"} {
 		if _, err := s.SetPolicy(name, memtest.MustParse(t, "5/1h"), policy.Options{}); err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ func TestFieldsOfPolicies(t *testing.T) {
 		}
 	}
 	for i, step := range []struct {
-		fields store.Fields
+		fields []store.Field
 		added  int
 		held   int64
 	}{{fields[:1], 1, 1}, {fields[1:], 1, 2}, {fields, 0, 2}} {
@@ -144,7 +145,8 @@ func TestFieldsOfPolicies(t *testing.T) {
 			t.Errorf("step %d: %d limits are new, %v; %+v", i, added, err, st)
 		}
 		names := map[string]bool{}
-		if _, err := s.Limits([]byte("to"), memtest.At(t0), func(l *store.LimitState) { names[l.Policy.Name] = true }); err != nil || int64(len(names)) != step.held {
+		if _, err := s.Limits([]byte("to"), memtest.At(t0), func(l *store.LimitState) { names[l.Policy.Name] = true }); err != nil ||
+			int64(len(names)) != step.held {
 			t.Errorf("step %d: the key holds %v, %v", i, names, err)
 		}
 	}
@@ -164,7 +166,7 @@ func TestTheFirstLeaseIsRenewed(t *testing.T) {
 			_, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 				f, err := copied.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 				if err == nil {
-					_, err = copied.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
+					_, err = copied.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(t0))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -193,7 +195,8 @@ func TestAWaitInALargeTable(t *testing.T) {
 		w := await(s, time.Minute, 1, memtest.Call(t, "k", "10/1s,burst=1"))
 		batch := make([]store.TakeRequest, 2)
 		for i := range batch {
-			batch[i] = store.TakeRequest{Calls: memtest.Calls(t, "k", "10/1s,burst=1"), TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
+			batch[i] = store.TakeRequest{Calls: memtest.Calls(t, "k", "10/1s,burst=1"),
+				TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
 		}
 		if !s.TakeBatch(batch, memtest.At(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
 			t.Errorf("a batch waits: %+v", batch)

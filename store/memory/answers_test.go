@@ -33,21 +33,6 @@ func TestTheBindingLimit(t *testing.T) {
 	}
 }
 
-// A call that names a limit twice takes twice, and is denied where there is one left.
-func TestALimitThatIsNamedTwice(t *testing.T) {
-	s := memory.New(memory.Options{})
-	twice := memtest.Calls(t, "k", "3/1m", "k", "3/1m")
-	if taken := memtest.MustTake(t, s, 1, t0, twice); taken.Limited {
-		t.Fatalf("%+v", taken)
-	}
-	if taken := memtest.MustTake(t, s, 1, t0, twice); !taken.Limited {
-		t.Errorf("two of one are granted: %+v", taken)
-	}
-	if taken := memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "3/1m")); taken.Limited {
-		t.Errorf("the one that was left has gone: %+v", taken)
-	}
-}
-
 // PutFields says how many limits are new. What is over by then is none, and a key without limits is no key.
 func TestPutFieldsCounts(t *testing.T) {
 	s := memory.New(memory.Options{})
@@ -60,15 +45,15 @@ func TestPutFieldsCounts(t *testing.T) {
 		return f
 	}
 	for _, c := range []struct {
-		fields store.Fields
+		fields []store.Field
 		added  int
 		held   int
 	}{
-		{store.Fields{field("5/1m", t0)}, 0, 0},
-		{store.Fields{field("5/1m", t0+1), field("5/1h", t0+second), field("5/1d", t0)}, 2, 2},
-		{store.Fields{field("5/1m", t0+5), field("5/2m", t0+1)}, 1, 3},
-		{store.Fields{field("5/1m", t0), field("5/2m", t0)}, 0, 1},
-		{store.Fields{field("5/1h", t0)}, 0, 0},
+		{[]store.Field{field("5/1m", t0)}, 0, 0},
+		{[]store.Field{field("5/1m", t0+1), field("5/1h", t0+second), field("5/1d", t0)}, 2, 2},
+		{[]store.Field{field("5/1m", t0+5), field("5/2m", t0+1)}, 1, 3},
+		{[]store.Field{field("5/1m", t0), field("5/2m", t0)}, 0, 1},
+		{[]store.Field{field("5/1h", t0)}, 0, 0},
 	} {
 		added, err := s.PutFields([]byte("k"), c.fields, false, memtest.At(t0))
 		if held := count(s, "k", t0); added != c.added || held != c.held || err != nil {

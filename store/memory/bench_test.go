@@ -197,7 +197,8 @@ func BenchmarkPause(b *testing.B) {
 		}
 		return s
 	}
-	for _, limit := range []string{"2000000/1s,algo=conc", "2000000/1h", "2000000/1h,algo=window", "2000000/1h,algo=slide,buckets=60", "2000000/1h,algo=log"} {
+	for _, limit := range []string{"2000000/1s,algo=conc", "2000000/1h", "2000000/1h,algo=window", "2000000/1h,algo=slide,buckets=60",
+		"2000000/1h,algo=log"} {
 		b.Run("leases of one key/"+limit, func(b *testing.B) {
 			s := leases(b, limit, 1, lease.Max)
 			start := time.Now()

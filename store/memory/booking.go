@@ -6,10 +6,10 @@ import (
 	"celld/store/memory/shard"
 )
 
-// reserve books a take. Where somebody waits for a state, a reservation stands behind, which is spent when its turn comes. The take
-// itself takes what it asks of the other states.
+// reserve books a take. If somebody waits for a state, a reservation stands behind them, and takes when it is first. From the other states
+// the take itself takes at once.
 func (t *take) reserve(waitNS uint64) error {
-	if t.behind && t.Terms.LeaseNS > 0 { // what it would hold has not been taken yet
+	if t.behind && t.Terms.LeaseNS > 0 { // a lease would hold what is not taken yet
 		return nil
 	}
 	behind := int64(0)
@@ -18,7 +18,7 @@ func (t *take) reserve(waitNS uint64) error {
 			behind++
 		}
 	}
-	if behind > 0 && !t.of.waits.HasPlaces(behind) {
+	if behind > 0 && !t.of.waits.HasRoom(behind) {
 		return store.ErrTooManyWaiters
 	}
 	t.Terms.WaitNS = waitNS
@@ -49,8 +49,8 @@ func (t *take) bookable() bool {
 	return true
 }
 
-// answerBooked lets reservations wait for the states that are waited for, and makes the decisions those of calls that are granted: with
-// a look, at the moment at which they pass.
+// answerBooked puts reservations into the lines of states that others wait for, and makes the decisions those of granted calls: for a
+// caller elsewhere, at the moment at which they pass.
 func (t *take) answerBooked() {
 	for i := range t.calls {
 		c := &t.calls[i]
@@ -60,14 +60,14 @@ func (t *take) answerBooked() {
 		if c.Ruled || c.Limit.Shadow {
 			continue
 		}
-		if t.by.look != nil {
+		if t.from.elsewhere != nil {
 			c.Decision = c.peek(int64(shard.LaterNS(t.a.NowNS, int64(t.Terms.WaitNS))), 0)
 		}
 		c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
 	}
 }
 
-// standIn is the reservation of a call behind a queue.
+// standIn puts a reservation for a call behind a line.
 func (t *take) standIn(c *call) {
 	cost := t.cost * c.times
 	r := &store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost}}

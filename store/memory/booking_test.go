@@ -18,11 +18,13 @@ func TestReserve(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const a, b = "10/1s,burst=1", "5/1s,burst=1"
 		for i, want := range []uint64{0, 1e8, 2e8, 3e8} {
-			if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want || w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
+			if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a)); !w.granted() || w.reqs[0].Terms.WaitNS != want ||
+				w.taken().Granted != 1 || w.taken().RetryAfterNS != cell.Never {
 				t.Errorf("%d: %+v, %+v", i, w.taken(), w.reqs[0].Terms)
 			}
 		}
-		if w := reserve(s, 399*time.Millisecond, 1, memtest.Call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 || w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
+		if w := reserve(s, 399*time.Millisecond, 1, memtest.Call(t, "k", a)); !w.denied() || w.reqs[0].Terms.WaitNS != 0 ||
+			w.taken().RetryAfterNS != 4e8 || w.taken().Granted != 0 {
 			t.Errorf("too long: %+v", w.taken())
 		}
 		if w := reserve(s, time.Hour, 1, memtest.Call(t, "k", a), memtest.Call(t, "l", "5/1s,algo=log")); w.err() != store.ErrNotBookable {
@@ -30,7 +32,8 @@ func TestReserve(t *testing.T) {
 		}
 		// The wait is the longest, and each state takes all that is asked of it.
 		plainly(s, 1, memtest.Call(t, "m", b))
-		if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a), memtest.Call(t, "m", b), memtest.Call(t, "n", b)); !w.granted() || w.reqs[0].Terms.WaitNS != 4e8 {
+		if w := reserve(s, time.Second, 1, memtest.Call(t, "k", a), memtest.Call(t, "m", b), memtest.Call(t, "n", b)); !w.granted() ||
+			w.reqs[0].Terms.WaitNS != 4e8 {
 			t.Errorf("three: %+v, %+v", w.taken(), w.reqs[0].Terms)
 		}
 		for key, retry := range map[string]uint64{"m": 4e8, "n": 2e8} {
@@ -40,7 +43,8 @@ func TestReserve(t *testing.T) {
 		}
 		const twice = "10/1s,burst=2"
 		plainly(s, 2, memtest.Call(t, "d", twice))
-		if w := reserve(s, time.Second, 1, memtest.Call(t, "d", twice), memtest.Call(t, "d", twice)); !w.granted() || w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, memtest.Call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
+		if w := reserve(s, time.Second, 1, memtest.Call(t, "d", twice), memtest.Call(t, "d", twice)); !w.granted() ||
+			w.reqs[0].Terms.WaitNS != 2e8 || plainly(s, 1, memtest.Call(t, "d", twice)).taken().RetryAfterNS != 3e8 {
 			t.Errorf("twice: %+v, %+v", w.taken(), w.reqs[0].Terms)
 		}
 		if w := plainly(s, 1, memtest.Call(t, "k", a)); w.taken().RetryAfterNS != 5e8 {
@@ -92,7 +96,7 @@ func TestWhatABookedCallIsTold(t *testing.T) {
 	})
 }
 
-// What is reserved behind a queue for a window counts for those who come later.
+// What is reserved behind a line for a window counts for those who come later.
 func TestWhoStandsBehindAReservation(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "1/1s,algo=window") }

@@ -18,14 +18,14 @@ type call struct {
 	held  int   // limits that its key will hold with this call and those before it
 	sh    *shard.Shard
 	n     uint32
-	e     *table.Slot  // nil: no such key
-	tally *table.Tally // nil: the key does not hold the limit
+	e     *table.Slot       // nil: no such key
+	entry *table.LimitEntry // nil: the key does not hold the limit
 	st    cell.State
 
-	before  cell.State   // st, before the call was tried
-	ahead   *shard.Queue // it stands behind those who wait for its state; nil: it does not
-	tried   bool         // Decision and st are those of the call taken
-	carried bool         // st was carried over from another limit, and is not stored yet
+	before  cell.State  // st, before the call was tried
+	ahead   *shard.Line // it stands behind those who wait for its state; nil: it does not
+	tried   bool        // Decision and st are those of the call taken
+	carried bool        // st was carried over from another limit, and is not stored yet
 
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
@@ -63,7 +63,7 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	if c.e != nil && !c.e.HoldsLimits() {
 		return store.ErrWrongType
 	}
-	c.findTally()
+	c.findEntry()
 	if !shares {
 		c.countNew()
 	}
@@ -74,18 +74,18 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	return nil
 }
 
-// meet looks up the call's key, and drops what is dead of it if it would hold too much with all calls.
+// meet looks up the call's key. If that would hold too many limits with all calls, meet drops those that are dead.
 func (c *call) meet(all int, a store.Access) {
-	if c.n, c.e = c.sh.Meet(c.hash, c.Key, a); c.e != nil && !c.sh.GiveDue(c.n, c.e, a.NowNS) {
+	if c.n, c.e = c.sh.Meet(c.hash, c.Key, a); c.e != nil && !c.sh.ExpireLeases(c.n, c.e, a.NowNS) {
 		c.n, c.e = table.NoSlot, nil
 	}
 	c.sh.CountLookup(c.e)
 	if c.e == nil || !c.e.HoldsLimits() {
 		return
 	}
-	if c.held = c.sh.CountTallies(c.e); c.held+all > store.MaxLimits {
+	if c.held = c.sh.CountLimits(c.e); c.held+all > store.MaxLimits {
 		c.sh.Journal.Mark(c.n, c.e)
-		c.held = c.sh.RemoveTallies(c.e, func(p *table.Tally) bool { return c.sh.TallyEndNS(p) <= uint64(a.NowNS) || c.sh.Lost(p) })
+		c.held = c.sh.RemoveLimits(c.e, func(p *table.LimitEntry) bool { return c.sh.EntryEndNS(p) <= uint64(a.NowNS) || c.sh.PolicyGone(p) })
 		if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
 			c.sh.MoveEnd(c.n, c.e, end, c.Key)
 		}
@@ -94,7 +94,7 @@ func (c *call) meet(all int, a store.Access) {
 
 // countNew counts the states that the key does not hold yet.
 func (c *call) countNew() {
-	if c.tally == nil {
+	if c.entry == nil {
 		c.held++
 	}
 	if c.leases {
@@ -104,25 +104,25 @@ func (c *call) countNew() {
 	}
 }
 
-// findTally looks for the call's state among those of its key, which holds limits if it is there.
-func (c *call) findTally() {
-	c.tally = nil
+// findEntry looks for the call's state among those of its key, which holds limits if it is there.
+func (c *call) findEntry() {
+	c.entry = nil
 	if c.e != nil {
-		c.tally = c.sh.FindTally(c.e, c.Limit, c.Policy, c.code)
+		c.entry = c.sh.FindLimit(c.e, c.Limit, c.Policy, c.code)
 	}
 }
 
-// fetch reads the call's state. When another limit has left it, fetch carries it over. Any call but a peek then stores it, also one
-// that is denied.
+// fetch reads the call's state, and carries it over if another limit has left it. Any call except a peek then stores it, also one that is
+// denied.
 func (c *call) fetch(nowNS int64) {
 	c.carried = false
-	if c.tally == nil {
+	if c.entry == nil {
 		c.st = cell.State{}
 		return
 	}
-	c.st = c.sh.Tallies.State(c.tally)
-	if !c.tally.Same(c.Limit, c.code) {
-		old := c.tally.Limit()
+	c.st = c.sh.Limits.State(c.entry)
+	if !c.entry.Same(c.Limit, c.code) {
+		old := c.entry.Limit()
 		c.Limit.Carry(&c.st, &old, c.sh.TimeOf(&old, nowNS), c.sh.TimeOf(c.Limit, nowNS))
 		c.carried = c.sh.LimitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
@@ -189,8 +189,8 @@ func (c *call) calledBy(calls []call) bool {
 	return false
 }
 
-// needs is the room that the call's change takes beside that of the calls before it. It makes the call's ring, which goes into
-// the store with the change.
+// needs is the room that the call's change takes, beside that of the calls before it. It also makes the call's ring, which goes into the
+// store with the change.
 func (c *call) needs(before []call, nowNS int64) (n shard.Need) {
 	newKey, newState := c.e == nil, true
 	for i := range before {
@@ -212,16 +212,16 @@ func (c *call) needs(before []call, nowNS int64) (n shard.Need) {
 	return n
 }
 
-// grows is how much more the call's state takes than what the store has of it.
+// grows is how many bytes more the call's state takes than the stored one.
 func (c *call) grows() int64 {
-	bytes := table.TallyBytes + table.BytesOfRing(c.st.Ring)
-	if c.tally != nil {
-		bytes -= c.sh.Tallies.Bytes(c.tally)
+	bytes := table.LimitEntryBytes + table.BytesOfRing(c.st.Ring)
+	if c.entry != nil {
+		bytes -= c.sh.Limits.Bytes(c.entry)
 	}
 	return max(0, bytes)
 }
 
-// change decides on a call and stores the state. The room is claimed. A call that adopts has been decided already.
+// change decides on a call and stores the state. The room is claimed already, and a call that adopts is decided already.
 func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 	for i := range before {
 		b := &before[i]
@@ -230,7 +230,7 @@ func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 		}
 		c.n, c.e = b.n, b.e
 		if b.sharesState(c) {
-			c.tally, c.st = b.tally, b.st
+			c.entry, c.st = b.entry, b.st
 			if c.changes && mode == cell.Take { // it passes together with those before it, though for warmup not after them
 				mode = cell.Force
 			}
@@ -268,20 +268,20 @@ func (c *call) keep(nowNS int64) {
 		c.n, c.e = sh.Link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st)}, false, nowNS)
 	}
 	had := int64(0)
-	if c.tally == nil {
-		c.tally = sh.AddTally(c.e, c.Policy)
+	if c.entry == nil {
+		c.entry = sh.AddLimit(c.e, c.Policy)
 	} else {
-		had = sh.Tallies.Bytes(c.tally)
+		had = sh.Limits.Bytes(c.entry)
 	}
-	sh.Tallies.Keep(c.tally, c.Limit, c.code, &c.st)
-	if q := sh.QueueOf(c.Call); q != nil {
+	sh.Limits.Keep(c.entry, c.Limit, c.code, &c.st)
+	if q := sh.LineOf(c.Call); q != nil {
 		q.Poke(sh.LatestNS)
 	}
-	sh.ReleaseBytes(had - sh.Tallies.Bytes(c.tally))
+	sh.ReleaseBytes(had - sh.Limits.Bytes(c.entry))
 }
 
-// settle lets the call's key end with the last of its limits, and removes it when that is over. called says that a call has taken
-// or was blocked, which ends an EXPIRE.
+// settle makes the call's key end with the last of its limits, and removes it if that is over. called: a call has taken, or its key was
+// blocked, which drops the expiry that an EXPIRE has set.
 func (c *call) settle(called bool, nowNS int64) {
 	switch end := c.sh.LimitsEndNS(c.e); {
 	case end <= uint64(nowNS):

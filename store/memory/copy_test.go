@@ -58,7 +58,7 @@ func TestCopyInAFullStore(t *testing.T) {
 		if now := s.Stats(t0).Bytes; now != bytes {
 			t.Errorf("%d bytes, before %d", now, bytes)
 		}
-		memtest.SetMaxBytes(&s.Resize, bytes)
+		memtest.SetMaxBytes(&s.Capacity, bytes)
 		if copied, err := s.Copy([]byte("k"), []byte("a"), true, memtest.At(t0)); copied || err != store.ErrFull {
 			t.Errorf("over one that takes less: %v, %v", copied, err)
 		}

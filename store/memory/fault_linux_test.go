@@ -41,7 +41,7 @@ func twoPages(t *testing.T) (pages []byte, drop func()) {
 }
 
 // A call has found its key's slot, and waits for memory before it reads the state. Meanwhile its key goes, and the slot and the
-// tally become those of a key that is used up. The call is not denied for that.
+// limit entry become those of a key that is used up. The call is not denied for that.
 func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 	const turns, most = 50_000, 1 << 20
 	bucket, err := cell.NewBucket(most-1, 1, 3600)

@@ -10,7 +10,7 @@ import (
 )
 
 // fieldsOf are the fields of a key, as another store reads them.
-func fieldsOf(t *testing.T, s *memory.Store, key string, by *memory.Store, nowNS int64) (fields store.Fields) {
+func fieldsOf(t *testing.T, s *memory.Store, key string, by *memory.Store, nowNS int64) (fields []store.Field) {
 	t.Helper()
 	if _, err := s.Limits([]byte(key), memtest.Untouched(nowNS), func(l *store.LimitState) {
 		f, err := by.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
@@ -51,7 +51,7 @@ func TestALeaseWithoutAnID(t *testing.T) {
 	s := memory.New(memory.Options{})
 	f, err := s.ReadField("conc/1m", fmt.Sprintf("limit=%s leases=0:%d:3", limit, t0+second))
 	if err == nil {
-		_, err = s.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
+		_, err = s.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(t0))
 	}
 	if err != nil {
 		t.Fatal(err)

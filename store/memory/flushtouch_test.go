@@ -15,14 +15,14 @@ func TestFlushAfterTouch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, a := New(Options{Shards: 1}), store.Access{NowNS: 1}
-	take := func(key string, b *shard.Batch) int64 {
+	take := func(key string, b *shard.Prefetch) int64 {
 		reqs := []store.TakeRequest{{Calls: []store.Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}
 		reqs[0].Hash = s.Hash([]byte(key))
 		s.takeAll(reqs, b, a, nil)
 		return reqs[0].Calls[0].Decision.Remaining
 	}
 	take("k", nil)
-	var b shard.Batch
+	var b shard.Prefetch
 	b.Add(s.Hash([]byte("k")))
 	s.Touch(&b)
 	s.Flush()

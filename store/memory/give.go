@@ -7,7 +7,7 @@ import (
 )
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
-// ErrFull, to which only a policy whose algorithm has changed can lead.
+// ErrFull; the latter only where a policy's algorithm has changed.
 func (s *takes) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error) {
 	for more := n > 0; more && err == nil; {
 		var some int64
@@ -29,7 +29,7 @@ func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a st
 	return given, l.HoldsLeases() && 0 < given && given < n, err
 }
 
-// give is Give under the lock. With errNoRoom it is to be called again, when paid has what it asks for.
+// give is Give under the lock. After ErrNoRoom it is called again, once paid has the room.
 func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, err error) {
 	c.n, c.e = c.sh.Find(c.hash, c.Key, a)
 	c.sh.CountLookup(c.e)
@@ -39,14 +39,14 @@ func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, 
 	case !c.e.HoldsLimits():
 		return 0, store.ErrWrongType
 	}
-	if c.findTally(); c.tally == nil {
+	if c.findEntry(); c.entry == nil {
 		return 0, nil
 	}
 	c.fetch(a.NowNS)
 	if given = c.Limit.Give(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
 		return 0, nil
 	}
-	c.sh.Tallies.Untell(c.tally)
+	c.sh.Limits.Untell(c.entry)
 	if !paid.Claim(shard.Need{Bytes: c.grows()}) {
 		return 0, shard.ErrNoRoom
 	}
@@ -65,7 +65,7 @@ func (s *takes) answerGive(r *store.TakeRequest, a store.Access) {
 		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
 	}
 	if r.Look && r.Err == nil {
-		s.takeAny(&look, a, turn{})
+		s.takeAny(&look, a, caller{})
 		r.Err = look.Err
 	}
 	r.Taken = look.Taken

@@ -20,10 +20,9 @@ func (s *Store) ParseField(name, text string) (f store.Field, err error) {
 	return f, err
 }
 
-// ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. No ID of a lease will be
-// lower than those that it has. In the field of a
-// part, a space and a number follow the name, and the text is what AppendPart writes. The error is ErrNoPolicy only when nothing
-// else is wrong.
+// ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a part, a space
+// and a number follow the name, and AppendPart writes the text. IDs of new leases will be above those that it reads. The error is
+// ErrNoPolicy only when nothing else is wrong.
 func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 	name, number, more := strings.Cut(name, " ")
 	leases := number == store.LeasesName
@@ -54,31 +53,31 @@ func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 	return f, nil
 }
 
-// Join adds the fields to limits, or replaces those that share a state. A part follows the calls that its log has. Limits with
-// nothing left to remember are removed. added is how many limits are new. The errors are ErrTooManyLimits, and one for a log
-// whose costs would be over 2^53. Unless apart is set, Join changes the rings of logs in place, even when it returns an error.
+// Merge adds the fields to limits, and replaces those that share a state. It appends a part to the calls of its log. It removes limits with
+// nothing left to remember. added is how many limits are new. The errors are ErrTooManyLimits, and one for a log whose costs would exceed
+// 2^53. Unless apart is set, Merge changes the rings of logs in place, even when it returns an error.
 //
 // nowNS is limit time; the wall time is aheadNS more.
-func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS int64) (joined store.Limits, added int, err error) {
+func Merge(fields []store.Field, limits store.Limits, apart bool, nowNS, aheadNS int64) (merged store.Limits, added int, err error) {
 	over := func(l *store.LimitState) bool {
-		if l.Limit.Leases { // those that have ended are still to be given back
+		if l.Limit.Leases { // what expired leases held must still be given back
 			return l.State.Leases().Len() == 0
 		}
 		return table.LimitEndNS(&l.Limit, &l.State, aheadNS) <= uint64(nowNS)
 	}
-	joined = slices.DeleteFunc(slices.Clone(limits), func(l store.LimitState) bool { return over(&l) })
+	merged = slices.DeleteFunc(slices.Clone(limits), func(l store.LimitState) bool { return over(&l) })
 	if slices.ContainsFunc(fields, func(f store.Field) bool { return f.Part }) {
 		fields = slices.SortedStableFunc(slices.Values(fields), byOrder)
 		if apart {
-			joined = joined.Clone()
+			merged = merged.Clone()
 		}
 	}
 	for i := range fields {
 		f := &fields[i]
 		l := f.LimitState
-		at := find(joined, &l)
-		if f.Part && at >= 0 && joined[at].Limit.Shape == l.Limit.Shape {
-			st := joined[at].State
+		at := find(merged, &l)
+		if f.Part && at >= 0 && merged[at].Limit.Shape == l.Limit.Shape {
+			st := merged[at].State
 			if !l.Limit.Join(&st, &l.State, f.AfterNS) {
 				return nil, 0, store.ErrField
 			}
@@ -87,18 +86,18 @@ func Join(fields store.Fields, limits store.Limits, apart bool, nowNS, aheadNS i
 		switch {
 		case over(&l):
 			if at >= 0 {
-				joined = slices.Delete(joined, at, at+1)
+				merged = slices.Delete(merged, at, at+1)
 			}
 		case at >= 0:
-			joined[at] = l
-		case len(joined) == store.MaxLimits:
+			merged[at] = l
+		case len(merged) == store.MaxLimits:
 			return nil, 0, store.ErrTooManyLimits
 		default:
-			joined = append(joined, l)
+			merged = append(merged, l)
 			added++
 		}
 	}
-	return joined, added, nil
+	return merged, added, nil
 }
 
 // byOrder sorts parts behind what they are parts of, the earliest first. A hash of redis-server has them in any order.
@@ -114,9 +113,9 @@ func byOrder(f, g store.Field) int {
 	return 0
 }
 
-// PutFields makes a key hold what Join says, and returns how many limits are new. The errors are Join's, ErrFull, ErrWrongType and those
+// PutFields merges fields into a key, and returns how many limits are new. The errors are Merge's, ErrFull, ErrWrongType and those
 // of LimitState.Reach.
-func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.Access) (added int, err error) {
+func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.Access) (added int, err error) {
 	for i := range fields {
 		if err := fields[i].Reach(a.May, false, true); err != nil {
 			return 0, err
@@ -135,7 +134,7 @@ func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.A
 		if ok {
 			limits = *old.Limits
 		}
-		if limits, added, refused = Join(fields, limits, apart, a.NowNS, ahead); refused != nil {
+		if limits, added, refused = Merge(fields, limits, apart, a.NowNS, ahead); refused != nil {
 			return old, store.Leave
 		}
 		if len(limits) == 0 {
@@ -152,7 +151,7 @@ func (s *Store) PutFields(key []byte, fields store.Fields, apart bool, a store.A
 	return added, err
 }
 
-func fieldsFromWall(fields store.Fields, aheadNS int64) store.Fields {
+func fieldsFromWall(fields []store.Field, aheadNS int64) []store.Field {
 	if aheadNS == 0 {
 		return fields
 	}
@@ -166,7 +165,7 @@ func fieldsFromWall(fields store.Fields, aheadNS int64) store.Fields {
 	return fields
 }
 
-// find returns where the limit is that shares its state with that one, or -1.
+// find returns the index of the limit that shares its state with that one, or -1.
 func find(l store.Limits, of *store.LimitState) int {
 	for i := range l {
 		switch {

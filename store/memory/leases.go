@@ -11,13 +11,13 @@ import (
 	"celld/store/memory/table"
 )
 
-// Leases are in tallies. A limit of algo=conc has them in its own state. For any other, LeaseNS gives the key one more tally beside
-// that of the limit: its companion, whose Shape is the limit's with Leases set. All leases of a Take have one ID.
+// Leases are in limit entries. A limit of algo=conc keeps them in its own state. For any other limit, LeaseNS gives the key one more entry:
+// the limit's companion, whose Shape is the limit's with Leases set. All leases of a Take have one ID.
 //
-// The first key of a Take leads to the others: its lease has links, which hold their names (links.go). They go where the lease goes: into
-// files, and with a key that is renamed.
+// The first key of a Take leads to the others: its lease has links, which hold their names. They go where the lease goes: into files, and
+// with a key that is renamed.
 
-// nameOf is what is kept of a lease's name: half of its SHA-256. So no client finds a name that has another's lease answered.
+// nameOf is what is kept of a lease's name: half of its SHA-256. So no client finds a name that is answered with another's lease.
 func nameOf(name string) (half [2]uint64) {
 	if name == "" {
 		return half
@@ -26,9 +26,9 @@ func nameOf(name string) (half [2]uint64) {
 	return [2]uint64{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// repeat answers a Take whose name is that of a lease that its first key has: as the first time, and nothing is taken.
+// repeat answers a Take whose first key has a lease of the same name: as the first time, and without taking anything.
 //
-// The caller needs a right to all that the lease holds, as he is told its ID and, with Bound, ends it when he goes.
+// The caller needs a right to all that the lease holds: the answer tells the ID and, with Bound, the lease ends with the caller.
 func (t *take) repeat() (found bool, err error) {
 	if t.Mode == cell.Peek || t.ruled || t.Terms == nil || t.Terms.Name == "" {
 		return false, nil
@@ -51,7 +51,7 @@ func (t *take) repeat() (found bool, err error) {
 		if c.Ruled {
 			continue
 		}
-		if l.Cost == 0 { // the first key has leases for the others only
+		if l.Cost == 0 { // the first key only leads to the others
 			if other, ok := c.leaseNamed(name, t.a); ok && other.ID == l.ID {
 				l = other
 			}
@@ -76,7 +76,7 @@ func (t *take) reservedNS(id uint64) (waitNS uint64) {
 		if p == nil {
 			continue
 		}
-		st := c.sh.Tallies.State(p)
+		st := c.sh.Limits.State(p)
 		if l, found := st.Leases().Find(id, nowNS); found {
 			waitNS = max(waitNS, max(c.Limit.PassedNS(l.TakenNS), uint64(nowNS))-uint64(nowNS))
 		}
@@ -89,11 +89,11 @@ func (c *call) leaseNamed(name [2]uint64, a store.Access) (l lease.Lease, found 
 	if c.e == nil {
 		return lease.Lease{}, false
 	}
-	for p := range c.sh.TalliesOf(c.e) {
-		if !p.HoldsLeases() || c.sh.Lost(p) {
+	for p := range c.sh.LimitsOf(c.e) {
+		if !p.HoldsLeases() || c.sh.PolicyGone(p) {
 			continue
 		}
-		st := c.sh.Tallies.State(p)
+		st := c.sh.Limits.State(p)
 		if one, ok := st.Leases().FindNamed(name, a.NowNS); ok && (!found || l.Cost == 0) {
 			l, found = one, true
 		}
@@ -111,8 +111,8 @@ func (t *take) first(is func(*call) bool) *call {
 	return nil
 }
 
-// grant is what a take that is granted puts into leases. Its zero value puts nothing.
-type grant struct {
+// holding is what a granted take puts into leases. The zero value puts nothing.
+type holding struct {
 	lead    *call // nil: nothing is held
 	own     bool  // the lead's key has leases of its own; else it gets one of no cost, for the ID
 	leaseNS int64 // of the terms
@@ -121,12 +121,12 @@ type grant struct {
 }
 
 // holds reports whether a call holds a lease.
-func (g *grant) holds(c *call) bool { return c.changes && (g.leaseNS > 0 || c.Limit.HoldsLeases()) }
+func (g *holding) holds(c *call) bool { return c.changes && (g.leaseNS > 0 || c.Limit.HoldsLeases()) }
 
-// grant says what a take will hold. It is known which calls will take. The lead is the first that takes, or of its key the first that
-// holds a lease.
-func (t *take) grant() grant {
-	g := grant{leaseNS: t.leaseNS()}
+// holding says what a take will hold, once it is known which calls take. The lead is the first call that takes, or the first of its key
+// that holds a lease.
+func (t *take) holding() holding {
+	g := holding{leaseNS: t.leaseNS()}
 	g.lasts = g.leaseNS
 	var others [][]byte
 	for i := range t.calls {
@@ -162,24 +162,24 @@ func (c *call) repeats(before []call) bool {
 	return false
 }
 
-// companion is the limit of the leases that are taken from a call's limit, and their tally, nil if there is none.
-func (c *call) companion() (l cell.Limit, p *table.Tally) {
+// companion is the limit of the leases that are taken from a call's limit, and its entry; nil if there is none.
+func (c *call) companion() (l cell.Limit, p *table.LimitEntry) {
 	l = cell.Limit{Shape: c.Limit.Shape, Params: c.Limit.Params}
 	l.Leases = true
 	if c.e != nil && c.e.HoldsLimits() {
-		p = c.sh.FindTally(c.e, &l, c.Policy, l.Code())
+		p = c.sh.FindLimit(c.e, &l, c.Policy, l.Code())
 	}
 	return l, p
 }
 
 // companionOf reports whether a call puts a lease into its companion.
-func (g *grant) companionOf(c *call) bool {
+func (g *holding) companionOf(c *call) bool {
 	return g.lead != nil && (c.changes && g.leaseNS > 0 || c == g.lead && !g.own)
 }
 
-// room is what a call's companion takes more, beside those of the calls before it. It makes its ring, in c.before, which has served, and
-// the ring of algo=conc in c.st, of which Call.needs knows.
-func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err error) {
+// room is how many bytes more a call's companion takes, beside those of the calls before it. It makes the companion's ring in c.before,
+// which is not used any more, and the ring of algo=conc in c.st, which call.needs counts.
+func (g *holding) room(c *call, before []call, nowNS int64) (bytes int64, err error) {
 	more := 1
 	if c == g.lead {
 		more += len(g.links)
@@ -202,19 +202,18 @@ func (g *grant) room(c *call, before []call, nowNS int64) (bytes int64, err erro
 	_, p := c.companion()
 	c.before = cell.State{}
 	if p != nil {
-		c.before = c.sh.Tallies.State(p)
-		bytes -= c.sh.Tallies.Bytes(p)
+		c.before = c.sh.Limits.State(p)
+		bytes -= c.sh.Limits.Bytes(p)
 	}
 	c.before.Leases().Fit(more)
 	if c.before.Leases().Len()+more > lease.Max {
 		return 0, store.ErrTooManyLeases
 	}
-	return max(0, bytes+table.TallyBytes+table.BytesOfRing(c.before.Ring)), nil
+	return max(0, bytes+table.LimitEntryBytes+table.BytesOfRing(c.before.Ring)), nil
 }
 
-// hold puts what the calls have taken into leases, after they have taken it. What is reserved is held from the
-// moment on at which the call may go ahead.
-func (t *take) hold(g *grant) {
+// hold puts what the calls have taken into leases. What is reserved is held from the moment on at which the call may go ahead.
+func (t *take) hold(g *holding) {
 	now := t.a.NowNS
 	from, own := now, lease.Lease{ID: t.of.newID(t.of.WallNS(now) / 1000)}
 	if t.Terms != nil {
@@ -229,12 +228,12 @@ func (t *take) hold(g *grant) {
 		case g.companionOf(c):
 			one := own
 			if c.changes && g.leaseNS > 0 {
-				st := c.sh.Tallies.State(c.tally) // after all calls that share it
+				st := c.sh.Limits.State(c.entry) // after all calls that share it
 				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(shard.LaterNS(now, c.bookedNS(t.calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
-			st := c.sh.Tallies.State(c.tally)
+			st := c.sh.Limits.State(c.entry)
 			c.Limit.IdentifyLease(&st, from, own)
 		}
 	}
@@ -247,7 +246,7 @@ func (t *take) hold(g *grant) {
 	}
 }
 
-// bookedNS is how far ahead a call's limit has counted it. The call may wait longer for another limit.
+// bookedNS is how far ahead a call's limit has counted it. Another limit may make the call wait longer.
 func (c *call) bookedNS(calls []call) int64 {
 	for i := range calls {
 		if b := &calls[i]; b.booked && b.sameKey(c) && b.sharesState(c) {
@@ -257,13 +256,13 @@ func (c *call) bookedNS(calls []call) int64 {
 	return 0
 }
 
-// putLease puts a lease, or a link, where the leases of the call's limit are. There is room.
+// putLease puts a lease, or a link, where the leases of the call's limit are. The room is claimed already.
 func (c *call) putLease(l lease.Lease) {
-	t := &c.sh.Tallies
-	limit, p, own := *c.Limit, c.tally, c.Limit.HoldsLeases()
+	t := &c.sh.Limits
+	limit, p, own := *c.Limit, c.entry, c.Limit.HoldsLeases()
 	if !own {
 		if limit, p = c.companion(); p == nil {
-			p = c.sh.AddTally(c.e, c.Policy)
+			p = c.sh.AddLimit(c.e, c.Policy)
 		}
 	}
 	st := t.State(p)
@@ -274,15 +273,15 @@ func (c *call) putLease(l lease.Lease) {
 	t.Keep(p, &limit, limit.Code(), &st)
 }
 
-// nextDueNS is when the next of the leases flows back that were taken from a call's limit.
-func (c *call) nextDueNS() int64 {
+// nextExpiryNS is when the next lease expires that was taken from a call's limit, or shard.NoTimer.
+func (c *call) nextExpiryNS() int64 {
 	if c.Limit.HoldsLeases() {
-		return shard.NotDue
+		return shard.NoTimer
 	}
 	_, p := c.companion()
 	if p == nil {
-		return shard.NotDue
+		return shard.NoTimer
 	}
-	st := c.sh.Tallies.State(p)
+	st := c.sh.Limits.State(p)
 	return st.Leases().NextExpiryNS()
 }

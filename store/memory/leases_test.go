@@ -24,7 +24,8 @@ func limitOf(t testing.TB, text string) *cell.Limit {
 // take takes from one key, and returns whether it passed and the ID of the lease.
 func take(t testing.TB, s *memory.Store, key, limit string, cost int64, terms store.Terms, now int64) (bool, int64) {
 	t.Helper()
-	taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: limitOf(t, limit)}}, store.TakeOptions{Cost: cost, Terms: &terms}, store.Access{NowNS: now})
+	taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: limitOf(t, limit)}}, store.TakeOptions{Cost: cost, Terms: &terms},
+		store.Access{NowNS: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestASemaphore(t *testing.T) {
 	if passed, id := take(t, s, "k", limit, 1, store.Terms{}, t0); passed || id != 0 || one != t0/1000 || two != one+1 {
 		t.Fatalf("%v, %d after %d and %d", passed, id, one, two)
 	}
-	if !memtest.Did(s.Renew([]byte("k"), two, 60*second, a)) || memtest.Did(s.Renew([]byte("k"), two+1, 60*second, a)) || memtest.Did(s.Renew([]byte("x"), two, 60*second, a)) {
+	if !memtest.Did(s.Renew([]byte("k"), two, 60*second, a)) || memtest.Did(s.Renew([]byte("k"), two+1, 60*second, a)) ||
+		memtest.Did(s.Renew([]byte("x"), two, 60*second, a)) {
 		t.Fatal("renewed another")
 	}
 	if !memtest.Did(s.Release([]byte("k"), one, a)) || memtest.Did(s.Release([]byte("k"), one, a)) || left(t, s, "k", limit, t0) != 1 {
@@ -61,7 +63,8 @@ func TestASemaphore(t *testing.T) {
 }
 
 func TestALeaseFlowsBack(t *testing.T) {
-	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/hour", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log"} {
+	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/hour", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6",
+		"10/1h,algo=log"} {
 		s := memory.New(memory.Options{})
 		s.SetWall(t0+1800*second, t0)
 		take(t, s, "k", limit, 2, store.Terms{}, t0)
@@ -103,7 +106,8 @@ func TestTermsThatMakeNoSense(t *testing.T) {
 		{"5/1m", store.Terms{Name: "n"}, store.ErrNoLease},
 		{"5/1m", store.Terms{Bound: true}, store.ErrNoLease},
 	} {
-		_, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, c.limit)}}, store.TakeOptions{Cost: 1, Terms: &c.terms}, store.Access{NowNS: t0})
+		_, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, c.limit)}}, store.TakeOptions{Cost: 1, Terms: &c.terms},
+			store.Access{NowNS: t0})
 		if !errors.Is(err, c.want) || s.Len(t0) != 0 {
 			t.Errorf("%s %+v: %v", c.limit, c.terms, err)
 		}
@@ -118,7 +122,8 @@ func TestWhatHoldsNothing(t *testing.T) {
 			if limit == "5/1m" {
 				o.Terms.LeaseNS = second
 			}
-			if _, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, limit)}}, o, store.Access{NowNS: t0}); err != nil || o.Terms.Lease != 0 || s.Len(t0) != 0 {
+			if _, err := s.Take([]store.Call{{Key: []byte("k"), Limit: limitOf(t, limit)}}, o, store.Access{NowNS: t0}); err != nil ||
+				o.Terms.Lease != 0 || s.Len(t0) != 0 {
 				t.Errorf("%s, %+v: %v, %d", limit, o, err, o.Terms.Lease)
 			}
 		}
@@ -146,7 +151,8 @@ func TestARepeatTakesNothing(t *testing.T) {
 		s := memory.New(memory.Options{})
 		_, one := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0)
 		for range 3 {
-			if passed, again := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0); !passed || again != one || left(t, s, "k", c.limit, t0) != 2 {
+			if passed, again := take(t, s, "k", c.limit, 3, store.Terms{LeaseNS: c.lasts, Name: "job"}, t0); !passed || again != one ||
+				left(t, s, "k", c.limit, t0) != 2 {
 				t.Errorf("%s: %v, %d, want %d", c.limit, passed, again, one)
 			}
 		}
@@ -204,13 +210,15 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 			if limits[2] == rate {
 				terms.LeaseNS = 60 * second
 			}
-			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, store.Access{NowNS: t0}); err != nil || taken.Limited || terms.Lease == 0 {
+			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, store.Access{NowNS: t0}); err != nil || taken.Limited ||
+				terms.Lease == 0 {
 				t.Fatal(taken, err, terms.Lease)
 			}
 			a := store.Access{NowNS: t0 + second}
 			switch how {
 			case 0:
-				if !memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || memtest.Did(s.Release([]byte("c"), terms.Lease, a)) {
+				if !memtest.Did(s.Release([]byte("a"), terms.Lease, a)) || memtest.Did(s.Release([]byte("a"), terms.Lease, a)) ||
+					memtest.Did(s.Release([]byte("c"), terms.Lease, a)) {
 					t.Error("not released")
 				}
 			case 1:
@@ -323,7 +331,8 @@ func TestAReservedLeaseOfAnEarlierWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	terms := store.Terms{Mode: store.Reserve, MaxNS: 10 * second, LeaseNS: 60 * second}
-	if _, err := s.Take(calls(), store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: start}); err != nil || terms.WaitNS != 3*uint64(second)/2 {
+	if _, err := s.Take(calls(), store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: start}); err != nil ||
+		terms.WaitNS != 3*uint64(second)/2 {
 		t.Fatal(terms, err)
 	}
 	next := start + second + 1
@@ -381,7 +390,8 @@ func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := s.PolicyNamed("p")
-			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: cost, Terms: terms}, store.Access{NowNS: now})
+			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: cost, Terms: terms},
+				store.Access{NowNS: now})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,8 @@ func TestWhoOnlyLeadsPaysNothing(t *testing.T) {
 	if taken, err := s.Take(calls, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited {
 		t.Fatal(taken, err)
 	}
-	if !memtest.Did(s.Settle([]byte("a"), terms.Lease, 4, memtest.At(t0))) || left(t, s, "a", "5/1h", t0) != 4 || left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
+	if !memtest.Did(s.Settle([]byte("a"), terms.Lease, 4, memtest.At(t0))) || left(t, s, "a", "5/1h", t0) != 4 ||
+		left(t, s, "b", "5/1m,algo=conc", t0) != 5 {
 		t.Error("it pays")
 	}
 }

@@ -41,7 +41,8 @@ func TestASemaphoreInManyHands(t *testing.T) {
 				for j := range calls {
 					inFlight[(first+j)%2].Add(-1)
 				}
-				if !memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) || memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) {
+				if !memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) ||
+					memtest.Did(s.Release(calls[0].Key, terms.Lease, memtest.At(t0))) {
 					t.Error("not released, or twice")
 				}
 			}

@@ -26,7 +26,8 @@ func TestLeasesTakeTheRoomThatIsCounted(t *testing.T) {
 			if slices.ContainsFunc(list, func(c store.Call) bool { return c.Limit.HoldsLeases() }) {
 				terms.LeaseNS = 0
 			}
-			if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited || terms.Lease == 0 {
+			if taken, err := s.Take(list, store.TakeOptions{Cost: 1, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited ||
+				terms.Lease == 0 {
 				t.Fatalf("%v: %+v, %v", c, taken, err)
 			}
 			ids = append(ids, terms.Lease)
@@ -111,7 +112,7 @@ func TestBoundLeasesEndInAFile(t *testing.T) {
 		if _, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
 			f, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 			if err == nil {
-				_, err = other.PutFields([]byte("k"), store.Fields{f}, true, memtest.At(t0))
+				_, err = other.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(t0))
 			}
 			if err != nil {
 				t.Error(err)

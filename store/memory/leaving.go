@@ -7,7 +7,7 @@ import (
 	"celld/store/memory/shard"
 )
 
-// tell ends a wait that is over at nowNS. The request has what was taken.
+// tell ends a wait at nowNS. The request holds what was taken.
 func (s *takes) tell(w *shard.Waiter, err error, nowNS int64) {
 	s.leave(w, nowNS)
 	if w.Request.Err = err; err != nil {
@@ -16,22 +16,22 @@ func (s *takes) tell(w *shard.Waiter, err error, nowNS int64) {
 	s.waits.Answer(w, w.Request)
 }
 
-// leave takes a waiter out of its queue.
+// leave takes a waiter out of its line.
 func (s *takes) leave(w *shard.Waiter, nowNS int64) {
-	w.Queue.TakeOut(w, nowNS)
+	w.Line.Withdraw(w, nowNS)
 	for i := 0; i < len(w.Calls) && len(w.Calls) > 1; i++ {
 		c := &w.Calls[i]
-		if q := s.ShardOf(s.Hash(c.Key)).QueueOf(c); q != nil && q.KeepsFor(w) {
+		if q := s.ShardOf(s.Hash(c.Key)).LineOf(c); q != nil && q.KeepsFor(w) {
 			q.Poke(nowNS)
 		}
 	}
 }
 
-// goAway takes out one whose turn has not come, and reports whether it still waited. All its shards are locked.
+// goAway takes out a waiter that has not been granted, and reports whether it still waited. All its shards are locked.
 func (s *takes) goAway(w *shard.Waiter, nowNS int64) bool {
-	q := w.Queue
-	if w.With != nil {
-		s.waits.Part(w)
+	q := w.Line
+	if w.Leader != nil {
+		s.waits.Separate(w)
 	} else if q == nil {
 		return false
 	} else if next := s.waits.HandOver(w); next != nil {
@@ -51,9 +51,9 @@ func (s *takes) goAway(w *shard.Waiter, nowNS int64) bool {
 // expire is what a waiter's timer calls at its deadline.
 func (s *takes) expire(w *shard.Waiter) {
 	s.LockAll(w.Locks, 0)
-	q, early := w.Queue, w.DeadlineNS-s.now()
-	if w.With != nil {
-		q = w.With.Queue
+	q, early := w.Line, w.DeadlineNS-s.now()
+	if w.Leader != nil {
+		q = w.Leader.Line
 	}
 	if q != nil && early > 0 {
 		w.Timer.Reset(time.Duration(early))
@@ -84,7 +84,7 @@ func (s *takes) refuse(w *shard.Waiter, nowNS int64) bool {
 		a.NowNS = nowNS
 		r.Terms.Mode = store.DontWait
 		defer func() { r.Terms.Mode = store.Wait }()
-		return t.decide(a, &paid, turn{})
+		return t.decide(a, &paid, caller{})
 	})
 	if waited {
 		r.Err = err
@@ -93,9 +93,9 @@ func (s *takes) refuse(w *shard.Waiter, nowNS int64) bool {
 	return waited
 }
 
-// Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited. With nil its caller
-// has gone: it is not answered, and its Waker is not woken. With ErrRefused it is answered as a call that does not wait, and with
-// another error it is answered with that.
+// Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited. nil: its caller has
+// gone, so it is not answered, and its Waker is not woken. ErrRefused: it is answered as a call that does not wait. Any other error is its
+// answer.
 func (s *takes) Leave(r *store.TakeRequest, why error) bool {
 	w := s.waits.Find(r)
 	if w == nil {

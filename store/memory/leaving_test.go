@@ -66,7 +66,8 @@ func TestWhoDoesNotWait(t *testing.T) {
 				t.Errorf("WAIT %v: %+v", most, w.taken())
 			}
 		}
-		reqs := []store.TakeRequest{{Calls: []store.Call{c()}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e10}}}}
+		reqs := []store.TakeRequest{{Calls: []store.Call{c()}, TakeOptions: store.TakeOptions{Cost: 1,
+			Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e10}}}}
 		if !s.TakeBatch(reqs, memtest.At(clock()), nil) || !reqs[0].Taken.Limited {
 			t.Error("it waits without a Waker")
 		}
@@ -80,7 +81,7 @@ func TestWhoDoesNotWait(t *testing.T) {
 }
 
 // A call that may wait for no time is denied at once as one that does not wait, also where it is not known how long it would have to:
-// it needs no place, and joins nobody.
+// it needs no place, and is coalesced with nobody.
 func TestAWaitOfNoTime(t *testing.T) {
 	for _, limit := range []string{"1/1h,algo=conc", "1/1h", "1/1h,algo=log"} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {

@@ -78,7 +78,8 @@ func (a *adopter) held() (l store.LimitState) {
 // the old state.
 func TestADeniedCallLeavesWhatItsLimitMakesOfTheState(t *testing.T) {
 	for _, kind := range adopting {
-		t.Run(strings.TrimPrefix("gcra"+strings.TrimSpace(kind), "gcra,algo="), func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { deniedAfterAChange(t, kind) }) })
+		t.Run(strings.TrimPrefix("gcra"+strings.TrimSpace(kind), "gcra,algo="),
+			func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { deniedAfterAChange(t, kind) }) })
 	}
 }
 
@@ -141,7 +142,8 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 	is := a.held()
 	is.State.BlockedNS = 0
 	if memtest.LimitText(&is) != memtest.LimitText(&want) {
-		t.Fatalf("a call of %d denied by %v has made %s of %s, want %s", o.Cost, a.limit, memtest.LimitText(&is), memtest.LimitText(&was), memtest.LimitText(&want))
+		t.Fatalf("a call of %d denied by %v has made %s of %s, want %s", o.Cost, a.limit, memtest.LimitText(&is), memtest.LimitText(&was),
+			memtest.LimitText(&want))
 	}
 }
 

@@ -19,7 +19,7 @@ type granted struct {
 	share float64 // of the capacity then
 }
 
-// run is a time in which a key goes by limits of one slot. It begins with the first call after the change.
+// run is a time in which a key goes by limits of one state. It begins with the first call after the change.
 type run struct {
 	fromNS int64
 	limit  cell.Limit
@@ -69,7 +69,7 @@ type changingBound struct {
 	granted []granted
 }
 
-// ask notes what was granted, and when a change took effect. Limits of one slot are one run, but those of a gcra, whose refill
+// ask notes what was granted, and when a change took effect. Limits of one state are one run, but those of a gcra, whose refill
 // is a sum over time anyway.
 func (b *changingBound) ask(cost int64, mode cell.Mode, upTo bool) {
 	l := b.limits[0].literal
@@ -114,7 +114,7 @@ func (b *changingBound) check() {
 	}
 }
 
-// P3: a key that takes all that it can get, under limits that change among two or three. They share one slot, as literals that
+// P3: a key that takes all that it can get, under limits that change among two or three. They share one state, as literals that
 // alternate, or each has its own, as a policy that becomes something else.
 func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 	eachKind(t, func(t *rapid.T, kind string) {
@@ -160,7 +160,7 @@ func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 	})
 }
 
-// Two literals of one slot that take as long to be full, each called in turn, admit no more in a second than the larger burst
+// Two literals of one state that take as long to be full, called alternately, admit no more in a second than the larger burst
 // and the larger rate. Of others each call is a change, and what one has used flows back at the rate of the other: a key
 // has one state, and whoever asks must not wait longer than their own limit says.
 func TestAlternatingLiteralsThatFillAlikeGainsNothing(t *testing.T) {

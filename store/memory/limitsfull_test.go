@@ -21,7 +21,7 @@ func TestWhatIsOverStaysUntilItsPlaceIsNeeded(t *testing.T) {
 	for i, limit := range []string{"1/100s", "1/1h", "1/2h"} {
 		memtest.MustTake(t, s, 1, now, memtest.Calls(t, "k", limit))
 		want := []int{store.MaxLimits - 1, store.MaxLimits, store.MaxLimits - 10 + 1}[i]
-		if n := (int(s.Stats(now).Bytes) - len("k") - table.OverheadBytes) / table.TallyBytes; n != want {
+		if n := (int(s.Stats(now).Bytes) - len("k") - table.OverheadBytes) / table.LimitEntryBytes; n != want {
 			t.Errorf("%s: %d limits, want %d", limit, n, want)
 		}
 	}
@@ -41,7 +41,8 @@ func TestAKeyEndsWithoutWhatHasMadeRoom(t *testing.T) {
 	s.DeletePolicy("p")
 	for i := range 2 {
 		before := s.Stats(t0).Changes
-		if _, err := s.Take(memtest.Calls(t, "k", "1/1h", "k", "1/2h"), store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTooManyLimits {
+		if _, err := s.Take(memtest.Calls(t, "k", "1/1h", "k", "1/2h"), store.TakeOptions{Cost: 1},
+			memtest.At(t0)); err != store.ErrTooManyLimits {
 			t.Error(err)
 		}
 		if n := s.Stats(t0).Changes - before; n != int64(1-i) { // nothing is left to go the second time

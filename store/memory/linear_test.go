@@ -149,7 +149,8 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 	case "take":
 		reqs := make([]store.TakeRequest, 1+r.IntN(2))
 		for i, key := range [][]byte{key, []byte("beside")}[:len(reqs)] {
-			reqs[i] = store.TakeRequest{Calls: []store.Call{{Key: key, Limit: &m.limits[op.limit]}}, TakeOptions: store.TakeOptions{Cost: op.n * int64(1-i)}}
+			reqs[i] = store.TakeRequest{Calls: []store.Call{{Key: key, Limit: &m.limits[op.limit]}},
+				TakeOptions: store.TakeOptions{Cost: op.n * int64(1-i)}}
 		}
 		m.store.TakeBatch(reqs, memtest.At(op.nowNS), nil)
 		return linearReply{decision: reqs[0].Calls[0].Decision}, reqs[0].Err

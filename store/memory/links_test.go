@@ -89,7 +89,7 @@ func TestLinksNeedARight(t *testing.T) {
 				return err
 			}},
 			{name: "put", writes: true, ask: func(s *memory.Store, _ int64, a store.Access) error {
-				var fields store.Fields
+				var fields []store.Field
 				_, _ = s.Limits([]byte("a"), memtest.Untouched(t0), func(l *store.LimitState) {
 					field, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 					if err != nil {
@@ -134,14 +134,16 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 	s := memory.New(memory.Options{})
 	id := leads(t, s, "9/1h", "n")
 	none := store.Access{NowNS: t0, May: func(key []byte, _, _ bool) bool { t.Errorf("asked for %s", key); return false }}
-	if memtest.Did(s.Release([]byte("a"), id+1, none)) || memtest.Did(s.Release([]byte("c"), id, none)) || memtest.Did(s.Rename([]byte("c"), []byte("d"), none)) {
+	if memtest.Did(s.Release([]byte("a"), id+1, none)) || memtest.Did(s.Release([]byte("c"), id, none)) ||
+		memtest.Did(s.Rename([]byte("c"), []byte("d"), none)) {
 		t.Error("something was there")
 	}
 	if _, moved, err := s.RenameNew([]byte("a"), []byte("b"), none); moved || err != nil {
 		t.Error(moved, err)
 	}
-	if !memtest.Did(s.Rename([]byte("a"), []byte("a"), none)) || !memtest.Did(s.Rename([]byte("b"), []byte("b2"), none)) || !memtest.Did(s.Renew([]byte("b2"),
-		id, second, none)) || !memtest.Did(s.Release([]byte("b2"), id, none)) {
+	if !memtest.Did(s.Rename([]byte("a"), []byte("a"), none)) || !memtest.Did(s.Rename([]byte("b"), []byte("b2"), none)) ||
+		!memtest.Did(s.Renew([]byte("b2"),
+			id, second, none)) || !memtest.Did(s.Release([]byte("b2"), id, none)) {
 		t.Error("b itself has no links")
 	}
 	if copied, err := s.Copy([]byte("a"), []byte("d"), true, none); !copied || err != nil {
@@ -154,7 +156,8 @@ func TestNoLinkNeedsNoRight(t *testing.T) {
 		t.Error("it is there")
 	}
 	leads(t, s, "9/1m,algo=conc", "n")
-	if _, err := s.Take([]store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h,algo=log")}}, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
+	if _, err := s.Take([]store.Call{{Key: []byte("a"), Limit: limitOf(t, "5/1h,algo=log")}}, store.TakeOptions{Cost: 1},
+		memtest.At(t0)); err != nil {
 		t.Fatal(err)
 	}
 	none.NowNS = t0 + 60*second
@@ -177,7 +180,7 @@ func TestLinksThatNameAKeyTwice(t *testing.T) {
 		} {
 			f, err := s.ReadField(text[0], text[1])
 			if err == nil {
-				_, err = s.PutFields([]byte(key), store.Fields{f}, true, memtest.At(t0))
+				_, err = s.PutFields([]byte(key), []store.Field{f}, true, memtest.At(t0))
 			}
 			if err != nil {
 				t.Fatal(key, err)
@@ -215,10 +218,10 @@ func TestLinksArePutWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(leases, err)
 		}
-		if _, err := s.PutFields([]byte("a"), store.Fields{field}, true, store.Access{NowNS: t0, May: may}); (err == nil) != want {
+		if _, err := s.PutFields([]byte("a"), []store.Field{field}, true, store.Access{NowNS: t0, May: may}); (err == nil) != want {
 			t.Errorf("%s: %v", leases, err)
 		}
-		if _, err := s.PutFields([]byte("a"), store.Fields{field}, true, memtest.At(t0)); err != nil {
+		if _, err := s.PutFields([]byte("a"), []store.Field{field}, true, memtest.At(t0)); err != nil {
 			t.Errorf("%s, from a file: %v", leases, err)
 		}
 	}

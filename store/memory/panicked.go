@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PanickedIn reports whether a function of one of the packages, given by their import paths, or of one below them was running when
-// the panic came that the calling deferred function has recovered. Where it is celld/store/memory, a shard may be locked, or half
-// changed. It looks at the stack, which costs nothing until there is a panic.
+// PanickedIn reports whether the panic that the calling deferred function has recovered came from one of these packages, or from one below
+// them. Packages are named by import path. If it came from celld/store/memory, a shard may be locked, or half changed. PanickedIn looks at
+// the stack, which costs nothing until there is a panic.
 func PanickedIn(packages ...string) bool {
 	callers := make([]uintptr, 1024)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])

@@ -118,7 +118,8 @@ func TestPassersAtOnce(t *testing.T) {
 				want := []int64{10 + 5*elapsed, 10 + 5*elapsed, 5 + 5*elapsed}[i%3]
 				got := p.passed[i].Load()
 				if !flush && got != want || got > want+10*p.flushes.Load() {
-					t.Fatalf("after %d s and %d flushes %d calls have passed on a key of %d bytes, want %d", elapsed, p.flushes.Load(), got, len(p.keys[i]), want)
+					t.Fatalf("after %d s and %d flushes %d calls have passed on a key of %d bytes, want %d", elapsed, p.flushes.Load(), got,
+						len(p.keys[i]), want)
 				}
 			}
 		}

@@ -25,32 +25,6 @@ func parallel(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-func TestManyCallersOfOneKeyPassTheLimitTogether(t *testing.T) {
-	const maxBurst = 99
-	limit := memtest.MustLimit(t, maxBurst, 1, 3600)
-	for _, o := range []memory.Options{{}, {MaxKeys: 1}, {MaxKeys: 1, Shards: 8}, {Journal: true, Shards: 8}} {
-		for range 20 {
-			s := memory.New(o)
-			var passed atomic.Int64
-			parallel(8, func(int) {
-				for range 100 {
-					d, err := s.Throttle([]byte("k"), limit, 1, memtest.At(t0))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if !d.Limited {
-						passed.Add(1)
-					}
-				}
-			})
-			if got := passed.Load(); got != maxBurst+1 {
-				t.Fatalf("%+v: %d passed, want %d", o, got, maxBurst+1)
-			}
-		}
-	}
-}
-
 // Inserts come from all sides, with dead keys in other shards to make room for them; at no time are there too many keys.
 func TestNeverMoreThanMaxKeys(t *testing.T) {
 	for _, maxKeys := range []int64{1, 2, 50} {
@@ -201,10 +175,10 @@ func TestAllAtOnce(t *testing.T) {
 				},
 				func(i int) {
 					if i%20 == 0 {
-						memtest.SetMaxKeys(&s.Resize, 1+rand.Int64N(300))
-						memtest.SetMaxBytes(&s.Resize, rand.Int64N(2)*100*table.OverheadBytes)
-						memtest.SetNoEviction(&s.Resize, rand.IntN(4) == 0)
-						memtest.SetLimitsNow(&s.Resize, 1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
+						memtest.SetMaxKeys(&s.Capacity, 1+rand.Int64N(300))
+						memtest.SetMaxBytes(&s.Capacity, rand.Int64N(2)*100*table.OverheadBytes)
+						memtest.SetNoEviction(&s.Capacity, rand.IntN(4) == 0)
+						memtest.SetLimitsNow(&s.Capacity, 1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
 					}
 				},
 				func(i int) {
@@ -221,9 +195,9 @@ func TestAllAtOnce(t *testing.T) {
 			})
 
 			now := clock.Load()
-			memtest.SetNoEviction(&s.Resize, false)
-			memtest.SetMaxBytes(&s.Resize, 0)
-			memtest.SetMaxKeys(&s.Resize, 150)
+			memtest.SetNoEviction(&s.Capacity, false)
+			memtest.SetMaxBytes(&s.Capacity, 0)
+			memtest.SetMaxKeys(&s.Capacity, 150)
 			held := memtest.Contents(t, s, now)
 			if got := s.Len(now); got != len(held) || got > 150 {
 				t.Errorf("Len %d, scanned %d", got, len(held))

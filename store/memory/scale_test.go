@@ -30,7 +30,8 @@ func BenchmarkScale(b *testing.B) {
 		{"throttle", throttles}, {"take", takes},
 	} {
 		for _, keys := range []int{1, 1_000, 1_000_000} {
-			for _, mix := range []mix{{name: "denied", limit: "1/1h"}, {name: "pass", limit: "1/1m,burst=100000000"}, {name: "mixed", limit: "1/1m,burst=100000000", fresh: 8}} {
+			for _, mix := range []mix{{name: "denied", limit: "1/1h"}, {name: "pass", limit: "1/1m,burst=100000000"},
+				{name: "mixed", limit: "1/1m,burst=100000000", fresh: 8}} {
 				for _, crew := range []crew{{"one", 1, 1}, {"two", 2, 1}, {"ceiling", 2, 2}} {
 					if keys < crew.stores || keys < 1000 && mix.fresh > 0 {
 						continue

@@ -8,14 +8,14 @@ import (
 	"celld/store/memory/shard"
 )
 
-// serve lets those take whose moment has come.
-func (s *takes) serve(q *shard.Queue) {
+// serve lets the waiters take whose moment has come.
+func (s *takes) serve(q *shard.Line) {
 	for s.serveSome(q) {
 	}
 }
 
 // serveSome serves a few, all under the same locks, and reports whether there are more to look at.
-func (s *takes) serveSome(q *shard.Queue) (more bool) {
+func (s *takes) serveSome(q *shard.Line) (more bool) {
 	now := s.now()
 	q.Sh.Lock(now)
 	w := q.First()
@@ -44,7 +44,7 @@ func (s *takes) serveSome(q *shard.Queue) (more bool) {
 	if err != nil { // there is no room
 		s.LockAll(w.Locks, now)
 		defer s.UnlockAll(w.Locks)
-		if w.Queue != nil {
+		if w.Line != nil {
 			s.tell(w, err, now)
 		}
 		return true
@@ -52,9 +52,9 @@ func (s *takes) serveSome(q *shard.Queue) (more bool) {
 	return more
 }
 
-// serveFirst lets the first of a queue take, if its moment has come, and reports whether the next is to be looked at. All its
-// shards are locked. The error is errNoRoom.
-func (s *takes) serveFirst(q *shard.Queue, nowNS int64, paid *shard.Prepaid) (next bool, err error) {
+// serveFirst lets the first of a line take, if its moment has come, and reports whether the next must be looked at. All its shards are
+// locked. The error is ErrNoRoom.
+func (s *takes) serveFirst(q *shard.Line, nowNS int64, paid *shard.Prepaid) (next bool, err error) {
 	w := q.First()
 	if _, err := s.waits.Refresh(w); err != nil {
 		s.tell(w, err, nowNS)
@@ -80,21 +80,21 @@ func (s *takes) serveFirst(q *shard.Queue, nowNS int64, paid *shard.Prepaid) (ne
 	q.Quiet = true
 	a := w.Access
 	a.NowNS = at
-	err = t.decide(a, paid, turn{waiter: w})
+	err = t.decide(a, paid, caller{waiter: w})
 	q.Quiet = false
 	switch err {
 	case shard.ErrNoRoom:
 		return false, err
 	case errWaits:
-		return w.Queue != q, nil
+		return w.Line != q, nil
 	}
 	s.tell(w, err, at)
 	return true, nil
 }
 
-// momentNS is when a call of one limit passes, that is the first of its queue, or may pass as a lease flows back.
+// momentNS is when the first of a line, a call of one limit, passes, or may pass as a lease flows back.
 func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
-	from := max(w.Access.NowNS, w.Queue.SeenNS)
+	from := max(w.Access.NowNS, w.Line.NotBeforeNS)
 	if c.carried = false; c.Limit.Shadow || s.Rule(c.Key, from) != nil {
 		return from
 	}
@@ -102,11 +102,11 @@ func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
 	if c.e != nil && !c.e.HoldsLimits() {
 		return from
 	}
-	c.findTally()
+	c.findEntry()
 	c.fetch(from)
 	wait := c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, from), w.Cost)
 	if wait == cell.Never {
 		return from
 	}
-	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextDueNS()))
+	return max(from, min(from+int64(min(wait, uint64(math.MaxInt64-1-from))), c.nextExpiryNS()))
 }

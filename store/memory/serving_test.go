@@ -71,7 +71,8 @@ func TestWaitersAtOnce(t *testing.T) {
 				}
 				woken := make(chan struct{})
 				w := wakerFunc(func() { close(woken) })
-				reqs := []store.TakeRequest{{Calls: calls, TakeOptions: store.TakeOptions{Cost: int64(1 + i%3), Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e12}}}}
+				reqs := []store.TakeRequest{{Calls: calls, TakeOptions: store.TakeOptions{Cost: int64(1 + i%3),
+					Terms: &store.Terms{Mode: store.Wait, MaxNS: 1e12}}}}
 				if s.TakeBatch(reqs, memtest.At(clock()), w) {
 					continue
 				}

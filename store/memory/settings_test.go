@@ -47,7 +47,8 @@ func TestPoliciesForget(t *testing.T) {
 		take("other", old)
 		p := forget[name]()
 		// Keys that held nothing else are gone.
-		if memtest.Did(s.Rename([]byte("alone"), []byte("other"), memtest.At(t0))) || !memtest.Did(s.Rename([]byte("other"), []byte("other2"), memtest.At(t0))) {
+		if memtest.Did(s.Rename([]byte("alone"), []byte("other"), memtest.At(t0))) ||
+			!memtest.Did(s.Rename([]byte("other"), []byte("other2"), memtest.At(t0))) {
 			t.Error(name, "rename")
 		}
 		memtest.ExpectKeys(t, s, t0, "other2")
@@ -152,7 +153,7 @@ func TestShardsOfAStore(t *testing.T) {
 }
 
 // Sweep walks through the whole table for what is of policies that are gone, in short steps, and once.
-func TestSweepPrunes(t *testing.T) {
+func TestSweepPurges(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s := memory.New(memory.Options{Shards: shards})
 		for _, name := range []string{"p", "q"} {
@@ -162,7 +163,8 @@ func TestSweepPrunes(t *testing.T) {
 		}
 		for i := range 1000 {
 			p := s.PolicyNamed([]string{"p", "q"}[i%2])
-			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != nil {
+			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1},
+				memtest.At(t0)); err != nil {
 				t.Fatal(err)
 			}
 		}

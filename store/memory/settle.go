@@ -17,7 +17,7 @@ func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, e
 	end := shard.LaterNS(a.NowNS, max(ns, 0))
 	return found(s.onLease(key, id, a, func(keys []*call, _ *shard.Prepaid) error {
 		for _, c := range keys {
-			for p := range c.sh.TalliesOf(c.e) {
+			for p := range c.sh.LimitsOf(c.e) {
 				if st, _, found := c.sh.FindLease(p, id, a.NowNS); found {
 					st.Leases().Renew(uint64(id), end) // in its ring
 				}
@@ -47,7 +47,7 @@ func (s *takes) Settle(key []byte, id, n int64, a store.Access) (ended bool, err
 
 var errNoSuchLease = errors.New("no such lease")
 
-// found is onLease's error as those tell it who have asked for the lease.
+// found turns onLease's error into the answer about a lease: was it found?
 func found(err error) (bool, error) {
 	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
 		return false, refused
@@ -55,14 +55,14 @@ func found(err error) (bool, error) {
 	return err == nil, nil
 }
 
-// onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. With errNoRoom, do is called again.
+// onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. After ErrNoRoom, do is called again.
 func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*call, paid *shard.Prepaid) error) error {
 	if id <= 0 {
 		return errNoSuchLease
 	}
 	lead := s.byName(key)
 	paid := shard.Prepaid{Store: s.Shards, Shard: lead.sh}
-	for locks := s.ShardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so this is nearly always enough
+	for locks := s.ShardSetOf(lead.hash); ; { // nearly all leases lead nowhere, so one lock is nearly always enough
 		var lacks shard.ShardSet
 		err := paid.Run(locks, a.NowNS, func() (err error) {
 			var keys []*call
@@ -78,7 +78,7 @@ func (s *takes) onLease(key []byte, id int64, a store.Access, do func(keys []*ca
 	}
 }
 
-// byName is a Call of a key and no limit.
+// byName is a call of a key and no limit.
 func (s *takes) byName(key []byte) *call {
 	c := &call{Call: &store.Call{Key: key}}
 	c.hash = s.Hash(key)
@@ -86,8 +86,8 @@ func (s *takes) byName(key []byte) *call {
 	return c
 }
 
-// keysOf are a lease's first key, which is locked, and those keys to which it leads and which have it, too. lacks are the locks that it
-// needs to look for these.
+// keysOf returns a lease's first key, which is locked, and those keys to which it leads that have it, too. lacks are the locks that are
+// missing to look at these.
 func (s *takes) keysOf(lead *call, id int64, locks shard.ShardSet, a store.Access) (keys []*call, lacks shard.ShardSet, err error) {
 	linked, found := lead.linked(id, a)
 	if !found {
@@ -112,7 +112,7 @@ func (s *takes) keysOf(lead *call, id int64, locks shard.ShardSet, a store.Acces
 	return keys, lacks, nil
 }
 
-// linked looks up a key, under its lock, and returns the keys that a lease under it leads to, or that there is none.
+// linked looks up a key, under its lock, and returns the keys that a lease under it leads to. found is false if there is no such lease.
 func (c *call) linked(id int64, a store.Access) (names [][]byte, found bool) {
 	if c.n, c.e = c.sh.Find(c.hash, c.Key, a); c.e == nil {
 		return nil, false
@@ -136,11 +136,11 @@ type debt struct {
 	cost int64
 }
 
-// debtsOf are what a lease whose true cost was n owes, and the room that it takes.
+// debtsOf returns what a lease whose true cost was n owes, and the room that this takes.
 func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.Need) {
 	for i := 0; i < len(keys) && n > 0; i++ {
 		c := keys[i]
-		for p := range c.sh.TalliesOf(c.e) {
+		for p := range c.sh.LimitsOf(c.e) {
 			_, lease, found := c.sh.FindLease(p, id, nowNS)
 			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || lease.Cost >= n || lease.TakenNS == 0 {
 				continue
@@ -152,7 +152,7 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 			}
 			d := debt{*c, n - lease.Cost}
 			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: p.Policy.Load()}, l.Code(), true
-			d.findTally()
+			d.findEntry()
 			d.fetch(nowNS)
 			more.Add(d.needs(nil, nowNS))
 			debts = append(debts, d)
@@ -173,8 +173,8 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Pr
 		}
 	}
 	for _, c := range keys {
-		for t := c.e.FirstTally(); t != 0; {
-			p := c.sh.Tallies.At(t)
+		for t := c.e.FirstLimit(); t != 0; {
+			p := c.sh.Limits.At(t)
 			t = p.Next.Load()
 			if p.HoldsLeases() {
 				c.sh.DropLease(c.e, p, id, n, a.NowNS)
@@ -186,8 +186,8 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Pr
 	return nil
 }
 
-// leasesChanged notes that leases of a key have changed, or its limits with them: those who wait for it are looked at again. It removes
-// a key that has nothing left to remember.
+// leasesChanged notes that leases of a key have changed, or its limits with them, and pokes the lines of the key. It removes a key that has
+// nothing left to remember.
 func (c *call) leasesChanged(nowNS int64) {
 	sh := c.sh
 	if end := sh.LimitsEndNS(c.e); end > uint64(nowNS) {

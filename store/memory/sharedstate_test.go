@@ -47,7 +47,8 @@ func TestATakeIsOneChangeOfAKey(t *testing.T) {
 	s := memory.New(memory.Options{})
 	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "9/1h", "l", "9/1h"))
 	for i, list := range [][]store.Call{
-		memtest.Calls(t, "k", "9/1h", "k", "9/1m"), memtest.Calls(t, "k", "9/1h", "k", "9/1h"), memtest.Calls(t, "k", "9/1h", "l", "9/1h", "k", "9/1m"),
+		memtest.Calls(t, "k", "9/1h", "k", "9/1m"), memtest.Calls(t, "k", "9/1h", "k", "9/1h"),
+		memtest.Calls(t, "k", "9/1h", "l", "9/1h", "k", "9/1m"),
 	} {
 		before := s.Stats(t0).Changes
 		memtest.MustTake(t, s, 1, t0, list)
@@ -58,8 +59,8 @@ func TestATakeIsOneChangeOfAKey(t *testing.T) {
 	}
 }
 
-// What calls that share a state ask for counts for each of them: in the wait that they are told behind a queue, and in the queue.
-func TestCallsThatShareAQueue(t *testing.T) {
+// What calls that share a state ask for counts for each of them: in the wait that they are told behind a line, and in the line.
+func TestCallsThatShareALine(t *testing.T) {
 	const bucket, window = "10/1s,burst=4", "2/1s,algo=window"
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		plainly(s, 4, memtest.Call(t, "k", bucket))

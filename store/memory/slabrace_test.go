@@ -87,7 +87,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 			func(turn int) {
 				contentsOf(s, clock.Load())
 				s.Random(clock.Load())
-				memtest.SetMaxKeys(&s.Resize, o.MaxKeys/int64(1+turn%3*20))
+				memtest.SetMaxKeys(&s.Capacity, o.MaxKeys/int64(1+turn%3*20))
 			},
 			func(int) {
 				p, more := s.StartExport(), true

@@ -13,10 +13,10 @@ const (
 	defaultMaxKeys = 1_000_000
 	maxShards      = 64 // a shardSet has a bit for each
 
-	// Up to so many keys there is one shard, and the least recently used key of all is evicted. Above, it is the least
-	// recently used of a shard's keys, which are 1,024 or more. No application sees the difference. There are at least 16
-	// shards and four for each core, so that a new key seldom meets another in its shard's lock. On 2 cores, 64 shards took a
-	// tenth off calls of which an eighth were new keys, and 1.5 MB more memory for a small table.
+	// Up to so many keys there is one shard, which evicts the least recently used key of all. Above, a shard evicts the least recently
+	// used of its own 1,024 keys or more. No application sees the difference. There are at least 16 shards and four for each core, so
+	// that new keys seldom wait for a shard's lock. On 2 cores, 64 shards made calls a tenth faster where an eighth were on new keys, and
+	// took 1.5 MB more memory for a small table.
 	oneShardMaxKeys = 1 << 16
 	leastShards     = 16
 	shardsPerCore   = 4
@@ -25,7 +25,7 @@ const (
 // Options are the limits of a Store. The zero value is a store of a million keys that evicts.
 type Options struct {
 	MaxKeys    int64 // most keys held; 0 or less: 1,000,000
-	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see TallyBytes; 0 or less: no limit
+	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see LimitEntryBytes; 0 or less: no limit
 	NoEviction bool  // refuse new keys and limits when full, instead of evicting
 	Shards     int   // rounded up to a power of two, at most 64; 0 or less: 1 up to 65,536 MaxKeys, else 16 or 4 a core
 	Journal    bool  // collect changes for Drain; off, they cost nothing
@@ -33,11 +33,12 @@ type Options struct {
 	MaxWaiters int64        // most callers that wait at once; 0 or less: 10,000
 	Now        func() int64 // limit time, Unix ns, for those who wait; nil: the system's clock
 
-	// Policies are the store's policies and rules, where they are not its own: then nobody is told of their changes, and calls that
-	// wait do not notice them. nil: its own.
+	// Policies are policies and rules that others change: the store hears nothing of it, and calls that wait do not notice. nil: the
+	// store has its own.
 	Policies *policy.Set
 
-	// NewID gives a lease its ID, which must be higher than all that its keys have had. us is the wall time in Unix µs. nil: Policies.NextID.
+	// NewID returns the ID of a new lease, which must be above all that its keys have had. us is the wall time in Unix µs. nil:
+	// Policies.NextID.
 	NewID func(us int64) uint64
 }
 
@@ -46,7 +47,7 @@ type Store struct {
 	shard.Shards
 	takes
 	shard.Sweeper
-	shard.Resize
+	shard.Capacity
 	shard.Exports
 	shard.Teller
 }
@@ -78,8 +79,8 @@ func New(o Options) *Store {
 	s.SetMaxWaiters(o.MaxWaiters)
 	s.Sweeper.Shards = &s.Shards
 	s.Exports.Shards, s.Teller.Shards = &s.Shards, &s.Shards
-	s.Resize.Shards = &s.Shards
-	s.Resize.Init(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
+	s.Capacity.Shards = &s.Shards
+	s.Capacity.Init(o.MaxKeys, max(o.MaxBytes, 0), o.NoEviction)
 	return s
 }
 

@@ -8,9 +8,9 @@ import (
 	"celld/store/memory/shard"
 )
 
-// takeAny answers a request of any calls and modes. The cost is not negative. It returns true where the request waits: then it is a
-// queue's.
-func (s *takes) takeAny(r *store.TakeRequest, a store.Access, by turn) (waits bool) {
+// takeAny answers a request of any calls and modes. The cost is not negative. It returns true if the request waits: then it belongs to a
+// line.
+func (s *takes) takeAny(r *store.TakeRequest, a store.Access, by caller) (waits bool) {
 	t, locks := s.begin(r)
 	defer s.end(t)
 	t.own = shard.Prepaid{Store: s.Shards, Shard: t.calls[0].sh}
@@ -22,11 +22,10 @@ func (s *takes) takeAny(r *store.TakeRequest, a store.Access, by turn) (waits bo
 	return false
 }
 
-// decide is Take under the locks. It first asks each limit, then claims room for what will change, and then changes it. So nothing
-// can fail halfway. After errNoRoom it is called again, when paid has the room that it has asked for. After errWaits the request
-// is a queue's.
-func (t *take) decide(a store.Access, paid *shard.Prepaid, by turn) error {
-	t.a, t.paid, t.by = a, paid, by
+// decide is Take under the locks. It first asks each limit, then claims room for what will change, and then changes it. So nothing can
+// fail halfway. After ErrNoRoom it is called again, once paid has the room. After errWaits the request belongs to a line.
+func (t *take) decide(a store.Access, paid *shard.Prepaid, by caller) error {
+	t.a, t.paid, t.from = a, paid, by
 	err := t.plan()
 	if err != nil {
 		t.Taken = store.Taken{}
@@ -44,7 +43,7 @@ func (t *take) plan() error {
 	if found, err := t.repeat(); found || err != nil {
 		return err
 	}
-	t.ask()
+	t.judge()
 	if err := t.delay(); err != nil {
 		return err
 	}
@@ -90,7 +89,7 @@ func (t *take) load() error {
 		if err := c.load(t.calls[:i], len(t.calls), t.a); err != nil {
 			return err
 		}
-		if c.ahead = c.sh.QueueOf(c.Call); c.ahead != nil && (t.Mode == cell.Force || t.by.first(c.ahead)) {
+		if c.ahead = c.sh.LineOf(c.Call); c.ahead != nil && (t.Mode == cell.Force || t.from.first(c.ahead)) {
 			c.ahead = nil
 		}
 		t.behind = t.behind || c.ahead != nil
@@ -99,8 +98,8 @@ func (t *take) load() error {
 	return nil
 }
 
-// ask decides on the calls, and denies the take where one denies. Those of a take that cannot be denied are decided by change.
-func (t *take) ask() {
+// judge decides on the calls, and denies the take if one of them denies. Calls of a take that cannot be denied are decided by change.
+func (t *take) judge() {
 	if t.UpTo && t.Mode == cell.Take {
 		t.cost = t.upTo()
 	}
@@ -120,9 +119,8 @@ func (t *take) ask() {
 	}
 }
 
-// try takes all calls in their copies of the states. It returns false, and changes nothing, when one does not pass or has no
-// copy that can be changed. A call that passes is then decided once and not twice: with four limits it takes 0.92 and not
-// 1.30 µs (redis-benchmark, P=16).
+// try takes all calls in their copies of the states. It returns false, and changes nothing, if one does not pass or has no copy that can be
+// changed. So a call that passes is decided once and not twice: with four limits it takes 0.92 µs and not 1.30 (redis-benchmark, P=16).
 func (t *take) try() bool {
 	for i := range t.calls {
 		if c := &t.calls[i]; !c.Ruled && !c.try(t.a.NowNS, t.cost) {
@@ -137,7 +135,7 @@ func (t *take) try() bool {
 	return true
 }
 
-// upTo is the cost that all calls allow, from 1 to the one that is asked for.
+// upTo is the cost that all calls allow, from 1 to the requested one.
 func (t *take) upTo() int64 {
 	most := t.Cost
 	for i := range t.calls {
@@ -152,7 +150,7 @@ func (t *take) upTo() int64 {
 // change stores what the calls lead to.
 func (t *take) change() error {
 	t.markChanges()
-	g := t.grant()
+	g := t.holding()
 	more, err := t.needs(&g)
 	if err != nil {
 		return err
@@ -172,8 +170,8 @@ func (t *take) change() error {
 	return nil
 }
 
-// markChanges notes which calls change what. When all are granted they take, except shadow limits that would deny. When they are
-// denied, those that denied and have block= are blocked. States that were carried over are stored.
+// markChanges notes which calls change what. If all are granted, they take, except shadow limits that would deny. If they are denied,
+// those that denied and have block= are blocked. States that were carried over are stored.
 func (t *take) markChanges() {
 	for i := range t.calls {
 		c := &t.calls[i]
@@ -195,7 +193,7 @@ func (t *take) markChanges() {
 }
 
 // needs is the room that the changes take.
-func (t *take) needs(g *grant) (more shard.Need, err error) {
+func (t *take) needs(g *holding) (more shard.Need, err error) {
 	for i := range t.calls {
 		c := &t.calls[i]
 		if !c.stores() {
@@ -221,14 +219,14 @@ func (t *take) store() {
 			continue
 		}
 		cost := t.cost
-		if t.Taken.Limited { // as it was when it was looked at: nobody has taken before it
+		if t.Taken.Limited { // as judge has asked: nobody has taken before it
 			cost *= c.times
 		}
 		c.change(t.calls[:i], cost, t.Mode, t.a.NowNS)
 	}
 }
 
-// answer sets what is taken, and of whom the caller has to wait.
+// answer sets what is taken, and what the caller has to wait for.
 func (t *take) answer() {
 	if t.booked {
 		t.answerBooked()

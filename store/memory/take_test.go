@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -30,7 +29,8 @@ func TestTooManyLimits(t *testing.T) {
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit(i)))
 	}
 	memtest.MustTake(t, s, 0, t0, memtest.Calls(t, "other", "1/1s", "k", limit(5)))
-	for _, list := range [][]store.Call{memtest.Calls(t, "k", "1/1h"), memtest.Calls(t, "k", limit(0), "k", "1/1h"), memtest.Calls(t, "other", "1/1s", "k", "1/1h")} {
+	for _, list := range [][]store.Call{memtest.Calls(t, "k", "1/1h"), memtest.Calls(t, "k", limit(0), "k", "1/1h"),
+		memtest.Calls(t, "other", "1/1s", "k", "1/1h")} {
 		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTooManyLimits {
 			t.Errorf("%v", err)
 		}
@@ -39,7 +39,7 @@ func TestTooManyLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if added, err := s.PutFields([]byte("k"), store.Fields{parsed}, true, memtest.At(t0)); err != store.ErrTooManyLimits || added != 0 {
+	if added, err := s.PutFields([]byte("k"), []store.Field{parsed}, true, memtest.At(t0)); err != store.ErrTooManyLimits || added != 0 {
 		t.Errorf("%d, %v", added, err)
 	}
 	if given, err := s.Give([]byte("k"), memtest.Call(t, "", "1/1h").Limit, 0, 1, memtest.At(t0)); given != 0 || err != nil {
@@ -128,7 +128,7 @@ func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
 
 // What a limit would take more is refused before anything has changed, also where it is the ring of a log that grows.
 func TestNoEvictionRefusesLimits(t *testing.T) {
-	one := int64(len("k") + table.OverheadBytes + table.TallyBytes)
+	one := int64(len("k") + table.OverheadBytes + table.LimitEntryBytes)
 	ring := int64(table.RingBytes + 8*2*4) // of four calls
 	for _, c := range []struct {
 		maxBytes int64
@@ -147,7 +147,8 @@ func TestNoEvictionRefusesLimits(t *testing.T) {
 		if got := memtest.MustTake(t, s, 0, t0+10, list); passed != c.passes || int(list[0].Decision.Remaining) != 100-c.passes {
 			t.Errorf("%d bytes: %d passed, want %d; %+v", c.maxBytes, passed, c.passes, got)
 		}
-		if _, err := s.Take(memtest.Calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1}, memtest.At(t0+20)); err != store.ErrFull {
+		if _, err := s.Take(memtest.Calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1},
+			memtest.At(t0+20)); err != store.ErrFull {
 			t.Errorf("%d bytes: %v", c.maxBytes, err)
 		}
 		memtest.MustAudit(t, s)
@@ -156,14 +157,16 @@ func TestNoEvictionRefusesLimits(t *testing.T) {
 
 // Two of half of what int32 holds are more than all of it.
 func TestSharedStateAddsUp(t *testing.T) {
-	for _, text := range []string{"2147483647/1h", "2147483647/1h,algo=window", "2147483647/1h,algo=slide", "2147483647/1h,algo=slide,buckets=4", "2147483647/1h,algo=log"} {
+	for _, text := range []string{"2147483647/1h", "2147483647/1h,algo=window", "2147483647/1h,algo=slide",
+		"2147483647/1h,algo=slide,buckets=4", "2147483647/1h,algo=log"} {
 		for _, key := range []string{"k", "new"} {
 			s := memory.New(memory.Options{})
 			if key == "k" {
 				memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", text))
 			}
 			list := memtest.Calls(t, key, text, key, text)
-			if got := memtest.MustTake(t, s, 1<<30+1, t0, list); !got.Limited || got.Granted != 0 || list[0].Decision.Limited || got.RetryAfterNS != cell.Never {
+			if got := memtest.MustTake(t, s, 1<<30+1, t0, list); !got.Limited || got.Granted != 0 || list[0].Decision.Limited ||
+				got.RetryAfterNS != cell.Never {
 				t.Errorf("%s: %+v, %+v", text, got, list[0].Decision)
 			}
 			if n := count(s, "new", t0); n != 0 {
@@ -240,7 +243,8 @@ func TestTakesAtOnce(t *testing.T) {
 				}
 			}
 			modes := []cell.Mode{cell.Take, cell.Take, cell.Peek, cell.Force}
-			_, err := s.Take(list, store.TakeOptions{Cost: rand.Int64N(4), Mode: modes[rand.IntN(4)], UpTo: rand.IntN(3) == 0}, memtest.At(clock.Add(second/100)))
+			_, err := s.Take(list, store.TakeOptions{Cost: rand.Int64N(4), Mode: modes[rand.IntN(4)], UpTo: rand.IntN(3) == 0},
+				memtest.At(clock.Add(second/100)))
 			if err != nil && !errors.Is(err, store.ErrFull) && err != store.ErrWrongType && err != store.ErrTwoLimits {
 				t.Error(err)
 			}
@@ -313,42 +317,6 @@ func TestTakesAtOnce(t *testing.T) {
 	}
 }
 
-// However callers overlap, no key grants more than its limit.
-func TestManyTakersPassTheLimitTogether(t *testing.T) {
-	const limit, keys = 60, 5
-	for _, text := range []string{"60/1h", "60/1h,algo=window", "60/1h,algo=slide,buckets=4", "60/1h,algo=log"} {
-		s := memory.New(memory.Options{Shards: 8})
-		var mu sync.Mutex
-		granted := map[string]int64{}
-		parallel(8, func(int) {
-			for range 150 {
-				var list []store.Call
-				for _, i := range rand.Perm(keys)[:1+rand.IntN(keys)] {
-					list = append(list, memtest.Call(t, fmt.Sprint(i), text))
-				}
-				o := store.TakeOptions{Cost: 1 + rand.Int64N(3), UpTo: rand.IntN(2) == 0}
-				taken, err := s.Take(list, o, memtest.At(t0))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				for i := range list {
-					granted[string(list[i].Key)] += taken.Granted
-				}
-				mu.Unlock()
-			}
-		})
-		for key, n := range granted {
-			list := memtest.Calls(t, key, text)
-			memtest.MustTake(t, s, 0, t0, list)
-			if left := list[0].Decision.Remaining; n != limit-left || n < limit-2 {
-				t.Errorf("%s: %d granted, %d left", text, n, left)
-			}
-		}
-	}
-}
-
 // A hash of redis-server has the parts of a log in any order, and before the limit whose calls they follow.
 func TestPutFieldsInAnyOrder(t *testing.T) {
 	s := memory.New(memory.Options{})
@@ -363,7 +331,7 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 	now := store.Access{NowNS: 1_800_000_000_000_000_009}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		for _, apart := range []bool{false, true} {
-			var parsed store.Fields
+			var parsed []store.Field
 			for _, i := range append([]int{3}, append(order, 4)...) {
 				f, err := s.ParseField(fields[i][0], fields[i][1])
 				if err != nil {
@@ -397,7 +365,8 @@ func TestPutFieldsInAnyOrder(t *testing.T) {
 			memtest.MustAudit(t, s)
 		}
 	}
-	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1], "log/1h x": fields[1][1], "log/1h ": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
+	for name, text := range map[string]string{"log/1h": fields[1][1], "log/1h 1": fields[0][1], "log/2h 1": fields[1][1],
+		"log/1h x": fields[1][1], "log/1h ": fields[1][1], "gcra/1h 1": "limit=5/1h tat=1"} {
 		if f, err := s.ParseField(name, text); err == nil {
 			t.Errorf("%s: %s is read as %+v", name, text, f)
 		}
@@ -413,7 +382,7 @@ func TestPutFieldsThatAreRefused(t *testing.T) {
 		return text
 	}
 	want := text()
-	var fields store.Fields
+	var fields []store.Field
 	for _, part := range []string{fmt.Sprintf("after=0 calls=%d:2", t0+1), fmt.Sprintf("after=%d calls=%d:9007199254740992", t0+2, t0+3)} {
 		f, err := s.ParseField("log/1h 1", "limit=5/1h,algo=log "+part)
 		if err != nil {

@@ -7,12 +7,12 @@ import (
 )
 
 // Take decides on 1 to MaxLimits calls at one instant: it grants all of them or none. Calls that share a key and its state add
-// up. It ignores what the calls hold of an earlier Take. It holds the locks of all keys, which it takes in the order of shards.
+// up. It ignores the answers of an earlier Take in the calls. It locks the shards of all keys, in their order.
 // The errors are ErrTooManyLimits, ErrTwoLimits, ErrWrongType and ErrFull.
 //
-// A denied call changes nothing but a block. There is one exception: the first call with another limit carries the state over
-// to that limit, and this is stored even when the call is denied, so that the retry after that it returns is exact. A peek changes
-// nothing, so it tells what a call at that instant would be told.
+// A denied call changes nothing except a block. There is one exception: the first call with another limit carries the state over to that
+// limit. This is stored even if the call is denied, so that the retry after that it returns is exact. A peek changes nothing, so it tells
+// what a call at that instant would be told.
 func (s *takes) Take(calls []store.Call, o store.TakeOptions, a store.Access) (store.Taken, error) {
 	reqs := [1]store.TakeRequest{{Calls: calls, TakeOptions: o}}
 	s.TakeBatch(reqs[:], a, nil)
@@ -22,8 +22,8 @@ func (s *takes) Take(calls []store.Call, o store.TakeOptions, a store.Access) (s
 // TakeBatch decides on 1 to MaxTakes requests in their order, as that many Takes would, and overlaps cache misses as ThrottleBatch
 // does.
 //
-// It returns false for a single request that waits: see Limiter. Where there are several, or the Waker is nil, one that would wait is
-// denied. A request with Terms must not be used by two calls at once.
+// It returns false for a single request that waits: see Limiter. If there are several, or the Waker is nil, it denies one that would wait.
+// A request with Terms must not be used by two calls at once.
 func (s *takes) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
 	for i := range reqs {
 		reqs[i].Hash = s.Hash(reqs[i].Calls[0].Key)
@@ -34,26 +34,26 @@ func (s *takes) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 		}
 		return s.takeAll(reqs, nil, a, w)
 	}
-	var b shard.Batch
+	var b shard.Prefetch
 	for i := range reqs {
 		b.Add(reqs[i].Hash)
 	}
 	s.Touch(&b)
-	s.TouchTallies(&b)
+	s.TouchLimits(&b)
 	return s.takeAll(reqs, &b, a, nil)
 }
 
-// takeAll decides: see throttleAll. It returns false where the request waits, which it may with a Waker only.
-func (s *takes) takeAll(reqs []store.TakeRequest, b *shard.Batch, a store.Access, w store.Waker) bool {
+// takeAll decides: see shard.Shards.ThrottleBatch. It returns false if the request waits, for which there must be a Waker.
+func (s *takes) takeAll(reqs []store.TakeRequest, b *shard.Prefetch, a store.Access, w store.Waker) bool {
 	ruled := s.HasRules()
-	f := shard.Free{Store: s.Shards}
+	f := shard.LockFree{Store: s.Shards}
 	var c shard.Counts
 	waits := false
 	for i := range reqs {
 		r := &reqs[i]
 		f.GuessFrom(b, i)
 		f.Absent = false
-		if r.Cost <= 0 || ruled || r.Terms != nil || !f.Take(s.ShardOf(r.Hash), r, a) {
+		if r.Cost <= 0 || ruled || r.Terms != nil || !f.TryTake(s.ShardOf(r.Hash), r, a) {
 			waits = s.answer(r, f.Absent, a, w)
 			continue
 		}
@@ -82,5 +82,5 @@ func (s *takes) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 			return false
 		}
 	}
-	return s.takeAny(r, a, turn{waker: w})
+	return s.takeAny(r, a, caller{waker: w})
 }

@@ -62,7 +62,8 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		for range rapid.IntRange(1, 10).Draw(t, "batches") {
 			now += rapid.Int64Range(0, second/3).Draw(t, "ns")
 			a := store.Access{NowNS: now, NoTouch: rapid.Bool().Draw(t, "noTouch")}
-			reqs := drawTakes(t, single, rapid.SampledFrom([]int{1, 2, 10, store.MaxTakes}).Draw(t, "requests"), rapid.SampledFrom([]int{1, 30}).Draw(t, "spread"))
+			reqs := drawTakes(t, single, rapid.SampledFrom([]int{1, 2, 10, store.MaxTakes}).Draw(t, "requests"),
+				rapid.SampledFrom([]int{1, 30}).Draw(t, "spread"))
 			type answer struct {
 				taken store.Taken
 				err   error

@@ -18,7 +18,7 @@ type takes struct {
 	newID  func(us int64) uint64
 }
 
-// take is a Take that is decided on, with what the store knows of its calls.
+// take is a Take under decision, with what the store knows of its calls.
 type take struct {
 	*store.TakeRequest
 	of    *takes
@@ -27,7 +27,7 @@ type take struct {
 	a      store.Access
 	paid   *shard.Prepaid
 	own    shard.Prepaid // where nobody else has paid
-	by     turn
+	from   caller
 	cost   int64 // of a call: UpTo may have lowered it
 	ruled  bool  // a rule denies it
 	behind bool  // a call stands behind those who wait for its state
@@ -51,7 +51,7 @@ func (s *takes) begin(r *store.TakeRequest) (t *take, locks shard.ShardSet) {
 
 func (s *takes) end(t *take) {
 	clear(t.calls)
-	t.TakeRequest, t.paid, t.by, t.a.May, t.calls = nil, nil, turn{}, nil, t.calls[:0]
+	t.TakeRequest, t.paid, t.from, t.a.May, t.calls = nil, nil, caller{}, nil, t.calls[:0]
 	s.unused.Put(t)
 }
 

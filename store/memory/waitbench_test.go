@@ -12,9 +12,9 @@ import (
 	"celld/store/memory/memtest"
 )
 
-// BenchmarkQueueRate queues as many callers as one limit lets pass in 3 s, in real time. off/% is by how much what passes in a
+// BenchmarkLineRate queues as many callers as one limit lets pass in 3 s, in real time. off/% is by how much what passes in a
 // second differs from the limit.
-func BenchmarkQueueRate(b *testing.B) {
+func BenchmarkLineRate(b *testing.B) {
 	for _, perSecond := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprint(perSecond), func(b *testing.B) {
 			s := memory.New(memory.Options{MaxWaiters: 1 << 20})
@@ -45,7 +45,7 @@ func BenchmarkQueueRate(b *testing.B) {
 	}
 }
 
-// BenchmarkWait is a call that joins a queue of so many and leaves it again.
+// BenchmarkWait is a call that comes into a line of so many and leaves it again.
 func BenchmarkWait(b *testing.B) {
 	for _, limit := range []string{"1/1h", "100/1h,algo=window"} {
 		for _, waiters := range []int{1, 10_000} {
@@ -61,7 +61,8 @@ func BenchmarkWait(b *testing.B) {
 					}
 					return &reqs[0]
 				}
-				if _, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &l}}, store.TakeOptions{Cost: l.Capacity(), Mode: cell.Force}, now); err != nil {
+				if _, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &l}}, store.TakeOptions{Cost: l.Capacity(), Mode: cell.Force},
+					now); err != nil {
 					b.Fatal(err)
 				}
 				for range waiters {

@@ -10,25 +10,25 @@ import (
 	"celld/store/memory/shard"
 )
 
-// errWaits says that the call waits, and is the queue's from now on.
+// errWaits says that the call waits, and belongs to a line from now on.
 var errWaits = errors.New("the call waits")
 
-// turn is on whose behalf a call is decided.
-type turn struct {
-	waker  store.Waker   // of a new call that may wait; nil: it may not
-	waiter *shard.Waiter // whose turn has come; nil: it is a new call
-	look   *look         // of one that waits elsewhere
+// caller is for whom a call is decided.
+type caller struct {
+	waker     store.Waker   // of a new call that may wait; nil: it may not
+	waiter    *shard.Waiter // the first of its line; nil: it is a new call
+	elsewhere *lookahead    // of a call that may wait elsewhere
 }
 
-// look is what is asked of a call that may wait elsewhere.
-type look struct {
+// lookahead is what TakeAhead asks of a call that may wait elsewhere.
+type lookahead struct {
 	aheadNS uint64
 	binding int    // out
 	againNS uint64 // out
 }
 
-// first reports whether the call comes before all of a queue.
-func (t turn) first(q *shard.Queue) bool {
+// first reports whether the call comes before all of a line.
+func (t caller) first(q *shard.Line) bool {
 	return t.waiter != nil && t.waiter.Ticket <= q.First().Ticket
 }
 
@@ -38,7 +38,7 @@ func (s *takes) Waiting() (callers, keys int64) { return s.waits.Callers(), s.Wa
 // SetMaxWaiters changes Options.MaxWaiters. Those who wait already stay.
 func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 
-// waitNS is how long a call waits for this limit, at nowNS: 0 if it does not wait.
+// waitNS is how long a call has to wait for this limit, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
 	switch {
 	case c.Ruled || c.Limit.Shadow:
@@ -59,7 +59,7 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	if p == nil {
 		return waitNS
 	}
-	held := c.sh.Tallies.State(p)
+	held := c.sh.Limits.State(p)
 	if !l.Additive() { // what flows back is not known as easily
 		if held.Leases().Cost() > 0 {
 			return 0
@@ -73,7 +73,7 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	return waitNS
 }
 
-// standBehind makes the decision of a call that of one behind the queue.
+// standBehind makes the decision that of a call behind the line.
 func (c *call) standBehind(nowNS, cost int64) {
 	d := &c.Decision
 	d.Remaining = 0
@@ -87,8 +87,8 @@ func (c *call) standBehind(nowNS, cost int64) {
 	d.Limited, d.RetryAfterNS = true, wait
 }
 
-// delay lets a denied take wait, or books it, as its terms say. It returns errWaits for one that waits. One that is booked takes at
-// once what it will use when WaitNS has passed. Else it stays denied.
+// delay makes a denied take wait, or books it, as its terms say. Otherwise the take stays denied. It returns errWaits for a take that
+// waits. A take that is booked takes at once what it will use when WaitNS has passed.
 func (t *take) delay() error {
 	if !t.mayWait() {
 		return nil
@@ -101,21 +101,21 @@ func (t *take) delay() error {
 		return nil
 	}
 	c := &t.calls[binding]
-	if w := t.by.waiter; w != nil {
+	if w := t.from.waiter; w != nil {
 		t.keepOthers(w, c, waitNS)
 		t.goTo(w, c, waitNS)
 		return errWaits
 	}
-	wait := t.Terms.Mode == store.Wait && t.by.waker != nil
+	wait := t.Terms.Mode == store.Wait && t.from.waker != nil
 	if wait {
-		if first := t.of.waits.Same(t.TakeRequest); first != nil {
-			return t.enqueue(func(w *shard.Waiter, _ bool) { t.of.waits.Join(w, first) })
+		if first := t.of.waits.Leader(t.TakeRequest); first != nil {
+			return t.enqueue(func(w *shard.Waiter, _ bool) { t.of.waits.Coalesce(w, first) })
 		}
 	}
 	switch {
 	case surelyNS > uint64(t.Terms.MaxNS):
 		return nil
-	case t.by.look != nil:
+	case t.from.elsewhere != nil:
 		return t.waitElsewhere(binding, waitNS)
 	case t.Terms.Mode == store.Reserve:
 		return t.reserve(waitNS)
@@ -124,21 +124,21 @@ func (t *take) delay() error {
 	}
 	return t.enqueue(func(w *shard.Waiter, changed bool) {
 		t.goTo(w, c, waitNS)
-		t.of.waits.Know(w)
+		t.of.waits.Register(w)
 		if changed {
-			w.Queue.Poke(t.a.NowNS)
+			w.Line.Poke(t.a.NowNS)
 		}
 	})
 }
 
 // mayWait reports a take that limits deny and that would wait.
 func (t *take) mayWait() bool {
-	would := t.by.waiter != nil || t.Terms != nil && t.Terms.Mode != store.DontWait && t.Terms.MaxNS > 0
+	would := t.from.waiter != nil || t.Terms != nil && t.Terms.Mode != store.DontWait && t.Terms.MaxNS > 0
 	return would && t.Taken.Limited && !t.ruled && t.Mode == cell.Take
 }
 
-// forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or it waits for none. surelyNS is what
-// of it is sure.
+// forecast is how long the take has to wait, and for which of its calls: -1 if one never passes, or none has to wait. surelyNS is how much
+// of that is sure.
 func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
 	binding = -1
 	for i := range t.calls {
@@ -150,7 +150,7 @@ func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
 		if wait > 0 && wait >= waitNS {
 			waitNS, binding = wait, i
 		}
-		if t.by.waiter == nil && t.Terms.Mode == store.Wait {
+		if t.from.waiter == nil && t.Terms.Mode == store.Wait {
 			wait = c.surelyNS(t.a.NowNS, t.cost, wait)
 		}
 		surelyNS = max(surelyNS, wait)
@@ -158,7 +158,7 @@ func (t *take) forecast() (binding int, waitNS, surelyNS uint64) {
 	return binding, waitNS, surelyNS
 }
 
-// adopt stores the states that were carried over, as a denied call does: carried over anew at each look, they would never pass.
+// adopt stores the states that were carried over, as a denied call does. Carried over anew at each look, a state would never let pass.
 func (t *take) adopt() error {
 	var more shard.Need
 	for i := range t.calls {
@@ -181,7 +181,7 @@ func (t *take) adopt() error {
 	return nil
 }
 
-// newWaiter is one that is in no queue yet: see waiting.Room.Enter.
+// newWaiter returns a waiter that is in no line yet: see waiting.Room.Enter.
 func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (w *shard.Waiter, changed bool, err error) {
 	w = &shard.Waiter{DeadlineNS: math.MaxInt64}
 	w.Request, w.Calls, w.Access, w.Waker = r, r.Calls, a, waker
@@ -192,10 +192,10 @@ func (s *takes) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	return w, changed, err
 }
 
-// enqueue lets a new take wait where stand puts it. changed reports a limit that is another by now.
+// enqueue makes a new take wait where stand puts it. changed reports a limit that is another by now.
 func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 	s := t.of
-	w, changed, err := s.newWaiter(t.TakeRequest, t.a, t.by.waker)
+	w, changed, err := s.newWaiter(t.TakeRequest, t.a, t.from.waker)
 	if err != nil {
 		return err
 	}
@@ -205,16 +205,16 @@ func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 	return errWaits
 }
 
-// goTo puts a waiter into a state's queue, for waitNS at least.
+// goTo puts a waiter into a state's line, for waitNS at least.
 func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
-	q, cost, nowNS := c.sh.QueueOf(c.Call), t.cost*c.times, t.a.NowNS
-	if q == nil || q != w.Queue {
-		if was := w.Queue; was != nil {
-			was.TakeOut(w, nowNS)
+	q, cost, nowNS := c.sh.LineOf(c.Call), t.cost*c.times, t.a.NowNS
+	if q == nil || q != w.Line {
+		if was := w.Line; was != nil {
+			was.Withdraw(w, nowNS)
 			was.Spoil()
 		}
 		if q == nil {
-			q = c.sh.NewQueue(c.Call, c.hash, t.of.now, t.of.serve)
+			q = c.sh.NewLine(c.Call, c.hash, t.of.now, t.of.serve)
 		}
 		if len(q.Waiters) == 0 || q.Waiters[len(q.Waiters)-1].Ticket < w.Ticket {
 			q.Book(c.Limit, c.st, nowNS, cost)
@@ -224,18 +224,18 @@ func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
 		q.Add(w, cost)
 	}
 	if q.First() == w {
-		q.SetTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextDueNS()))
+		q.SetTimer(min(nowNS+int64(min(waitNS, uint64(math.MaxInt64-1-nowNS))), c.nextExpiryNS()))
 	}
 }
 
-// waitElsewhere lets a take wait elsewhere, or books it.
+// waitElsewhere answers a take that waits elsewhere, or books it.
 func (t *take) waitElsewhere(binding int, waitNS uint64) error {
-	l := t.by.look
+	l := t.from.elsewhere
 	t.Terms.WaitNS = waitNS
 	if waitNS <= l.aheadNS && t.bookable() {
 		t.book()
 		return nil
 	}
-	l.binding, l.againNS = binding, min(waitNS, uint64(max(t.calls[binding].nextDueNS()-t.a.NowNS, 0)))
+	l.binding, l.againNS = binding, min(waitNS, uint64(max(t.calls[binding].nextExpiryNS()-t.a.NowNS, 0)))
 	return errWaits
 }

@@ -43,7 +43,8 @@ func clock() int64 { return time.Now().UnixNano() }
 // ask asks for a cost on terms.
 func ask(s *memory.Store, mode store.WaitMode, most time.Duration, cost int64, calls ...store.Call) *waiter {
 	w := &waiter{s: s}
-	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost, Terms: &store.Terms{Mode: mode, MaxNS: int64(most)}}}
+	w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost,
+		Terms: &store.Terms{Mode: mode, MaxNS: int64(most)}}}
 	if s.TakeBatch(w.reqs[:], memtest.At(clock()), w) {
 		w.doneNS.Store(clock())
 	}
@@ -81,30 +82,6 @@ func inBubble(t *testing.T, test func(t *testing.T, s *memory.Store)) {
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-// Each of those who wait takes at its own moment, in the order in which they came.
-func TestWaitersAreServedInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *memory.Store) {
-		const n = 10_000
-		start := clock()
-		var all []*waiter
-		for range n {
-			all = append(all, await(s, time.Hour, 1, memtest.Call(t, "k", "1000/1s,burst=1")))
-		}
-		if callers, keys := s.Waiting(); callers != n-1 || keys != 1 {
-			t.Fatalf("%d callers wait for %d keys", callers, keys)
-		}
-		pass(n * time.Millisecond)
-		for i, w := range all {
-			if got := w.at(start); got != time.Duration(i)*time.Millisecond || !w.granted() || w.taken().Granted != 1 {
-				t.Fatalf("%d: after %v: %+v, %v", i, got, w.taken(), w.err())
-			}
-			if w.woken.Load() != int64(min(i, 1)) {
-				t.Fatalf("%d was woken %d times", i, w.woken.Load())
-			}
-		}
-	})
 }
 
 // While somebody waits a plain call is denied, also when it would pass by itself, and is told when it passes behind all others.
@@ -156,7 +133,10 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 	}
 	put := func(st store.Value, action store.Action) func(testing.TB, *memory.Store) {
 		return func(tb testing.TB, s *memory.Store) {
-			if err := s.Update([]byte("k"), memtest.At(clock()), func(store.Value, bool) (store.Value, store.Action) { return st, action }); err != nil {
+			if err := s.Update([]byte("k"), memtest.At(clock()), func(store.Value, bool) (store.Value, store.Action) {
+				return st,
+					action
+			}); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -290,8 +270,8 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 	}
 }
 
-// A queue outlives its key: who comes after a Flush still stands behind those who wait.
-func TestAQueueOutlivesItsKey(t *testing.T) {
+// A line outlives its key: who comes after a Flush still stands behind those who wait.
+func TestALineOutlivesItsKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		c := func() store.Call { return memtest.Call(t, "k", "2/1s,burst=1") }
 		start := clock()
@@ -319,7 +299,7 @@ func TestAQueueOutlivesItsKey(t *testing.T) {
 	})
 }
 
-// A call of several limits takes nothing before it takes all, and waits for each in its turn.
+// A call of several limits takes nothing before it takes all, and waits for one after the other.
 func TestSeveralLimits(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const slow, fast = "1/1s,burst=1", "10/1s,burst=1"
@@ -381,7 +361,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if !w.waits() {
 			t.Fatal("it passes")
 		}
-		memtest.SetLimitsNow(&s.Resize, 1, 0, false)
+		memtest.SetLimitsNow(&s.Capacity, 1, 0, false)
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}
@@ -395,7 +375,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 	})
 }
 
-// Where there is no room when the turn comes, the caller is told so, and a reservation is let go.
+// If there is no room at the moment of a call, its caller is told so, and a reservation is dropped.
 func TestNoRoomAtTheMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{Now: clock, MaxKeys: 1, NoEviction: true, Shards: 1})

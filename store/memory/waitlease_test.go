@@ -43,7 +43,8 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 		}
 	}
 	for _, limit := range []string{
-		"2/1h,algo=conc", "@2/1h,algo=conc", "2/100h", "2/100h,algo=window", "2/100h,algo=slide", "2/100h,algo=slide,buckets=5", "2/100h,algo=log",
+		"2/1h,algo=conc", "@2/1h,algo=conc", "2/100h", "2/100h,algo=window", "2/100h,algo=slide", "2/100h,algo=slide,buckets=5",
+		"2/100h,algo=log",
 		"@2/100h",
 	} {
 		for _, c := range []struct {
@@ -177,7 +178,8 @@ func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 // What is reserved has its lease at once, which lasts from the moment on that was told. Released before, it has taken nothing; a repeat
 // is told how long it still has to wait. Behind others who wait it is denied.
 func TestAReservedLease(t *testing.T) {
-	for _, limit := range []string{"1/1m,burst=1", "60/1h,burst=1", "1/1m,algo=window", "1/minute", "1/1m,warmup=1m,cold=1.01", "2/2m,burst=2"} {
+	for _, limit := range []string{"1/1m,burst=1", "60/1h,burst=1", "1/1m,algo=window", "1/minute", "1/1m,warmup=1m,cold=1.01",
+		"2/2m,burst=2"} {
 		for _, how := range []string{"release", "end", "keep"} {
 			inBubble(t, func(t *testing.T, s *memory.Store) {
 				s.SetWall(clock(), clock())
@@ -260,7 +262,8 @@ func TestManyWaitForASemaphore(t *testing.T) {
 		group.Go(func() {
 			key := []byte("k")
 			woken := make(chan struct{})
-			reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
+			reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}},
+				TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
 			if i%10 == 0 {
 				rate := memtest.MustParse(t, "100000/1s,burst=1")
 				reqs[0].Calls = append(reqs[0].Calls, store.Call{Key: []byte("rate"), Limit: &rate})
@@ -298,7 +301,8 @@ func TestManyWaitForASemaphore(t *testing.T) {
 	if callers, keys := s.Waiting(); callers != 0 || keys != 0 || passed.Load() < 500 {
 		t.Errorf("%d callers wait for %d keys, %d have passed", callers, keys, passed.Load())
 	}
-	if taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 3}, memtest.At(clock())); err != nil || taken.Limited {
+	if taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 3},
+		memtest.At(clock())); err != nil || taken.Limited {
 		t.Errorf("not all is free: %+v, %v", taken, err)
 	}
 }

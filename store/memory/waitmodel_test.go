@@ -15,7 +15,7 @@ import (
 	"celld/store/policy"
 )
 
-// lineModel is what a queue of one gcra limit does: who waits, when each passes, and what is owed. All is in closed form: a call of
+// lineModel is what a line of one gcra limit does: who waits, when each passes, and what is owed. All is in closed form: a call of
 // cost c passes when the debt is at most (burst - c) intervals.
 type lineModel struct {
 	interval, burst int64
@@ -86,9 +86,9 @@ func (m *lineModel) lastNS(nowNS, cost int64) int64 {
 	return after.momentNS(nowNS, cost)
 }
 
-// Whatever happens to a queue of a bucket, each of those who wait passes at the moment that the closed form says, or gives up at
+// Whatever happens to a line of a bucket, each of those who wait passes at the moment that the closed form says, or gives up at
 // its deadline; and when all is over nobody waits.
-func TestAQueueAgainstItsModel(t *testing.T) {
+func TestALineAgainstItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
 			s := waitingStore()
@@ -201,7 +201,7 @@ func TestAQueueAgainstItsModel(t *testing.T) {
 
 // Whatever the limits, and however many a call has: those who wait for one state only pass in the order in which they came, each of
 // those who wait is answered by its deadline, and when all is over nobody waits and nothing is held.
-func TestQueuesOfAllKinds(t *testing.T) {
+func TestLinesOfAllKinds(t *testing.T) {
 	limits := []string{
 		"20/1s,burst=1", "20/1s,burst=5", "3/100ms,algo=window", "10/second", "10/1s,algo=slide", "10/1s,algo=slide,buckets=4",
 		"10/1s,algo=log", "30/1s,burst=4,block=50ms", "1/1s,burst=1,shadow", "@p",

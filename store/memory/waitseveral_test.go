@@ -22,7 +22,8 @@ func crowd(t *testing.T, s *memory.Store, each int, forNS int64, limits ...strin
 				for clock() < end {
 					done := make(chan struct{})
 					c := memtest.Call(t, string(rune('a'+i)), limit)
-					reqs := []store.TakeRequest{{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
+					reqs := []store.TakeRequest{{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: 1,
+						Terms: &store.Terms{Mode: store.Wait, MaxNS: forever}}}}
 					if !s.TakeBatch(reqs, memtest.At(clock()), wakerFunc(func() { close(done) })) {
 						<-done
 					}

@@ -39,7 +39,8 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 		}
 		return func(s *Store, key []byte, nowNS int64) {
 			_, _ = s.SetPolicy("p", limit, policy.Options{})
-			_, _ = s.Take([]store.Call{{Key: key, Limit: &limit, Policy: s.PolicyNamed("p").ID}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
+			_, _ = s.Take([]store.Call{{Key: key, Limit: &limit, Policy: s.PolicyNamed("p").ID}}, store.TakeOptions{Cost: 1},
+				store.Access{NowNS: nowNS})
 		}
 	}
 	expire := func(expiryNS int64) func(*Store, []byte, int64) {

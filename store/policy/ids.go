@@ -5,27 +5,26 @@ import (
 	"sync"
 )
 
-// ids are the IDs of leases, which grow for ever: across restarts, and when the clock is set back. A file has an ID that is higher
-// than all that were given, so it need not be written with each.
+// ids gives leases their IDs, which grow for ever: across restarts, and when the clock is set back. A file holds an ID above all that were
+// given, so it is not written for each.
 type ids struct {
 	mu    sync.Mutex
 	last  uint64
-	saved uint64 // what files have, or will have
+	saved uint64 // what files hold, or will hold
 }
 
 // idsAhead is how much higher that is: 10 s of the clock in µs.
 const idsAhead = 10_000_000
 
-// MostID is the highest ID that a file, a client or an engine may raise the last one to, of the year 2112. It leaves room for those that
-// follow.
+// MostID is the highest ID to which a file, a client or an engine may raise the last one, of the year 2112. It leaves room for later IDs.
 const MostID = 1 << 52
 
 var idSetting = Setting{IDSetting, "id"}
 
-// NextID returns an ID that is higher than all before: the µs since 1970, if that is.
+// NextID returns an ID above all before: us, the µs since 1970, if that is.
 func (s *Set) NextID(us int64) uint64 { return s.NextIDOf(us, 0, 1) }
 
-// NextIDOf is NextID for one of several processes, which is a power of two: an ID modulo their number is the process's.
+// NextIDOf is NextID for one of several processes: an ID modulo processes, a power of two, is the process.
 func (s *Set) NextIDOf(us int64, process, processes uint64) uint64 {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()
@@ -38,7 +37,7 @@ func (s *Set) NextIDOf(us int64, process, processes uint64) uint64 {
 	return s.ids.last
 }
 
-// RaiseID makes all further IDs higher than that one, unless it is none that was ever given.
+// RaiseID makes all further IDs higher than that one. It ignores one above MostID, which was never given.
 func (s *Set) RaiseID(id uint64) {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()

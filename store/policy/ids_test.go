@@ -37,7 +37,8 @@ func TestIDs(t *testing.T) {
 	next := func(us int64, want uint64, wantSaved uint64, changes int64) {
 		t.Helper()
 		if id := s.NextID(us); id != want || s.LastID() != want || saved(t, s) != wantSaved || s.SettingChanges() != changes {
-			t.Errorf("at %d: %d, last %d, saved %d, %d changes; want %d, saved %d, %d changes", us, id, s.LastID(), saved(t, s), s.SettingChanges(), want, wantSaved, changes)
+			t.Errorf("at %d: %d, last %d, saved %d, %d changes; want %d, saved %d, %d changes", us, id, s.LastID(), saved(t, s),
+				s.SettingChanges(), want, wantSaved, changes)
 		}
 	}
 	next(-5, 1, 10_000_001, 1)
@@ -49,7 +50,8 @@ func TestIDs(t *testing.T) {
 	raise := func(id, want, wantSaved uint64, changes int64) {
 		t.Helper()
 		if s.RaiseID(id); s.LastID() != want || saved(t, s) != wantSaved || s.SettingChanges() != changes {
-			t.Errorf("raised to %d: last %d, saved %d, %d changes; want %d, saved %d, %d changes", id, s.LastID(), saved(t, s), s.SettingChanges(), want, wantSaved, changes)
+			t.Errorf("raised to %d: last %d, saved %d, %d changes; want %d, saved %d, %d changes", id, s.LastID(), saved(t, s),
+				s.SettingChanges(), want, wantSaved, changes)
 		}
 	}
 	raise(5, 10_000_002, 20_000_002, 2)
@@ -119,7 +121,8 @@ func TestWrongSettings(t *testing.T) {
 	if err := s.PutSetting(policy.Setting{Kind: policy.IDSetting, Name: "id"}, "77", t0, 0); err != nil || s.LastID() != 77 {
 		t.Errorf("ID %d, %v", s.LastID(), err)
 	}
-	if err := s.PutSetting(policy.Setting{Kind: policy.PolicySetting, Name: "p"}, "5/1h", t0, 0); err != nil || s.PolicyNamed("p").Limit.String() != "5/1h" {
+	if err := s.PutSetting(policy.Setting{Kind: policy.PolicySetting, Name: "p"}, "5/1h", t0, 0); err != nil ||
+		s.PolicyNamed("p").Limit.String() != "5/1h" {
 		t.Error(err)
 	}
 	s.DeleteSetting(policy.Setting{Kind: policy.PolicySetting, Name: "p"}, t0)
@@ -170,18 +173,19 @@ func TestSetPolicy(t *testing.T) {
 			limit = six
 		}
 		set, err := s.SetPolicy("p", limit, test.o)
-		if err != nil || set != test.set || s.PoliciesLost() != test.lost || s.PoliciesVersion() != test.version {
-			t.Errorf("%d: %v, %v, %d lost, version %d", i, set, err, s.PoliciesLost(), s.PoliciesVersion())
+		if err != nil || set != test.set || s.PoliciesRemoved() != test.lost || s.PoliciesVersion() != test.version {
+			t.Errorf("%d: %v, %v, %d lost, version %d", i, set, err, s.PoliciesRemoved(), s.PoliciesVersion())
 		}
 		p := s.Policy([]byte("p"))
-		if (p != nil) != (test.limit != "") || p != s.PolicyNamed("p") || p != nil && (p.Limit.String() != test.limit || p.ID != test.id || s.PolicyOf(p.ID) != p) {
+		if (p != nil) != (test.limit != "") || p != s.PolicyNamed("p") || p != nil &&
+			(p.Limit.String() != test.limit || p.ID != test.id || s.PolicyOf(p.ID) != p) {
 			t.Errorf("%d: %+v", i, p)
 		}
 	}
 	if s.PolicyOf(1) != nil || s.PolicyOf(9) != nil {
 		t.Error("a reset policy is there under its old ID")
 	}
-	if was := s.DeletePolicy("p"); !was || s.DeletePolicy("p") || s.PoliciesLost() != 2 || s.PolicyOf(2) != nil {
+	if was := s.DeletePolicy("p"); !was || s.DeletePolicy("p") || s.PoliciesRemoved() != 2 || s.PolicyOf(2) != nil {
 		t.Error("deleting")
 	}
 	for i := range policy.MaxPolicies {

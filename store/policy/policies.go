@@ -11,7 +11,7 @@ import (
 	"celld/cell"
 )
 
-// Policy is a limit that is kept under a name. It does not change; to set another limit makes another Policy.
+// Policy is a limit with a name. It does not change: setting another limit makes another Policy.
 type Policy struct {
 	ID    uint32 // of the states under it: kept when the limit changes, except by a reset
 	Name  string
@@ -27,24 +27,24 @@ var ErrTooMany = errors.New("too many")
 // policies are those of a Set.
 type policies struct {
 	version atomic.Uint64 // changes with every change
-	lost    atomic.Uint64
+	removed atomic.Uint64
 	mu      sync.RWMutex
 	byName  map[string]*Policy
 	ids     map[uint32]*Policy
 	lastID  uint32
 }
 
-// PolicyOf returns the policy of an ID, nil if it is gone.
+// PolicyOf returns the policy of an ID; nil if it is gone.
 func (s *Set) PolicyOf(id uint32) *Policy {
 	s.policies.mu.RLock()
 	defer s.policies.mu.RUnlock()
 	return s.policies.ids[id]
 }
 
-// PoliciesLost is how many IDs have ever gone, as their policies were deleted or reset.
-func (s *Set) PoliciesLost() uint64 { return s.policies.lost.Load() }
+// PoliciesRemoved is how many IDs have ever gone, because their policies were deleted or reset.
+func (s *Set) PoliciesRemoved() uint64 { return s.policies.removed.Load() }
 
-// PoliciesVersion changes whenever a policy does: what Policy has returned is right as long as it does not.
+// PoliciesVersion changes whenever a policy does. What Policy has returned is right as long as it stays.
 func (s *Set) PoliciesVersion() uint64 { return s.policies.version.Load() }
 
 // Policy returns the policy of a name or, where there is none, that of the name cut off at its last colon, and so on:
@@ -76,13 +76,13 @@ func (s *Set) PolicyNamed(name string) *Policy {
 type Options struct {
 	IfAbsent bool // NX
 	IfThere  bool // XX
-	Reset    bool // forget what was used; else it is carried over to the new limit
+	Reset    bool // forget what was used; otherwise it is carried over to the new limit
 }
 
 // SetPolicy sets the limit of a name and reports whether it did. The error is ErrTooMany.
 func (s *Set) SetPolicy(name string, l cell.Limit, o Options) (bool, error) {
 	p := &s.policies
-	defer s.tell()
+	defer s.notify()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.byName[name]
@@ -106,7 +106,7 @@ func (s *Set) SetPolicy(name string, l cell.Limit, o Options) (bool, error) {
 // DeletePolicy removes the policy of a name, with what was used of it, and reports whether there was one.
 func (s *Set) DeletePolicy(name string) bool {
 	p := &s.policies
-	defer s.tell()
+	defer s.notify()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byName[name] == nil {
@@ -127,7 +127,7 @@ func (s *Set) putPolicy(name string, policy *Policy, renewed bool) {
 		delete(p.byName, name)
 		delete(p.ids, old.ID)
 		if policy == nil || policy.ID != old.ID {
-			p.lost.Add(1)
+			p.removed.Add(1)
 		}
 	}
 	if policy != nil {

@@ -15,10 +15,10 @@ import (
 	"celld/cell"
 )
 
-// Rule lets keys through, or keeps them out, before any limit is asked.
+// Rule allows or denies keys before any limit decides.
 type Rule struct {
 	Deny    bool
-	Pattern string       // a key; a prefix of keys, with * at the end; or with Net what stands before an address
+	Pattern string       // a key; a prefix of keys, with * at the end; with Net: what stands before an address
 	Net     netip.Prefix // the zero value: none
 	UntilNS int64        // limit time, Unix ns; 0: for ever
 }
@@ -26,8 +26,8 @@ type Rule struct {
 // MaxRules is how many there may be; more are refused.
 const MaxRules = 1 << 16
 
-// ruleSet is the rules of one verdict, by what a key is compared with. A key is looked up once in the exact ones, once
-// for each length that a prefix has, and once for each length of a mask.
+// ruleSet holds the rules of one verdict, by what a key is compared with. A key is looked up once among the exact ones, once for each
+// length of a prefix, and once for each length of a mask.
 type ruleSet struct {
 	exact    map[string]*Rule
 	prefixes map[string]*Rule
@@ -37,15 +37,15 @@ type ruleSet struct {
 // rules are those of a Set.
 type rules struct {
 	any  atomic.Bool  // there are some
-	end  atomic.Int64 // Unix ns at which those that are over are to be removed; 0: never
+	end  atomic.Int64 // Unix ns; when to remove those that are over; 0: never
 	mu   sync.RWMutex
 	all  map[string]*Rule // by Name
-	sets [2]ruleSet       // those that allow, those that deny
-	// The lengths that prefixes and what stands before addresses have, shortest first.
+	sets [2]ruleSet       // rules that allow, rules that deny
+	// The lengths of prefixes and of what stands before addresses, shortest first.
 	lengths []int
 }
 
-// Name is what tells a rule from others: DENY 10.0.0.0/8 ip:, or with - for no net.
+// Name tells a rule from others: DENY 10.0.0.0/8 ip:, with - for no net.
 func (r *Rule) Name() string {
 	verdict, net := "ALLOW", "-"
 	if r.Deny {
@@ -79,8 +79,8 @@ func parseRule(name, text string) (Rule, error) {
 	return r, nil
 }
 
-// canonical is a net without bits behind its length, and as one of IPv4 if that is all it has: ::ffff:10.0.0.0/104 is
-// 10.0.0.0/8, as the addresses that it has are looked up so.
+// canonical clears the bits of a net behind its length, and turns ::ffff:10.0.0.0/104 into 10.0.0.0/8, as addresses are looked up in that
+// form.
 func canonical(net netip.Prefix) netip.Prefix {
 	if addr := net.Addr(); addr.Is4In6() && net.Bits() >= 96 {
 		net = netip.PrefixFrom(addr.Unmap(), net.Bits()-96)
@@ -90,10 +90,10 @@ func canonical(net netip.Prefix) netip.Prefix {
 
 func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= nowNS }
 
-// PutRule adds a rule, or gives one that is there another end. It reports whether it is new. The error is ErrTooMany.
+// PutRule adds a rule, or changes until when it holds, and reports whether it is new. The error is ErrTooMany.
 func (s *Set) PutRule(r Rule, nowNS int64) (bool, error) {
 	rs := &s.rules
-	defer s.tell()
+	defer s.notify()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.Net = canonical(r.Net)
@@ -124,7 +124,7 @@ func (s *Set) putRule(name string, r *Rule) {
 // DeleteRule removes a rule and reports whether it held.
 func (s *Set) DeleteRule(r Rule, nowNS int64) bool {
 	rs := &s.rules
-	defer s.tell()
+	defer s.notify()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r.Net = canonical(r.Net)
@@ -136,7 +136,7 @@ func (s *Set) DeleteRule(r Rule, nowNS int64) bool {
 	return !old.over(nowNS)
 }
 
-// Rules returns those that hold, by name.
+// Rules returns the rules that hold, sorted by name.
 func (s *Set) Rules(nowNS int64) []Rule {
 	rs := &s.rules
 	rs.mu.RLock()
@@ -150,7 +150,7 @@ func (s *Set) Rules(nowNS int64) []Rule {
 	return list
 }
 
-// SweepRules removes those that are over, so that keys are not looked up in vain.
+// SweepRules removes rules that are over, so that keys are not looked up in vain.
 func (s *Set) SweepRules(nowNS int64) {
 	if s.RulesDue(nowNS) {
 		s.rules.mu.Lock()
@@ -177,7 +177,7 @@ func (s *Set) forgetOver(nowNS int64) {
 	}
 }
 
-// sweepRules is how late a rule may be removed, so that many are removed at once.
+// sweepRules is how late a rule may be removed, so that one sweep removes many.
 const sweepRules = 10 * int64(time.Second)
 
 func (rs *rules) endsWith(r *Rule) {
@@ -189,7 +189,7 @@ func (rs *rules) endsWith(r *Rule) {
 	}
 }
 
-// removeRule leaves the lengths as they are until the last rule goes. A length that no rule has any more costs a look-up.
+// removeRule keeps the lengths until the last rule goes. A length without a rule costs a look-up.
 func (s *Set) removeRule(name string, r *Rule) {
 	rs := &s.rules
 	delete(rs.all, name)
@@ -246,7 +246,7 @@ func (rs *rules) index(r *Rule) {
 // HasRules says, without any lock, whether there are any.
 func (s *Set) HasRules() bool { return s.rules.any.Load() }
 
-// Rule returns the rule that holds for a key, nil if none does: one that denies before one that allows.
+// Rule returns the rule that holds for a key; nil if there is none. A rule that denies comes before one that allows.
 func (s *Set) Rule(key []byte, nowNS int64) *Rule {
 	rs := &s.rules
 	rs.mu.RLock()
@@ -290,7 +290,7 @@ func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
 	return nil
 }
 
-// Ruled decides on a call by a rule, if one holds for its key, where a limit of this capacity would be asked.
+// Ruled decides on a call by a rule, if one holds for its key, in place of a limit of this capacity.
 func (s *Set) Ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
 	r := s.Rule(key, nowNS)
 	if r != nil {
@@ -299,7 +299,7 @@ func (s *Set) Ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
 	return r != nil
 }
 
-// Decision is the answer of a rule to a call that a limit of this capacity would be asked.
+// Decision is the answer of a rule to a call, in place of a limit of this capacity.
 func (r *Rule) Decision(capacity, nowNS int64) cell.Decision {
 	if !r.Deny {
 		return cell.Decision{Limit: capacity, Remaining: capacity, RetryAfterNS: cell.Never}

@@ -157,7 +157,8 @@ func TestPoliciesAsSettings(t *testing.T) {
 
 // A file's ms are held to what nanoseconds can be.
 func TestTheLastEndOfARule(t *testing.T) {
-	for text, fits := range map[string]bool{"0": true, "1": true, "9223372036852": true, "9223372036853": true, "9223372036854": false, "-0": true} {
+	for text, fits := range map[string]bool{"0": true, "1": true, "9223372036852": true, "9223372036853": true, "9223372036854": false,
+		"-0": true} {
 		var s policy.Set
 		if err := s.PutSetting(policy.Setting{Kind: policy.RuleSetting, Name: "DENY - a"}, text, 0, 0); (err == nil) != fits {
 			t.Errorf("%s: %v", text, err)

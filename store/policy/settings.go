@@ -11,7 +11,7 @@ import (
 	"celld/cell"
 )
 
-// Kind is a kind of what is kept beside the keys, and saved with them.
+// Kind is a kind of setting: of what is kept beside the keys, and saved with them.
 type Kind uint8
 
 const (
@@ -27,7 +27,7 @@ type Setting struct {
 	Name string
 }
 
-// Change tells of one that has changed. SettingText is what it says by now.
+// Change tells of a setting that has changed. SettingText is its text now.
 type Change struct {
 	Setting
 	Renewed bool // it was deleted or reset: what was used under it before no longer counts, though it may be there again
@@ -67,15 +67,15 @@ func (s *Set) note(setting Setting, renewed bool) {
 	c.changed[setting] = before || renewed
 }
 
-// SettingChanges is how many there ever were.
+// SettingChanges is how many changes there ever were.
 func (s *Set) SettingChanges() int64 {
 	s.changes.mu.Lock()
 	defer s.changes.mu.Unlock()
 	return s.changes.count
 }
 
-// DrainSettings calls fn for each setting that was changed since it was last called, and reports whether there were others of
-// which it does not know, because they were too many. Without Journal there are none.
+// DrainSettings calls fn for each setting that has changed since the last call. It reports whether there were too many to note all. Without
+// Journal it notes none.
 func (s *Set) DrainSettings(fn func(Change)) (lost bool) {
 	c := &s.changes
 	c.mu.Lock()
@@ -89,7 +89,7 @@ func (s *Set) DrainSettings(fn func(Change)) (lost bool) {
 	return lost
 }
 
-// Settings are the names of all there are of a kind, sorted.
+// Settings returns the names of all settings of a kind, sorted.
 func (s *Set) Settings(kind Kind) (names []string) {
 	if kind == PolicySetting {
 		for _, p := range s.Policies() {
@@ -108,8 +108,8 @@ func (s *Set) Settings(kind Kind) (names []string) {
 	return slices.Sorted(maps.Keys(s.rules.all))
 }
 
-// SettingText is what a setting says: a policy's limit, or until when a rule holds in Unix ms of a wall clock that is so much
-// ahead, 0 for ever. It returns false where it is no more.
+// SettingText is a setting's text: a policy's limit, or until when a rule holds, in Unix ms of a wall clock that is so far ahead, 0 for
+// ever. It returns false if there is no such setting any more.
 func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 	if setting.Kind == PolicySetting {
 		p := s.PolicyNamed(setting.Name)
@@ -133,7 +133,7 @@ func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 
 var errUnknownSetting = errors.New("unknown kind of setting")
 
-// PutSetting is the reverse of SettingText. A rule that is over is left out.
+// PutSetting is the reverse of SettingText. It leaves out a rule that is over.
 func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) error {
 	switch setting.Kind {
 	case PolicySetting:
@@ -163,7 +163,7 @@ func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) err
 	return errUnknownSetting
 }
 
-// DeleteSetting removes one, if it is there. The highest ID stays.
+// DeleteSetting removes a setting, if it is there. The highest ID stays.
 func (s *Set) DeleteSetting(setting Setting, nowNS int64) {
 	if setting.Kind == IDSetting {
 		return

@@ -53,9 +53,12 @@ func holds(r *policy.Rule, key string, nowNS int64) bool {
 
 var (
 	rulePatterns = []string{"", "*", "a", "a*", "ab", "ab*", "a**", "ip:", "ip:*", "ip:10.0.0.1", "x"}
-	ruleNets     = []string{"", "", "", "10.0.0.0/8", "10.0.0.1/32", "10.0.0.77/24", "0.0.0.0/0", "::/0", "2001:db8::/32", "2001:db8::1/128", "::ffff:10.0.0.0/104", "::ffff:0.0.0.0/90", "::ffff:0.0.0.0/96"}
-	ruleKeys     = []string{"", "a", "ab", "abc", "a*", "x", "ip:", "ip:10.0.0.1", "ip:10.0.0.2", "ip:10.1.0.1", "ip:11.0.0.1", "ip:::ffff:10.0.0.1",
-		"ip:2001:db8::1", "ip:2001:0db8:0000:0000:0000:0000:0000:0002", "ip:fe80::1%eth0", "ip:10.0.0.1x", "ip:010.0.0.1", "10.0.0.1", "::1", "ip:0000:0000:0000:0000:0000:ffff:255.255.255.255"}
+	ruleNets     = []string{"", "", "", "10.0.0.0/8", "10.0.0.1/32", "10.0.0.77/24", "0.0.0.0/0", "::/0", "2001:db8::/32",
+		"2001:db8::1/128", "::ffff:10.0.0.0/104", "::ffff:0.0.0.0/90", "::ffff:0.0.0.0/96"}
+	ruleKeys = []string{"", "a", "ab", "abc", "a*", "x", "ip:", "ip:10.0.0.1", "ip:10.0.0.2", "ip:10.1.0.1", "ip:11.0.0.1",
+		"ip:::ffff:10.0.0.1",
+		"ip:2001:db8::1", "ip:2001:0db8:0000:0000:0000:0000:0000:0002", "ip:fe80::1%eth0", "ip:10.0.0.1x", "ip:010.0.0.1", "10.0.0.1", "::1",
+		"ip:0000:0000:0000:0000:0000:ffff:255.255.255.255"}
 )
 
 // Rules are as if all of them were looked at, those that deny first.
@@ -128,7 +131,8 @@ func TestRulesModel(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if got, want := len(s.Rules(now)), len(slices.DeleteFunc(slices.Clone(list), func(r policy.Rule) bool { return !live(r) })); got != want {
+				if got, want := len(s.Rules(now)), len(slices.DeleteFunc(slices.Clone(list),
+					func(r policy.Rule) bool { return !live(r) })); got != want {
 					t.Fatalf("%d rules, want %d", got, want)
 				}
 				for _, key := range ruleKeys {
@@ -185,11 +189,13 @@ func TestMostSettings(t *testing.T) {
 	if _, err := s.SetPolicy("1", limit, policy.Options{Reset: true}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.PutRule(policy.Rule{Pattern: "more"}, t0+second); err != nil || len(s.Rules(t0+second)) != policy.MaxRules-policy.MaxRules/1000 {
+	if _, err := s.PutRule(policy.Rule{Pattern: "more"}, t0+second); err != nil ||
+		len(s.Rules(t0+second)) != policy.MaxRules-policy.MaxRules/1000 {
 		t.Error(err, len(s.Rules(t0+second)))
 	}
 	changes := map[policy.Setting]bool{}
-	if lost := s.DrainSettings(func(c policy.Change) { changes[c.Setting] = c.Renewed }); lost || len(changes) != policy.MaxRules+policy.MaxPolicies+1 {
+	if lost := s.DrainSettings(func(c policy.Change) { changes[c.Setting] = c.Renewed }); lost ||
+		len(changes) != policy.MaxRules+policy.MaxPolicies+1 {
 		t.Errorf("%d changes, lost: %v", len(changes), lost)
 	}
 	for setting, renewed := range changes {
@@ -238,7 +244,8 @@ func TestPolicies(t *testing.T) {
 	api, _ := set("api", "5/1m", policy.Options{})
 	cust, _ := set("api:cust:1", "6/1m", policy.Options{})
 	for name, want := range map[string]*policy.Policy{
-		"api": api, "api:": api, "api:x": api, "api:cust": api, "api:cust:1": cust, "api:cust:1:x:y": cust, "api:cust:12": api, "ap": nil, "apis": nil, ":api": nil, "": nil,
+		"api": api, "api:": api, "api:x": api, "api:cust": api, "api:cust:1": cust, "api:cust:1:x:y": cust, "api:cust:12": api, "ap": nil,
+		"apis": nil, ":api": nil, "": nil,
 	} {
 		if got := s.Policy([]byte(name)); got != want {
 			t.Errorf("%q is %+v, want %+v", name, got, want)
@@ -255,16 +262,16 @@ func TestPolicies(t *testing.T) {
 		t.Error("a policy that is not there was set with IfThere")
 	}
 	changed, done := set("api", "7/1m", policy.Options{IfThere: true})
-	if !done || changed.ID != api.ID || s.PolicyOf(api.ID) != changed || s.PoliciesLost() != 0 || s.PoliciesVersion() == version {
-		t.Errorf("changed: %+v, %d IDs lost", changed, s.PoliciesLost())
+	if !done || changed.ID != api.ID || s.PolicyOf(api.ID) != changed || s.PoliciesRemoved() != 0 || s.PoliciesVersion() == version {
+		t.Errorf("changed: %+v, %d IDs lost", changed, s.PoliciesRemoved())
 	}
 	reset, _ := set("api", "7/1m", policy.Options{Reset: true})
-	if ids[reset.ID] || s.PolicyOf(api.ID) != nil || s.PoliciesLost() != 1 {
-		t.Errorf("reset: %+v, %d IDs lost", reset, s.PoliciesLost())
+	if ids[reset.ID] || s.PolicyOf(api.ID) != nil || s.PoliciesRemoved() != 1 {
+		t.Errorf("reset: %+v, %d IDs lost", reset, s.PoliciesRemoved())
 	}
 	ids[reset.ID] = true
-	if !s.DeletePolicy("api") || s.DeletePolicy("api") || s.PolicyOf(reset.ID) != nil || s.PoliciesLost() != 2 {
-		t.Errorf("deleted: %d IDs lost", s.PoliciesLost())
+	if !s.DeletePolicy("api") || s.DeletePolicy("api") || s.PolicyOf(reset.ID) != nil || s.PoliciesRemoved() != 2 {
+		t.Errorf("deleted: %d IDs lost", s.PoliciesRemoved())
 	}
 	if again, _ := set("api", "7/1m", policy.Options{}); ids[again.ID] {
 		t.Errorf("set again: %+v", again)
@@ -281,7 +288,8 @@ func TestPolicies(t *testing.T) {
 // What is no setting of a file is refused, and changes nothing.
 func TestPutSetting(t *testing.T) {
 	var s policy.Set
-	for _, bad := range [][2]string{{"", "0"}, {"MAYBE - a", "0"}, {"ALLOW -", "0"}, {"DENY net a", "0"}, {"DENY - a", ""}, {"DENY - a", "-1"}, {"DENY - a", "9223372036855"}} {
+	for _, bad := range [][2]string{{"", "0"}, {"MAYBE - a", "0"}, {"ALLOW -", "0"}, {"DENY net a", "0"}, {"DENY - a", ""},
+		{"DENY - a", "-1"}, {"DENY - a", "9223372036855"}} {
 		if err := s.PutSetting(policy.Setting{Kind: policy.RuleSetting, Name: bad[0]}, bad[1], t0, 0); err == nil {
 			t.Errorf("%q %q is a rule", bad[0], bad[1])
 		}

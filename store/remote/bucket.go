@@ -10,8 +10,8 @@ import (
 	"celld/store/remote/view"
 )
 
-// exactNS is the longest debt and tolerance that the scripts compute with, 52 days: Lua's numbers are exact below 2^53, and sums of two
-// of these are. What is longer is a change.
+// exactNS is the longest debt and tolerance that the scripts compute with, 52 days: Lua's numbers are exact below 2^53, and so are sums of
+// two of these. A call with a longer one is decided as a change.
 const exactNS = 1 << 52
 
 // call is a call on a bucket, which a script decides. One of throttle and take is set.
@@ -22,11 +22,11 @@ type call struct {
 	take     *store.TakeRequest // of one limit with algo=gcra
 	field    string             // of take: the limit's in the hash
 	access   store.Access
-	batch    *batch
+	pending  *pending
 }
 
-// throttle decides on a call.
-func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b *batch) {
+// throttle decides on a CL.THROTTLE.
+func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
 	if s.policies.HasRules() {
 		if rule := s.policies.Rule(r.Key, a.NowNS); rule != nil {
@@ -35,16 +35,16 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	o := &call{Common: queue.Common{Key: s.options.Prefix + string(r.Key), Deadline: deadline}, store: s, throttle: r, access: a, batch: b}
+	o := &call{Common: queue.Common{Key: s.options.Prefix + string(r.Key), Deadline: deadline}, store: s, throttle: r, access: a, pending: b}
 	if _, _, err := r.Bucket.Throttle(0, a.NowNS, r.Quantity); err != nil {
 		s.refuseQuantity(o, err)
 		return
 	}
-	s.askBucket(o)
+	s.decideBucket(o)
 }
 
-// refuseQuantity answers a call that can never be decided. What the key holds is looked at first, as redis-cell does: another type is that
-// error.
+// refuseQuantity answers a call that can never be decided. It first looks at the key, as redis-cell does: for another type it answers
+// ErrWrongType.
 func (s *Store) refuseQuantity(o *call, why error) {
 	r := o.throttle
 	c := o.asChange()
@@ -55,26 +55,26 @@ func (s *Store) refuseQuantity(o *call, why error) {
 		case err != nil: // no --store-failure decides on such a call
 			r.Decision, r.Err = cell.Decision{}, why
 		}
-		o.batch.answered()
+		o.pending.answered()
 	}
-	s.askChange(c)
+	s.enqueueChange(c)
 }
 
-// take decides on a call.
-func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *batch) {
+// take decides on a Take.
+func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
 	if isBucket(r) && (!s.policies.HasRules() || s.policies.Rule(r.Calls[0].Key, a.NowNS) == nil) {
 		c := &r.Calls[0]
 		if field := s.fieldOf(c); field != "" {
 			key := queue.Common{Key: s.options.Prefix + string(c.Key), Deadline: deadline}
-			s.askBucket(&call{Common: key, store: s, take: r, field: field, access: a, batch: b})
+			s.decideBucket(&call{Common: key, store: s, take: r, field: field, access: a, pending: b})
 			return
 		}
 	}
 	s.waits.Take(r, a, deadline, b.answered)
 }
 
-// isBucket reports a Take that a script decides: of one limit with algo=gcra that just passes or not.
+// isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
 func isBucket(r *store.TakeRequest) bool {
 	if len(r.Calls) > 1 || r.Cost <= 0 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
 		return false
@@ -93,8 +93,8 @@ func (o *call) GoesWith(other queue.Operation) bool {
 }
 
 // Send is queue.Operation's.
-func (o *call) Send(b *queue.Batch) {
-	d := &deciding{Store: o.store, batch: b, calls: make([]*call, len(b.Operations))}
+func (o *call) Send(b *queue.Group) {
+	d := &deciding{Store: o.store, group: b, calls: make([]*call, len(b.Operations))}
 	for i, one := range b.Operations {
 		d.calls[i] = one.(*call)
 	}
@@ -115,10 +115,10 @@ func (o *call) Answer(err error) {
 			o.store.failure.Take(o.take, err, o.access)
 		}
 	}
-	o.batch.answered()
+	o.pending.answered()
 }
 
-// bucket is what an operation asks, in ns. incrementNS is negative for a refund.
+// bucket is what a call asks for, in ns. incrementNS is negative for a refund.
 func (o *call) bucket() (toleranceNS, incrementNS int64) {
 	if o.throttle != nil {
 		return o.throttle.Bucket.ToleranceNS(), o.throttle.Bucket.IntervalNS() * o.throttle.Quantity
@@ -138,7 +138,7 @@ func (o *call) params() cell.Params {
 	return o.take.Calls[0].Limit.Params
 }
 
-// exact reports whether a script can compute with it.
+// exact reports whether a script can compute with the call's numbers.
 func (o *call) exact() bool {
 	tolerance, increment := o.bucket()
 	return tolerance < exactNS && increment < exactNS && increment > -exactNS
@@ -172,28 +172,28 @@ func (o *call) limited() bool {
 	return o.take.Calls[0].Decision.Limited
 }
 
-// askBucket answers a call that is known to be denied, and asks the engine about any other.
-func (s *Store) askBucket(o *call) {
+// decideBucket answers a call that is known to be denied, and asks the engine about any other.
+func (s *Store) decideBucket(o *call) {
 	switch {
-	case !o.exact(), s.waits.For(o.Key[len(s.options.Prefix):]): // who waits goes first, which a change sees to
-		s.askChange(o.asChange())
+	case !o.exact(), s.waits.For(o.Key[len(s.options.Prefix):]): // those who wait go first, which a change sees to
+		s.enqueueChange(o.asChange())
 	case s.options.Denials > 0 && s.deniedAgain(o):
 		s.stats.DenialsAnswered.Add(1)
-		o.batch.answered()
+		o.pending.answered()
 	default:
-		s.queues.Ask(o)
+		s.queues.Enqueue(o)
 	}
 }
 
-// deniedAgain decides on a call by the TAT with which the last one was denied, at a time that the engine has reached, and reports
-// whether it is denied, too. Others may have given back meanwhile, for which it waits a second at most.
+// deniedAgain decides on a call by the TAT with which the last one was denied, at a time that the engine has reached, and reports whether
+// it is denied, too. Others may have given something back meanwhile: the call notices that after a second at most.
 func (s *Store) deniedAgain(o *call) bool {
 	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	tat, ok := s.tats.denied(o.Key, o.field, o.params())
+	tat, ok := s.tatCache.denied(o.Key, o.field, o.params())
 	if ok && o.gives() {
-		s.tats.forget(o.Key)
+		s.tatCache.forget(o.Key)
 		return false
 	}
 	now, known := s.link.Clock(o.Key).Lower()
@@ -206,7 +206,7 @@ func (s *Store) deniedAgain(o *call) bool {
 
 func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }
 
-// asChange returns a call as a change, for what a script does not decide.
+// asChange returns a call as a change, where no script can decide it.
 func (o *call) asChange() *view.Change {
 	key := []byte(o.Key[len(o.store.options.Prefix):])
 	return o.store.views.NewChange([]string{o.Key}, o.Deadline, func(v *view.View) {

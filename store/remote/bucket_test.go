@@ -68,7 +68,8 @@ func TestScriptsDecideAsCell(t *testing.T) {
 				if i > 0 && rand.IntN(2) == 0 {
 					b = reqs[i-1].Bucket
 				}
-				reqs[i] = store.Request{Key: fmt.Append(nil, rand.IntN(4), batch/250), Bucket: b, Quantity: []int64{1, 1, 1, 1, 2, 3, 0, -1, -5}[rand.IntN(9)]}
+				reqs[i] = store.Request{Key: fmt.Append(nil, rand.IntN(4), batch/250), Bucket: b,
+					Quantity: []int64{1, 1, 1, 1, 2, 3, 0, -1, -5}[rand.IntN(9)]}
 			}
 			s.throttleNow(reqs, store.Access{NowNS: now.Load()})
 			for i, r := range reqs {

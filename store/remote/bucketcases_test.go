@@ -19,12 +19,14 @@ import (
 
 // throttleOf is a call of CL.THROTTLE.
 func (s *Store) throttleOf(key string, b cell.Bucket, quantity int64) *call {
-	return &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s, throttle: &store.Request{Key: []byte(key), Bucket: b, Quantity: quantity}}
+	return &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s,
+		throttle: &store.Request{Key: []byte(key), Bucket: b, Quantity: quantity}}
 }
 
 func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *call {
 	c := takeCall(t, key, limit)
-	o := &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s, take: &store.TakeRequest{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: cost}}}
+	o := &call{Common: queue.Common{Key: key, Deadline: s.deadline()}, store: s,
+		take: &store.TakeRequest{Calls: []store.Call{c}, TakeOptions: store.TakeOptions{Cost: cost}}}
 	o.field = s.fieldOf(&c)
 	return o
 }
@@ -33,23 +35,23 @@ func (s *Store) takeOf(t *testing.T, key, limit string, cost int64) *call {
 func (s *Store) knows(key string, tat uint64, denied bool) {
 	now := time.Now()
 	s.link.Clock(key).Observe(now.UnixNano(), now, now)
-	s.tats.note(key, lastTAT{tatNS: tat, got: now, denied: denied})
+	s.tatCache.note(key, cachedTAT{tatNS: tat, got: now, denied: denied})
 }
 
 // holder holds up what is asked of its key, until its batch goes on.
 type holder struct {
 	queue.Common
-	batch *queue.Batch
+	batch *queue.Group
 }
 
 func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Batch)           { h.batch = b }
+func (h *holder) Send(b *queue.Group)           { h.batch = b }
 func (h *holder) Answer(error)                  {}
 
 // heldUp holds up all that is asked of a key.
-func (s *Store) heldUp(key string) *queue.Batch {
+func (s *Store) heldUp(key string) *queue.Group {
 	h := &holder{Common: queue.Common{Key: key, Deadline: s.deadline()}}
-	s.queues.Ask(h)
+	s.queues.Enqueue(h)
 	return h.batch
 }
 
@@ -60,7 +62,7 @@ func (s *Store) deciding(calls ...*call) *deciding {
 	for _, o := range calls {
 		b.Operations = append(b.Operations, o)
 	}
-	return &deciding{Store: s, batch: b, calls: calls}
+	return &deciding{Store: s, group: b, calls: calls}
 }
 
 // commits reports a command that stores what a view has changed.
@@ -70,7 +72,7 @@ func commits(command string) bool {
 		return false
 	}
 	keys, _ := strconv.Atoi(words[2])
-	return len(words) > 3+keys+2 // besides the view's name and whether it begins a queue
+	return len(words) > 3+keys+2 // besides the view's name and whether it begins a list
 }
 
 func commitsOf(e *celldtest.Ailing) (n int) {
@@ -97,7 +99,8 @@ func TestRulesDecideWithoutTheEngine(t *testing.T) {
 			before := e.Count()
 			reqs := []store.Request{{Key: []byte(key), Bucket: bucketOf(t, 15, 30, 60), Quantity: 1, Err: store.ErrFull}}
 			s.throttleNow(reqs, store.Access{NowNS: atNS})
-			if r := reqs[0]; r.Err != nil || r.Decision.Limited != (key == "bad") || (r.Decision.Limit == 16) != (key != "bad") || e.Count()-before != asked {
+			if r := reqs[0]; r.Err != nil || r.Decision.Limited != (key == "bad") || (r.Decision.Limit == 16) != (key != "bad") ||
+				e.Count()-before != asked {
 				t.Errorf("%s: %+v, asked %d", key, r, e.Count()-before)
 			}
 		}
@@ -171,7 +174,8 @@ func TestWhatScriptsCannotCompute(t *testing.T) {
 			return linktest.ViewReply("read", -1, nothing)
 		})
 		reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 1, 365*86400), Quantity: 1}}
-		if s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()}); reqs[0].Err != nil || commitsOf(e) != 1 || s.stats.Scripts.Load() != 0 {
+		if s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()}); reqs[0].Err != nil || commitsOf(e) != 1 ||
+			s.stats.Scripts.Load() != 0 {
 			t.Errorf("%v, asked %q", reqs[0].Err, e.Commands())
 		}
 	})
@@ -282,7 +286,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 		} {
 			s, _ := byItself(t)
 			o := s.throttleOf("k", full, c.quantity)
-			s.tats.note("k", lastTAT{tatNS: uint64(time.Now().UnixNano() + 60e9), got: time.Now(), denied: c.denied})
+			s.tatCache.note("k", cachedTAT{tatNS: uint64(time.Now().UnixNano() + 60e9), got: time.Now(), denied: c.denied})
 			if c.asked {
 				s.heldUp("k")
 			}
@@ -293,7 +297,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			if is := s.deniedAgain(o); is != c.again {
 				t.Errorf("%s: %v", c.name, is)
 			}
-			if forgotten := s.tats.tat("k") == 0; forgotten != c.forgets {
+			if forgotten := s.tatCache.tat("k") == 0; forgotten != c.forgets {
 				t.Errorf("%s: forgotten is %v", c.name, forgotten)
 			}
 		}
@@ -385,7 +389,8 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 				if takes {
 					name = field
 				}
-				if known, ok := s.tats.of("k").Get("k"); ok != (c.tat >= 0) || ok && (known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
+				if known, ok := s.tatCache.of("k").Get("k"); ok != (c.tat >= 0) || ok &&
+					(known.field != name || known.tatNS != uint64(at*1e9+5+c.tat+1e9) || known.denied) {
 					t.Errorf("%s, %v: %+v, %v is known", c.name, takes, known, ok)
 				}
 			})
@@ -416,7 +421,8 @@ func TestRuns(t *testing.T) {
 
 // A call whose quantity can never be decided is that error, unless the key is of another type.
 func TestARefusedQuantity(t *testing.T) {
-	for holds, wrong := range map[string]bool{nothing: false, celldtest.ArrayOf(celldtest.BulkOf("list"), celldtest.IntOf(-1)): true, "-NOAUTH Authentication required.\r\n": false} {
+	for holds, wrong := range map[string]bool{nothing: false, celldtest.ArrayOf(celldtest.BulkOf("list"), celldtest.IntOf(-1)): true,
+		"-NOAUTH Authentication required.\r\n": false} {
 		inFakeTime(t, Options{Failures: modesOf("allow")}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 			e.AnswersBy(func(string) string {
 				if strings.HasPrefix(holds, "-") {

@@ -18,13 +18,13 @@ import (
 var lingerMs = strconv.FormatInt(view.Linger.Milliseconds(), 10)
 
 // The scripts decide on runs of equal calls. Their arguments are the time in ns, empty for the engine's own, then for each run the
-// tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 where they
-// have decided nothing, as the key holds what they cannot compute with. celld then computes each reply from that TAT and time.
+// tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 if
+// they have decided nothing, as they cannot compute with what the key holds. celld then computes each reply from that TAT and time.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
 //
-// They have no functions, which would be made anew at each call. That, and %d in place of %.0f, took a call that passes from
-// 8.3 to 7.1 µs of the engine's CPU.
+// They define no functions, which Lua would make anew at each call. That, and %d in place of %.0f, took a call that passes from 8.3 to 7.1
+// µs of the engine's CPU.
 var (
 	scriptTime = `
 local s, n
@@ -104,7 +104,7 @@ return {found, s, n, 0}
 
 var throttleScript, takeScript = link.NewScript(throttleText), link.NewScript(takeText)
 
-// fieldOf is the name of a call's limit in the hash, "" where its policy is gone.
+// fieldOf is the name of a call's limit in the hash; "" if its policy is gone.
 func (s *Store) fieldOf(c *store.Call) string {
 	if c.Policy == 0 {
 		return string(c.Limit.Shape.AppendText(nil))
@@ -121,11 +121,11 @@ func headOf(l *cell.Limit) string {
 	return strings.TrimSuffix(string(l.AppendState(nil, &cell.State{})), "0")
 }
 
-// deciding is calls of one key, and of one state, that are decided together.
+// deciding holds the calls of one state that are decided together.
 type deciding struct {
 	*Store
-	batch *queue.Batch
-	calls []*call // the batch's operations
+	group *queue.Group
+	calls []*call // the group's operations
 	sent  *link.Request
 }
 
@@ -148,7 +148,7 @@ func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis
 	d.link.Send(d.sent)
 }
 
-// timeArg is the time for a script: empty, but in tests.
+// timeArg is the time for a script: empty, except in tests.
 func (s *Store) timeArg() string {
 	if fake := s.options.Time; fake != nil {
 		return strconv.FormatInt(fake(), 10)
@@ -173,9 +173,9 @@ func appendRuns(args []string, calls []*call) []string {
 	return args
 }
 
-// ran answers the calls by what their script has answered.
+// ran answers the calls by the answer of their script.
 func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
-	if errors.Is(err, store.ErrWrongType) { // what it holds may be over: a view sees that
+	if errors.Is(err, store.ErrWrongType) { // what the key holds may be over: a view sees that
 		d.byView()
 		return
 	}
@@ -187,7 +187,7 @@ func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 	}
 	switch {
 	case err != nil:
-		d.batch.End(err)
+		d.group.End(err)
 	case !decided:
 		d.byView()
 	default:
@@ -202,7 +202,7 @@ func (d *deciding) byView() {
 	for i, o := range d.calls {
 		changes[i] = o.asChange()
 	}
-	d.views.Decide(d.batch, changes)
+	d.views.Decide(d.group, changes)
 }
 
 // read reads the answer of a script: the TAT that the key held, 0 for none, and the engine's time in ns.
@@ -229,7 +229,7 @@ func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, d
 	return tat, seconds*1e9 + ns, undecided == 0, err
 }
 
-// decided answers the calls, whose key had this TAT at this time.
+// decided answers the calls: their key had this TAT at this time.
 func (d *deciding) decided(tat uint64, nowNS int64) {
 	denied := false
 	for _, o := range d.calls {
@@ -237,6 +237,6 @@ func (d *deciding) decided(tat uint64, nowNS int64) {
 		denied = o.limited()
 	}
 	first := d.calls[0]
-	d.tats.note(first.Key, lastTAT{tatNS: tat, field: first.field, params: first.params(), got: d.sent.Sent, denied: denied})
-	d.batch.End(nil)
+	d.tatCache.note(first.Key, cachedTAT{tatNS: tat, field: first.field, params: first.params(), got: d.sent.Sent, denied: denied})
+	d.group.End(nil)
 }

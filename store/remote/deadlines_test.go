@@ -15,7 +15,7 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// A request does not wait in its lane for those under way that have more time.
+// A request does not wait in its pipeline for those under way that have more time.
 func TestARequestBehindOneWithMoreTime(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		s.byHand()

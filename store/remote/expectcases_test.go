@@ -48,10 +48,10 @@ func TestWhatIsExpected(t *testing.T) {
 			tat := uint64(0)
 			if c.tat != 0 || c.name == "it is reached" {
 				tat = uint64(now.UnixNano() + int64(c.tat))
-				s.tats.note("k", lastTAT{tatNS: tat, got: now})
+				s.tatCache.note("k", cachedTAT{tatNS: tat, got: now})
 			}
 			o := s.throttleOf("k", bucketOf(t, 9, 10, 10), c.quantity)
-			o.batch = newBatch(1, make(signal, 2))
+			o.pending = newPending(1, make(signal, 2))
 			if asks := s.deciding(o).expect(); asks != c.asks {
 				t.Errorf("%s: %v", c.name, asks)
 			}
@@ -67,10 +67,11 @@ func TestWhatIsExpected(t *testing.T) {
 			if got := strings.Join(words[3:6], " "); words[1] != expectScript.Digest || got != fmt.Sprint("k ", tat, " ", next) {
 				t.Errorf("%s: asked %s, want %d and %d", c.name, got, tat, next)
 			}
-			if o.throttle.Decision != want || o.throttle.Err != nil || s.stats.Expected.Load() != 1 || s.stats.ExpectedMissed.Load() != 0 || s.stats.Scripts.Load() != 1 {
+			if o.throttle.Decision != want || o.throttle.Err != nil || s.stats.Expected.Load() != 1 || s.stats.ExpectedMissed.Load() != 0 ||
+				s.stats.Scripts.Load() != 1 {
 				t.Errorf("%s: %+v, %v, want %+v", c.name, o.throttle.Decision, o.throttle.Err, want)
 			}
-			if known := s.tats.tat("k"); known != next {
+			if known := s.tatCache.tat("k"); known != next {
 				t.Errorf("%s: %d is known, want %d", c.name, known, next)
 			}
 		})
@@ -88,7 +89,7 @@ func TestExpectationsThatAreMissed(t *testing.T) {
 			s.knows("k", uint64(now.UnixNano()+1e9), false)
 			e.Answers(reply)
 			o := s.throttleOf("k", bucketOf(t, 9, 10, 10), 1)
-			o.batch = newBatch(1, make(signal, 2))
+			o.pending = newPending(1, make(signal, 2))
 			if !s.deciding(o).expect() {
 				t.Fatal("nothing is expected")
 			}

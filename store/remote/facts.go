@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Facts reads them. It asks nobody.
+// Facts tells what is known of the engine. It sends nothing.
 func (s *Store) Facts() store.Facts {
 	e := s.link.Engine()
 	f := store.Facts{

@@ -55,7 +55,8 @@ func byItself(t *testing.T) (*Store, *celldtest.Hands) {
 	t.Helper()
 	h := &celldtest.Hands{}
 	h.Set(time.Unix(1_700_000_000, 0))
-	return newStore(Options{Policies: &policy.Set{}, Timeout: time.Second, link: func(by *link.Options) { by.Now, by.After = h.Now, h.After }}), h
+	return newStore(Options{Policies: &policy.Set{}, Timeout: time.Second,
+		link: func(by *link.Options) { by.Now, by.After = h.Now, h.After }}), h
 }
 
 // lines is a log that tests read while it is written.

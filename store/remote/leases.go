@@ -12,7 +12,7 @@ import (
 	"celld/store/remote/view"
 )
 
-// Release and Give are store.Leases's. Where the answer counts, they are done in a transaction.
+// Release and Give are store.Leases's. Callers that need the answer use a transaction.
 func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
 	s.later(key, true, func(v *view.View) { _, _ = v.Release(key, id, at(v, a)) })
@@ -36,15 +36,15 @@ const (
 	drainAgain = 150 * time.Millisecond // between attempts at what the engine has not taken
 )
 
-// drain is about the changes that nobody waits for.
+// drain counts the changes that nobody waits for.
 type drain struct {
 	left  atomic.Int64
-	again atomic.Pointer[context.Context] // until it ends, what the engine has not taken is asked again; nil: nothing is
+	again atomic.Pointer[context.Context] // until it ends, changes that the engine has not taken are sent again; nil: they are not
 }
 
-// Drain is called before the Store is closed. From now on until ctx ends, the changes that nobody waits for are asked again where the
-// engine does not take them: the ends of leases whose sessions have gone. drained waits until nothing is left, or returns false when
-// ctx has ended.
+// Drain is called before the Store is closed. From now on until ctx ends, it sends changes that nobody waits for again if the engine does
+// not take them: those that end leases of sessions that have gone. drained waits until nothing is left, or returns false when ctx has
+// ended.
 func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	s.drain.again.Store(&ctx)
 	return func() bool {
@@ -59,8 +59,8 @@ func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	}
 }
 
-// later makes a change of one key that nobody waits for. If the engine does not take it, its leases end by themselves, except while the
-// Store is drained. twice: it may be done again where it is not known whether it was done.
+// later makes a change of one key that nobody waits for. If the engine does not take it, the leases end by themselves; while the Store is
+// drained, later sends it again. twice: it may be sent again even if the first may have been done.
 func (s *Store) later(key []byte, twice bool, decide func(v *view.View)) {
 	d, name := &s.drain, s.options.Prefix+string(key)
 	var ask func()
@@ -74,7 +74,7 @@ func (s *Store) later(key []byte, twice bool, decide func(v *view.View)) {
 		d.left.Add(-1)
 	}
 	ask = func() {
-		s.askChange(s.views.NewChange([]string{name}, s.deadline(), decide, done))
+		s.enqueueChange(s.views.NewChange([]string{name}, s.deadline(), decide, done))
 	}
 	d.left.Add(1)
 	ask()

@@ -63,7 +63,8 @@ func TestWhatWasTakenLingers(t *testing.T) {
 					}
 				}
 				v.Table()
-				if taken, err := v.Take([]store.Call{takeCall(t, key, "5/1m")}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS}); err != nil || taken.Limited {
+				if taken, err := v.Take([]store.Call{takeCall(t, key, "5/1m")}, store.TakeOptions{Cost: 1},
+					store.Access{NowNS: v.NowNS}); err != nil || taken.Limited {
 					t.Errorf("%+v, %v", taken, err)
 				}
 				if v.Commit(woken) {

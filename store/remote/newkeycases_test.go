@@ -31,7 +31,8 @@ func TestAnswersToNewKeys(t *testing.T) {
 		s.newKeys.refused.Store(100)
 		r := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 1}}
 		s.throttleNow(r, store.Access{NowNS: in2100})
-		if st := s.Stats(); st.Scripts.Load() != c.scripts || s.newKeys.unknown.Load() != c.unknown || st.SetNewRefused.Load() != c.refused || linktest.IsDown(r[0].Err) != c.down ||
+		if st := s.Stats(); st.Scripts.Load() != c.scripts || s.newKeys.unknown.Load() != c.unknown || st.SetNewRefused.Load() != c.refused ||
+			linktest.IsDown(r[0].Err) != c.down ||
 			(r[0].Err == nil) != (answer == "_\r\n") || st.SetNew.Load() != 1 {
 			t.Errorf("%q: %d scripts, unknown %v, %v", answer, st.Scripts.Load(), s.newKeys.unknown.Load(), r[0].Err)
 		}
@@ -54,7 +55,8 @@ func TestWhenTryingPays(t *testing.T) {
 	for i, c := range []struct {
 		was, is int32
 		refused bool
-	}{{0, 0, false}, {0, 16, true}, {64, 63, false}, {63, 63, false}, {1024, 1008, false}, {1024, 1024, true}, {640, 630, false}, {640, 646, true}} {
+	}{{0, 0, false}, {0, 16, true}, {64, 63, false}, {63, 63, false}, {1024, 1008, false}, {1024, 1024, true}, {640, 630, false},
+		{640, 646, true}} {
 		n.refused.Store(c.was)
 		if n.note(c.refused); n.refused.Load() != c.is {
 			t.Errorf("%d: %d becomes %d, want %d", i, c.was, n.refused.Load(), c.is)

@@ -21,8 +21,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 		answered    time.Duration
 	}{
 		{0, 0, false, true, false, 0},
-		{0, view.Held, false, true, false, view.Held},
-		{0, view.Held + 1, false, true, true, view.Held + 1},
+		{0, view.CommitWithin, false, true, false, view.CommitWithin},
+		{0, view.CommitWithin + 1, false, true, true, view.CommitWithin + 1},
 		{nearby / 2, 0, false, true, false, 0}, // which any answer takes
 		{nearby/2 + 1, 0, true, true, false, nearby/2 + 1},
 		{nearby/2 + 1, 0, false, false, false, 0},

@@ -8,7 +8,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Options are the engine, and how it is used. URL and Policies must be set.
+// Options name the engine, and say how it is used. URL and Policies must be set.
 type Options struct {
 	URL    string // redis://host, rediss://h1,h2,h3 (Cluster), redis://h1,h2,h3?master=name (Sentinel): see ParseURL
 	Prefix string // of all keys on the engine
@@ -24,7 +24,7 @@ type Options struct {
 	Failures   Failures
 	LocalShare int   // of the mode local: a limit's 1/LocalShare; 0: 20
 	LocalKeys  int64 // most keys in the mode local's table; 0: 1,000,000
-	LocalBytes int64 // most bytes of these, as in store.Options; 0: no limit
+	LocalBytes int64 // most bytes of these, as in memory.Options; 0: no limit
 
 	Policies *policy.Set  // of this process; those on the engine are copied into it
 	Log      *slog.Logger // nil: nothing is logged

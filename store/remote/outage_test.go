@@ -24,7 +24,8 @@ func TestTheLogOfAnOutage(t *testing.T) {
 	if is, since := s.Mode(); is != "deny" || !since.Equal(h.Now()) {
 		t.Errorf("%s since %v", is, since)
 	}
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"msg":"the engine does not answer, calls go by --store-failure","mode":"deny","why":"a test says so"`) {
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text,
+		`"msg":"the engine does not answer, calls go by --store-failure","mode":"deny","why":"a test says so"`) {
 		t.Errorf("the log says\n%s", text)
 	}
 	for range 3 {
@@ -32,7 +33,8 @@ func TestTheLogOfAnOutage(t *testing.T) {
 	}
 	s.stats.Refused.Add(4)
 	celldtest.Eventually(t, "it has ended", func() bool { h.Pass(200 * time.Millisecond); return strings.Count(log.String(), "\n") == 2 })
-	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) || !strings.Contains(text, `"decided_without":3,"refused":4}`) {
+	if text := log.String(); !strings.Contains(text, `"msg":"the engine answers again","after":`) ||
+		!strings.Contains(text, `"decided_without":3,"refused":4}`) {
 		t.Errorf("the log says\n%s", text)
 	}
 	if is, _ := s.Mode(); is != "engine" {
@@ -48,9 +50,11 @@ func TestFacts(t *testing.T) {
 	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: s.queues.Bytes()}) {
 		t.Errorf("%+v", f)
 	}
-	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(celldtest.StartRedis(t), "unix:"), Failures: modesOf("local")})
+	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(celldtest.StartRedis(t), "unix:"),
+		Failures: modesOf("local")})
 	celldtest.Eventually(t, "the engine is known", func() bool { return s.Facts().ClockKnown })
-	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" || f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
+	if f = s.Facts(); !strings.HasPrefix(f.Name, "unix:///") || f.Mode != "engine" || f.Away != nil || f.Version == "" ||
+		f.Eviction == "" || f.Persistence == "" || f.SlotsKnown {
 		t.Errorf("%+v", f)
 	}
 	s.link.Break("k", linktest.Down)

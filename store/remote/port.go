@@ -19,7 +19,7 @@ func (s *Store) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx
 	return &tx{View: s.views.Open(keys, w), failure: s.failure, o: o}
 }
 
-// tx is a view. Where it is for leases only, and the engine is away, it is the table of the mode local, if there is one.
+// tx is a view. If it is for leases only, and the engine is away, it is the table of the mode local, if there is one.
 type tx struct {
 	*view.View
 	o       store.OpenOptions
@@ -59,25 +59,26 @@ func (t *tx) Foreign(key []byte) (kind string, foreign bool) {
 	return t.View.Foreign(key)
 }
 
-// localLeases are those that the table of the mode local has granted. One that is not there may be the engine's, which is away.
+// localLeases are those that the table of the mode local has granted. A lease that is not among them may be on the engine, which is away.
 type localLeases struct {
 	*memory.Store
 	away error
 }
 
 func (l *localLeases) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
-	return l.known(l.Store.Renew(key, id, ns, a))
+	return l.orAway(l.Store.Renew(key, id, ns, a))
 }
 
 func (l *localLeases) Release(key []byte, id int64, a store.Access) (bool, error) {
-	return l.known(l.Store.Release(key, id, a))
+	return l.orAway(l.Store.Release(key, id, a))
 }
 
 func (l *localLeases) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
-	return l.known(l.Store.Settle(key, id, n, a))
+	return l.orAway(l.Store.Settle(key, id, n, a))
 }
 
-func (l *localLeases) known(found bool, err error) (bool, error) {
+// orAway adds the error of the engine to an answer that found no lease.
+func (l *localLeases) orAway(found bool, err error) (bool, error) {
 	if !found && err == nil {
 		err = l.away
 	}

@@ -13,16 +13,16 @@ import (
 	"celld/store/remote/view"
 )
 
-// setNewState says whether keys are tried by SET NX GET. A call on one of 1M keys, few of which are in use, takes 4.5 µs of the engine's
-// CPU so, in place of 11.1. Where all are in use it takes 13.3 µs, in place of 17.5 if the share of those in use were not known.
+// setNewState says whether to try keys by SET NX GET. So a call on one of 1M keys, few of which are in use, takes 4.5 µs of the engine's
+// CPU and not 11.1. If all are in use, it takes 13.3 µs; without counting the share of those in use, it took 17.5.
 type setNewState struct {
-	unknown atomic.Bool  // the engine does not have it: it came with Redis 7.0
+	unknown atomic.Bool  // the engine does not know it: it came with Redis 7.0
 	refused atomic.Int32 // share of those that were in use, of 1024, lately
 	skipped atomic.Uint32
 }
 
-// A script costs the engine 6.1 µs and a SET NX GET 1.1 µs (README of bench), so trying pays while less than 80 % of the keys are in
-// use. Above that share, one in 16 is tried, to see whether it still holds.
+// A script costs the engine 6.1 µs and a SET NX GET 1.1 µs (README of bench), so trying pays while less than 80 % of the keys are in use.
+// Above that share, one in 16 is tried, to see whether the share has changed.
 const (
 	mostRefused = 1024 * 8 / 10
 	tryOneIn    = 16
@@ -42,20 +42,21 @@ func (n *setNewState) note(refused bool) {
 	n.refused.CompareAndSwap(was, is)
 }
 
-// expiryMs is when the engine removes a key that holds a TAT, in Unix ms: see linger.
+// expiryMs is when the engine removes a key that holds a TAT, in Unix ms: see view.Linger.
 func expiryMs(tatNS uint64, nowNS int64) string {
 	return strconv.FormatInt(max(view.CeilMs(tatNS), view.CeilMs(uint64(nowNS)+uint64(view.Linger))), 10)
 }
 
-// mostEarly is how far ahead of the engine's time a key may be decided without a script, and for how long its answer is held back at most.
+// mostEarly is how far ahead of the engine's time a key may be decided without a script. Its answer is held back for so long at most.
 const mostEarly = 5 * time.Millisecond
 
-// setNew decides calls of a key that is not known to be in use as those of a new key, and reports whether it does. They are
-// decided for an instant that the engine's time may not have reached: so none is early, and what is stored and what is answered agree. It
-// has reached it when the caller has its answer, or else the next call would find itself before this one: a peek after a call that took all
-// was denied so, once the clock was known to 0.7 ms only. So the answer is held back where it comes earlier, and a script asks for the time
-// now and then. The engine may store it later.
-// Whoever has taken from the key by then has left it there: see linger.
+// setNew decides calls of a key that is not known to be in use as calls of a new key, and reports whether it does.
+//
+// It decides them for an instant that the engine's time may not have reached: so no call is early, and the stored TAT and the answers
+// agree. The engine's time must have reached that instant when the caller gets its answer. Otherwise the next call would come before this
+// one: a peek after a call that took all was denied so, when the clock was known only to 0.7 ms. So an early answer is held back, and now
+// and then a script asks for the time. The engine may store the TAT later. Whoever has taken from the key by then has left a trace: see
+// view.Linger.
 //
 // On a machine with a load of 20, 34 to 92 % of new keys went by the script, as the clock was not known to a round trip. With mostEarly it
 // is 5 %, and a decision takes 4.1 µs of the engine's CPU and not 6.4 to 9.3.
@@ -71,7 +72,7 @@ func (d *deciding) setNew() bool {
 	} else if clock.Asks(asked) {
 		return false
 	}
-	if d.tats.inUse(d.key(), now) {
+	if d.tatCache.inUse(d.key(), now) {
 		return false
 	}
 	tat := uint64(0)
@@ -93,7 +94,7 @@ func (d *deciding) setNew() bool {
 		case errors.Is(err, store.ErrWrongType):
 			d.byScript()
 		case err != nil:
-			d.batch.End(err)
+			d.group.End(err)
 		case !answer.IsNil():
 			d.stats.SetNewRefused.Add(1)
 			d.newKeys.note(true)
@@ -108,12 +109,11 @@ func (d *deciding) setNew() bool {
 	return true
 }
 
-// taken answers calls that were asked at this time and have taken a new key, for an instant that may be ahead of the engine's time by so
-// much.
+// taken answers calls that came at this time and have taken a new key, for an instant that may be so far ahead of the engine's time.
 func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration) {
 	took := time.Since(asked)
 	switch {
-	case took > view.Held:
+	case took > view.CommitWithin:
 		d.again(tat)
 	case ahead > took:
 		time.AfterFunc(ahead-took, func() { d.decided(0, now) })
@@ -122,8 +122,8 @@ func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Dura
 	}
 }
 
-// againText takes back what was stored as the TAT of a new key, ARGV[2], and decides as the script does, whose arguments follow. What
-// others have taken since stays: it lies behind that TAT, or the key has nothing of it any more.
+// againText takes back what was stored as the TAT of a new key, ARGV[2], and then decides as the script whose arguments follow. What others
+// have taken since stays: it lies behind that TAT, or the key does not hold that any more.
 var againText = scriptTime + `
 local first, tat, ours = 3, redis.call('GET', KEYS[1]), ARGV[2]
 if tat and #tat == #ours and string.find(tat, '^%d+$') then
@@ -142,19 +142,19 @@ end
 
 var againScript = link.NewScript(againText)
 
-// again decides calls again that were stored as those of a new key with this TAT, but too late: others may have taken from the key before,
-// and have left no trace of it.
+// again decides calls again that were stored as those of a new key with this TAT, but too late: others may have taken from the key before
+// without leaving a trace.
 func (d *deciding) again(tat uint64) {
 	d.run(againScript, []string{d.timeArg(), strconv.FormatUint(tat, 10)}, func(answer rueidis.RedisMessage, err error) {
 		if down := (*DownError)(nil); errors.As(err, &down) {
-			err = &DownError{Cause: down.Cause, Sent: true} // it has been, whatever became of this script
+			err = &DownError{Cause: down.Cause, Sent: true} // it was sent, whatever became of this script
 		}
 		d.ran(answer, err)
 	})
 }
 
-// expectText stores a TAT where the key holds the one that it was computed from, and answers 1. Else it decides as the script does, whose
-// arguments follow. What it saves stands at versions.
+// expectText stores a TAT if the key still holds the one that it was computed from, and answers 1. Otherwise it decides as the script whose
+// arguments follow. What it saves stands at tatCache.
 var expectText = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then
 	redis.call('SET', KEYS[1], ARGV[2], 'PXAT', ARGV[3])
@@ -165,13 +165,13 @@ for _ = 1, 3 do table.remove(ARGV, 1) end
 
 var expectScript = link.NewScript(expectText)
 
-// expect decides calls here, with the TAT that the key had after the last request, and reports whether it does. The
-// engine stores the outcome if it still has that TAT. It does not where the outcome depends on when exactly the engine decides.
+// expect decides calls here, by the cached TAT of the key, and reports whether it does. The engine stores the outcome if the key still
+// holds that TAT. expect decides nothing if the outcome depends on when exactly the engine decides.
 func (d *deciding) expect() bool {
 	clock := d.link.Clock(d.key())
 	from, ok := clock.Lower()
 	now, fresh := clock.Upper()
-	tat := d.tats.tat(d.key())
+	tat := d.tatCache.tat(d.key())
 	if !ok || !fresh || tat <= uint64(now) {
 		return false
 	}

@@ -87,7 +87,7 @@ func TestANewKeyThatIsDecidedAgain(t *testing.T) {
 		}
 		r := &store.Request{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 5}
 		w := make(signal, 1)
-		o := &call{Common: queue.Common{Key: "k", Deadline: time.Now().Add(patient)}, store: s, throttle: r, batch: newBatch(0, w)}
+		o := &call{Common: queue.Common{Key: "k", Deadline: time.Now().Add(patient)}, store: s, throttle: r, pending: newPending(0, w)}
 		s.deciding(o).again(uint64(nowNS + c.ours*second))
 		<-w
 		if d := r.Decision; r.Err != nil || d.Limited != c.limited || d.Remaining != c.remaining {

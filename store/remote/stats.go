@@ -24,5 +24,5 @@ type Stats struct {
 	failure.Counts
 }
 
-// Stats are the counters, which go on.
+// Stats returns the counters, which go on counting.
 func (s *Store) Stats() *Stats { return &s.stats }

@@ -40,7 +40,7 @@ type ScanOptions = keyspace.ScanOptions
 var ErrNoPrefix = keyspace.ErrNoPrefix
 
 // Held is how soon after it was read a transaction must be committed for a key that was not there.
-const Held = view.Held
+const Held = view.CommitWithin
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {
@@ -57,9 +57,9 @@ type Store struct {
 	failure  *failure.Decider
 	stats    Stats
 
-	tats    tats
-	newKeys setNewState
-	drain   drain
+	tatCache tatCache
+	newKeys  setNewState
+	drain    drain
 }
 
 // Open returns a Store of an engine. The error is for what no waiting mends: a URL that cannot be read, a file that is not there, a
@@ -85,7 +85,7 @@ func newStore(o Options) *Store {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{options: o, policies: o.Policies}
-	s.tats.init(o.Denials)
+	s.tatCache.init(o.Denials)
 	s.failure = failure.New(failure.Options{
 		Modes: o.Failures, LocalShare: o.LocalShare, LocalKeys: o.LocalKeys, LocalBytes: o.LocalBytes,
 		Policies: o.Policies, NewID: func(us int64) uint64 { return s.views.NewID(us) }, Log: o.Log, Counts: &s.stats.Counts,
@@ -93,23 +93,23 @@ func newStore(o Options) *Store {
 	s.link = link.New(s.linkOptions())
 	s.settings = settings.New(settings.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Log: o.Log,
-		Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() { s.views.AskNumber() },
+		Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() { s.views.RequestNumber() },
 	})
 	s.Policies = s.settings
 	s.views = view.New(view.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Counts: &s.stats.ViewCounts,
-		EpochOf: s.settings.EpochOf, Changed: s.tats.forget, Freed: func(key string) { s.waits.Freed(key) },
+		EpochOf: s.settings.EpochOf, Changed: s.tatCache.forget, Freed: func(key string) { s.waits.Freed(key) },
 	})
 	s.queues = queue.New(o.MaxWaiting, s.link.DownAt)
 	s.waits = waits.New(waits.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Log: o.Log,
-		Views: s.views, Ask: s.askChange, Failure: s.failure, Settings: s.settings.Read,
+		Views: s.views, Enqueue: s.enqueueChange, Failure: s.failure, Settings: s.settings.Read,
 	})
 	s.Keyspace = keyspace.New(keyspace.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Shows: s.views.Shows,
 		Own: func(key string) bool { return settings.Own(key) || view.Own(key) },
 		Flushed: func(names []string) {
-			s.tats.forget(names...)
+			s.tatCache.forget(names...)
 			s.views.Forget(names)
 		},
 	})
@@ -120,7 +120,7 @@ func newStore(o Options) *Store {
 func (s *Store) linkOptions() link.Options {
 	o := &s.options
 	of := link.Options{
-		URL: o.URL, Prefix: o.Prefix, PerSlot: o.Prefix + view.IDsKey, Username: o.Username, Password: o.Password,
+		URL: o.URL, Prefix: o.Prefix, PerHashSlot: o.Prefix + view.IDsKey, Username: o.Username, Password: o.Password,
 		TLSCertFile: o.TLSCertFile, TLSKeyFile: o.TLSKeyFile, TLSCACertFile: o.TLSCACertFile,
 		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Stats: &s.stats.Stats,
 		OutageBegins: s.failure.Begins, OutageEnds: s.failure.Ends,
@@ -141,8 +141,8 @@ func (s *Store) Close() {
 	s.link.Close()
 }
 
-// Mode is who decides on calls, and since when: engine, or error, allow, deny or local while a part of it or all of it is known not to
-// answer. Policies may have others.
+// Mode is who decides on calls, and since when: engine, or error, allow, deny or local while the engine or a part of it is known not to
+// answer. Policies may have modes of their own.
 func (s *Store) Mode() (name string, since time.Time) {
 	all, since := s.link.Answers()
 	if all {
@@ -160,15 +160,15 @@ func (s *Store) Away() error { return s.link.Away() }
 // deadline is when a call that arrives now has waited long enough.
 func (s *Store) deadline() time.Time { return time.Now().Add(s.options.Timeout) }
 
-// askChange asks the engine for a change. What calls of a bucket go by is void then.
-func (s *Store) askChange(c *view.Change) {
-	s.tats.forget(c.Key)
-	s.queues.Ask(c)
+// enqueueChange sends a change after the other operations of its key. The cached TAT of the key is void then.
+func (s *Store) enqueueChange(c *view.Change) {
+	s.tatCache.forget(c.Key)
+	s.queues.Enqueue(c)
 }
 
 // ThrottleBatch is store.Limiter's.
 func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, w store.Waker) bool {
-	b := newBatch(len(reqs), w)
+	b := newPending(len(reqs), w)
 	deadline := s.deadline()
 	for i := range reqs {
 		s.throttle(&reqs[i], a, deadline, b)
@@ -181,7 +181,7 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	if len(reqs) == 1 && s.waits.Waits(&reqs[0], a.NowNS) {
 		return s.waits.Enter(&reqs[0], a, w)
 	}
-	b := newBatch(len(reqs), w)
+	b := newPending(len(reqs), w)
 	deadline := s.deadline()
 	for i := range reqs {
 		s.take(&reqs[i], a, deadline, b)
@@ -204,25 +204,25 @@ func (s *Store) Flush(done func(err error)) {
 	})
 }
 
-// batch counts the requests of a ThrottleBatch or TakeBatch that are not answered yet.
-type batch struct {
+// pending counts the requests of a ThrottleBatch or TakeBatch that are not answered yet.
+type pending struct {
 	open  atomic.Int32
 	waker store.Waker
 }
 
-// newBatch returns a batch of n, and one more that done ends: so nobody is woken before all have been asked.
-func newBatch(n int, w store.Waker) *batch {
-	b := &batch{waker: w}
+// newPending counts n requests, and one more that done ends: so nobody is woken before all are sent.
+func newPending(n int, w store.Waker) *pending {
+	b := &pending{waker: w}
 	b.open.Store(int32(n) + 1)
 	return b
 }
 
-// answered ends one request. The last wakes who waits.
-func (b *batch) answered() {
+// answered ends one request. The last one wakes the caller.
+func (b *pending) answered() {
 	if b.open.Add(-1) == 0 {
 		b.waker.Wake()
 	}
 }
 
 // done reports whether all are answered already. Then nobody is woken.
-func (b *batch) done() bool { return b.open.Add(-1) == 0 }
+func (b *pending) done() bool { return b.open.Add(-1) == 0 }

@@ -55,8 +55,7 @@ func (l *Later) ask(one asked) {
 	}
 }
 
-// Tell calls f with each batch before the method that brings it returns, from its goroutine; f may call Answer. nil: nobody is
-// told.
+// Tell calls f for each batch, before the method that brings it returns and in its goroutine; f may call Answer. nil: nobody is told.
 func (l *Later) Tell(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,7 @@ func (l *Later) Waiting() int {
 	return len(l.asked)
 }
 
-// Answer answers the batch that stands at a place among those that wait, and tells whoever waits for it.
+// Answer answers the batch that stands at a place among those that wait, and wakes its caller.
 func (l *Later) Answer(at int) {
 	l.mu.Lock()
 	one := l.asked[at]

@@ -14,8 +14,8 @@ import (
 	"celld/store/policy"
 )
 
-// RunStore asks whole Stores, which hold nothing yet: newStore returns another each time, with the policies and rules that are in force in
-// its process. They go by Access.NowNS and OpenOptions.NowNS as their time. Run and RunWaits ask what Stores have in common with Limiters.
+// RunStore tests whole Stores, which hold nothing yet: newStore returns another each time, with the policies and rules that are in force in
+// its process. They take Access.NowNS and OpenOptions.NowNS as their time. Run and RunWaits test Stores as Limiters.
 func RunStore(t *testing.T, newStore func() (store.Store, *policy.Set)) {
 	for _, test := range []struct {
 		name string
@@ -257,7 +257,7 @@ func fieldsOfKeys(t *testing.T, k *keeper) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if added, err := keys.PutFields([]byte("to"), store.Fields{f}, true, a); added != 1 || err != nil {
+		if added, err := keys.PutFields([]byte("to"), []store.Field{f}, true, a); added != 1 || err != nil {
 			t.Error(added, err)
 		}
 		if _, err := keys.ParseField("10/1h", "nothing"); err == nil {

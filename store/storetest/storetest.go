@@ -1,10 +1,3 @@
-// Package storetest has what every Limiter is asked, wherever it keeps its states.
-//
-//	func TestLimiter(t *testing.T) {
-//		storetest.Run(t, func() store.Limiter { return store.New(store.Options{}) })
-//	}
-//
-// Later is a Limiter for tests of those who must wait for an answer.
 package storetest
 
 import (
@@ -23,8 +16,8 @@ const (
 	second int64 = 1_000_000_000
 )
 
-// Run asks Limiters that hold nothing yet: newLimiter returns another each time. They must keep a hundred keys, and go by
-// Access.NowNS as their time.
+// Run tests Limiters that hold nothing yet: newLimiter returns another each time. They must keep a hundred keys, and take Access.NowNS as
+// their time.
 func Run(t *testing.T, newLimiter func() store.Limiter) {
 	for _, test := range []struct {
 		name string
@@ -185,7 +178,7 @@ func order(t *testing.T, newAsker func() *asker) {
 	}
 }
 
-// peek: who only looks changes nothing, and sees what a call would.
+// peek: a peek changes nothing, and sees what a call would.
 func peek(t *testing.T, newAsker func() *asker) {
 	k, l := newAsker(), limit(t, 4, 1, 60)
 	for range 3 {
@@ -243,7 +236,7 @@ func refund(t *testing.T, newAsker func() *asker) {
 	}
 }
 
-// clamps: what can never pass says so and changes nothing, and no number leaves its range.
+// clamps: a call that can never pass says so and changes nothing, and no number leaves its range.
 func clamps(t *testing.T, newAsker func() *asker) {
 	k, l := newAsker(), limit(t, 4, 1, 60)
 	if d := k.throttles(t, "k", l, 6); !d.Limited || d.RetryAfterNS != cell.Never || d.Remaining != 5 {
@@ -301,7 +294,7 @@ func severalLimits(t *testing.T, newAsker func() *asker) {
 	}
 }
 
-// severalKeys: all are taken or none, also where one key stands there twice.
+// severalKeys: all are taken or none, also if one key is named twice.
 func severalKeys(t *testing.T, newAsker func() *asker) {
 	k := newAsker()
 	pairs := func() []store.Call {
@@ -336,7 +329,7 @@ func severalKeys(t *testing.T, newAsker func() *asker) {
 	}
 }
 
-// refusals: what is refused has an error, and changes nothing.
+// refusals: a refused call gets an error, and changes nothing.
 func refusals(t *testing.T, newAsker func() *asker) {
 	k, l := newAsker(), limit(t, 4, 1, 60)
 	k.throttles(t, "tat", l, 2)

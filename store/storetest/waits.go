@@ -11,24 +11,24 @@ import (
 	"celld/store"
 )
 
-// Waits is a store in which calls can wait.
+// Waits is a store whose calls may wait.
 type Waits interface {
 	store.Limiter
 	store.Leases
 }
 
-// waitStep is how long RunWaits lets time pass at once, so it is how late a store may be that must ask another process.
+// waitStep is how much time RunWaits lets pass at once, so a store that must ask another process may be so late.
 const waitStep = 5 * time.Millisecond
 
-// RunWaits asks stores how they keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k
-// and o, and its time is that of the bubble. decide returns when all that has been asked is decided, and all goroutines rest.
+// RunWaits tests how stores keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k and o,
+// and its time is that of the bubble. decide returns when all calls are decided, and all goroutines rest.
 func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())) {
 	for _, test := range []struct {
 		name string
 		run  func(*queuer)
 	}{
 		{"order", waitOrder},
-		{"joins", waitJoins},
+		{"coalesced calls", waitCoalesces},
 		{"heirs", waitHeirs},
 		{"leaves", waitLeaves},
 		{"refusals", waitRefusals},
@@ -68,7 +68,7 @@ func (w *inLine) Wake() {
 	w.answers.Add(1)
 }
 
-// woken is how often it was answered. It may be asked for while that happens.
+// woken is how often it was answered. Another goroutine may answer meanwhile.
 func (w *inLine) woken() int { return int(w.answers.Load()) }
 
 // terms are those of a call that waits for so long at most.
@@ -174,9 +174,9 @@ func waitOrder(q *queuer) {
 	}
 }
 
-// waitJoins: a repeat under the name of a lease is answered with the call that waits, and takes nothing. Another call under that name waits
-// by itself.
-func waitJoins(q *queuer) {
+// waitCoalesces: a repeat under the name of a lease is answered with the call that waits, and takes nothing. Another call under that name
+// waits by itself.
+func waitCoalesces(q *queuer) {
 	q.spend(perSecond)
 	first := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond)
 	repeat, other := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond), q.ask(q.terms(time.Minute, "other"), 1, "k", perSecond)
@@ -191,7 +191,7 @@ func waitJoins(q *queuer) {
 	}
 }
 
-// waitHeirs: when the first goes, a repeat has its place before those who came later.
+// waitHeirs: when the first goes, a repeat takes its place before those who came later.
 func waitHeirs(q *queuer) {
 	q.spend(perSecond)
 	first := q.ask(q.terms(time.Minute, "job"), 1, "k", perSecond)
@@ -233,7 +233,7 @@ func waitLeaves(q *queuer) {
 	}
 }
 
-// waitRefusals: who is refused is answered as one that does not wait, and those who stay are served as before.
+// waitRefusals: a refused call is answered as one that does not wait, and the others are served as before.
 func waitRefusals(q *queuer) {
 	q.spend(perSecond)
 	first, second, third := q.await(time.Minute, perSecond), q.await(time.Minute, perSecond), q.await(time.Minute, perSecond)
@@ -251,7 +251,7 @@ func waitRefusals(q *queuer) {
 	q.denied("the last", third, 1500*time.Millisecond, 500*time.Millisecond)
 }
 
-// waitDeadlines: a wait of which nobody knows how long it is ends at its deadline.
+// waitDeadlines: a wait of unknown length ends at its deadline.
 func waitDeadlines(q *queuer) {
 	const one = "1/1h,algo=conc"
 	q.spend(one)
@@ -261,7 +261,7 @@ func waitDeadlines(q *queuer) {
 	q.denied("the first", long, 2*time.Second, time.Hour-2*time.Second)
 }
 
-// waitForecasts: a call whose wait is known to be too long, to the ns, is denied at once, and told how long it is.
+// waitForecasts: a call whose wait is known to be too long, to the ns, is denied at once, and told how long it would be.
 func waitForecasts(q *queuer) {
 	q.spend(perSecond)
 	for i := range 3 {
@@ -294,7 +294,7 @@ func waitMost(q *queuer) {
 	q.waiting(3, 1)
 }
 
-// waitGiveBack: nothing is taken for those who have gone, whether their moment is near or far.
+// waitGiveBack: calls whose clients have gone take nothing, whether their moment is near or far.
 func waitGiveBack(q *queuer) {
 	for _, before := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		q.pass(2 * time.Second)

@@ -1,4 +1,4 @@
-// Package waiting knows who waits for what, in which order, and with whom: in memory and for an engine alike.
+// Package waiting keeps calls that wait for a limit, in order: for the store in memory and for one on an engine alike.
 //
 //	type waiter struct {
 //		waiting.Waiter[*waiter]
@@ -8,19 +8,19 @@
 //	w := &waiter{}
 //	err := room.Enter(w, r, access, waker) // it is counted, and has a ticket
 //	if first := room.Same(r); first != nil {
-//		room.Join(w, first) // it is answered as that
+//		room.Coalesce(w, first) // it is answered with that one
 //	} else {
 //		line.Insert(w, 0)
-//		room.Know(w)
+//		room.Register(w)
 //	}
 //	…
-//	room.Answer(w, r) // those who have joined it, too
+//	room.Answer(w, r) // and its followers
 //
-// A Line is one queue, first come first served, and Lines are the queues of all keys. A store asks for its first when its moment has
-// come, and nobody takes anything before:
+// A Line is those who wait for one state, first come first served; Lines are those of all keys. The store decides on the first when its
+// moment has come, and nobody takes anything before:
 //
 //	Lines ─▶ key ─▶ Line ─▶ first ─▶ second ─▶ … ─▶ last        in the order of tickets
-//	                           └─ joined ─▶ same name, same call    answered as the first, whose place they inherit
+//	                           └─ followers: same name, same call    answered with the first, whose place they inherit
 //
-// A Room's own lock is for finding waiters. All that changes one, or a Line, needs the lock under which the store keeps them.
+// A Room's own lock is for finding waiters. Whoever changes a waiter or a Line holds the lock under which the store keeps them.
 package waiting

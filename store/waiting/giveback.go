@@ -5,24 +5,24 @@ import (
 	"celld/store"
 )
 
-// Giver is what takes back what it has granted: a store, or some keys of one.
+// Giver takes back what it has granted: a store, or some keys of one.
 type Giver interface {
 	Release(key []byte, id int64, a store.Access) (ended bool, err error)
 	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error)
 }
 
-// GivesBack reports whether a call has been granted something that flows back when its client has gone. A lease with a name stays, as the
-// client may come back for it, unless it ends with the connection.
+// GivesBack reports whether what a call was granted flows back when its client has gone. A lease with a name stays, as the client may come
+// back for it, unless the lease ends with the connection.
 func GivesBack(r *store.TakeRequest) bool {
 	return r.Err == nil && !r.Taken.Limited && (r.Terms.Name == "" || r.Terms.Bound)
 }
 
-// GiveBack gives back what a call was granted whose client has gone: its lease, or else, with counted, what it has taken for good.
+// GiveBack gives back what was granted to a call whose client has gone: its lease, or else, if counted is set, what it has taken for good.
 func GiveBack(r *store.TakeRequest, counted bool, to Giver, a store.Access) {
 	if r.Terms.Lease != 0 {
 		_, _ = to.Release(r.Calls[0].Key, r.Terms.Lease, a)
 	}
-	if r.Terms.LeaseNS > 0 || !counted { // a lease of so many ns is all that was taken
+	if r.Terms.LeaseNS > 0 || !counted { // the lease held all that was taken
 		return
 	}
 	for i := range r.Calls {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Line is those who wait for a state, first come first served. Its zero value is empty.
+// Line holds those who wait for a state, first come first served. Its zero value is empty.
 type Line[W Member[W]] struct {
 	Waiters []W
 }
@@ -18,7 +18,7 @@ func (l *Line[W]) First() (first W) {
 	return first
 }
 
-// Insert puts a waiter where its ticket belongs, behind the first so many, and returns its place.
+// Insert puts a waiter where its ticket belongs, but behind the first waiters, as many as behind says. It returns the place.
 func (l *Line[W]) Insert(as W, behind int) (at int) {
 	for at = len(l.Waiters); at > behind && l.Waiters[at-1].waiter().Ticket > as.waiter().Ticket; {
 		at--
@@ -27,7 +27,7 @@ func (l *Line[W]) Insert(as W, behind int) (at int) {
 	return at
 }
 
-// Remove takes a waiter out, and returns the place that it had.
+// Remove takes a waiter out, and returns the place where it stood.
 func (l *Line[W]) Remove(as W) (at int) {
 	if at = l.Index(as); at > 0 {
 		l.Waiters = slices.Delete(l.Waiters, at, at+1)
@@ -48,12 +48,12 @@ func (l *Line[W]) Index(as W) int {
 	return slices.Index(l.Waiters, as) // it was put behind others with later tickets
 }
 
-// Lines are the queues for each key: one for each state that is waited for under it. The zero value has none.
+// Lines are the lines of each key: one for each of its states that somebody waits for. The zero value is empty.
 type Lines[L comparable] struct {
 	OfKey map[string][]L
 }
 
-// Add adds a queue of a key, and reports whether it is the only one.
+// Add adds a line of a key, and reports whether it is the only one.
 func (m *Lines[L]) Add(key string, l L) (only bool) {
 	if m.OfKey == nil {
 		m.OfKey = make(map[string][]L)
@@ -62,7 +62,7 @@ func (m *Lines[L]) Add(key string, l L) (only bool) {
 	return len(m.OfKey[key]) == 1
 }
 
-// Remove removes a queue of a key, and reports whether it was the last.
+// Remove removes a line of a key, and reports whether it was the last.
 func (m *Lines[L]) Remove(key string, l L) (last bool) {
 	left := slices.DeleteFunc(m.OfKey[key], func(o L) bool { return o == l })
 	if len(left) > 0 {

@@ -9,7 +9,7 @@ import (
 	"celld/store/policy"
 )
 
-// defaultMost is how many may wait where nobody says how many.
+// defaultMost is how many may wait by default.
 const defaultMost = 10_000
 
 // Room counts those who wait, and finds them by the names of their leases.
@@ -42,13 +42,14 @@ func (r *Room[W]) SetMost(most int64) {
 // Callers is how many callers wait. It needs no lock.
 func (r *Room[W]) Callers() int64 { return r.callers.Load() }
 
-// HasPlaces reports whether so many more may wait.
-func (r *Room[W]) HasPlaces(n int64) bool { return r.held.Load()+n <= r.most.Load() }
+// HasRoom reports whether so many more may wait.
+func (r *Room[W]) HasRoom(n int64) bool { return r.held.Load()+n <= r.most.Load() }
 
-// Enter gives a waiter its ticket, with its Request, Calls, Access and Waker set. Its keys are copied, as it keeps them. changed reports a
-// policy whose limit is another by now. The errors are ErrTooManyWaiters and ErrNoPolicy.
+// Enter gives a waiter its ticket. The waiter's Request, Calls, Access and Waker are set; Enter copies its keys. changed reports a policy
+// whose limit is another by now. The errors are ErrTooManyWaiters and ErrNoPolicy.
 //
-// Without a Waker it is a reservation, which always finds a place: its caller has been told a time, and nobody finds it.
+// A waiter without a Waker is a reservation, for which there is always room: its caller has been told a time already. Find does not find
+// it.
 func (r *Room[W]) Enter(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
 	if w.Policies, changed, err = r.policiesOf(w.Calls); err != nil {
@@ -75,7 +76,7 @@ func (r *Room[W]) Enter(as W) (changed bool, err error) {
 	return changed, nil
 }
 
-// policiesOf are the names of the policies of calls, "" for a literal.
+// policiesOf returns the names of the policies of calls; "" for a literal.
 func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, err error) {
 	for i := range calls {
 		c := &calls[i]
@@ -95,8 +96,8 @@ func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, 
 	return names, changed, nil
 }
 
-// Refresh gives a waiter's calls the limits that their policies have by now, and reports whether there may be another. The error is
-// ErrNoPolicy: one has gone.
+// Refresh gives a waiter's calls the present limits of their policies, and reports whether one may have changed. The error is ErrNoPolicy,
+// for a policy that has gone.
 func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
 	if w.Policies == nil || w.version == version {
@@ -120,7 +121,7 @@ func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 	return true, nil
 }
 
-// Leave ends what the Room holds of a waiter, which is in no Line any more. It is not answered.
+// Leave removes a waiter that is in no Line any more, without an answer.
 func (r *Room[W]) Leave(as W) {
 	w := as.waiter()
 	w.left = true
@@ -135,25 +136,25 @@ func (r *Room[W]) Leave(as W) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.calls, w.Request)
-	r.forget(w)
+	r.unregister(w)
 }
 
-// Find is the waiter of a request; nil: it waits no longer, or has not waited. Any goroutine may ask.
+// Find is the waiter of a request; nil: the request waits no longer, or has never waited. Any goroutine may call it.
 func (r *Room[W]) Find(req *store.TakeRequest) W {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.calls[req]
 }
 
-// Answer ends the wait of one that is in no Line any more, and of those that have joined it, with the answer of a request.
+// Answer ends the wait of a waiter that is in no Line any more, and of its followers, with the answer of a request.
 func (r *Room[W]) Answer(as W, answer *store.TakeRequest) {
 	w := as.waiter()
 	r.Leave(as)
-	joined := w.Joined
-	w.Joined = nil
-	for _, j := range joined {
-		j.waiter().With = *new(W)
+	followers := w.Followers
+	w.Followers = nil
+	for _, j := range followers {
+		j.waiter().Leader = *new(W)
 		r.Answer(j, answer)
 	}
-	w.Tell(answer)
+	w.tell(answer)
 }

@@ -54,7 +54,7 @@ func (r *room) enter(t testing.TB, c *caller) *caller {
 	return c
 }
 
-// A reservation behind a queue always finds a place, however many wait by then: its caller has been told a time. It takes that place
+// A reservation behind a line always finds a place, however many wait by then: its caller has been told a time. It takes that place
 // from those who come later.
 func TestAReservationFindsAPlace(t *testing.T) {
 	r := newRoom(1)
@@ -72,13 +72,13 @@ func TestAReservationFindsAPlace(t *testing.T) {
 	if n := r.Callers(); n != 1 {
 		t.Errorf("%d callers wait", n)
 	}
-	if r.HasPlaces(0) {
+	if r.HasRoom(0) {
 		t.Error("there are places for none more")
 	}
 	r.Leave(w)
 	full("one that waits beside a reservation")
 	r.Leave(booked)
-	if !r.HasPlaces(1) || r.HasPlaces(2) {
+	if !r.HasRoom(1) || r.HasRoom(2) {
 		t.Error("there is one place")
 	}
 	r.enter(t, call(t, ""))
@@ -102,7 +102,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A slot is for who asks for the same, whatever its mode.
+// A grant fits whoever asks for the same, whatever its mode.
 func TestAsksAs(t *testing.T) {
 	r := newRoom(0)
 	enter := func(change func(c *caller)) *caller {
@@ -129,18 +129,18 @@ func TestAsksAs(t *testing.T) {
 func TestSetMost(t *testing.T) {
 	r := newRoom(1)
 	for most, want := range map[int64]int64{5: 5, 0: 10_000, -1: 10_000} {
-		if r.SetMost(most); !r.HasPlaces(want) || r.HasPlaces(want+1) {
+		if r.SetMost(most); !r.HasRoom(want) || r.HasRoom(want+1) {
 			t.Errorf("%d: there are not places for %d", most, want)
 		}
 	}
 }
 
-// A repeat joins only who asks for the same: each change makes it another call.
+// A repeat is coalesced only with a call that asks for the same: each change makes it another call.
 func TestSame(t *testing.T) {
 	r := newRoom(0)
 	first := r.enter(t, call(t, "job"))
-	r.Know(first)
-	if same := r.Same(&call(t, "job").reqs[0]); same != first {
+	r.Register(first)
+	if same := r.Leader(&call(t, "job").reqs[0]); same != first {
 		t.Fatalf("it joins %v", same)
 	}
 	other, err := cell.ParseLimit("2/1s")
@@ -161,33 +161,33 @@ func TestSame(t *testing.T) {
 		"a policy": func(q *store.TakeRequest) { q.Calls[0].Policy = 7 },
 	} {
 		c := call(t, "job")
-		if change(&c.reqs[0]); r.Same(&c.reqs[0]) != nil {
+		if change(&c.reqs[0]); r.Leader(&c.reqs[0]) != nil {
 			t.Errorf("%s: it joins", what)
 		}
 	}
 	r.Leave(first)
-	if r.Same(&call(t, "job").reqs[0]) != nil {
+	if r.Leader(&call(t, "job").reqs[0]) != nil {
 		t.Error("it joins one that has gone")
 	}
 }
 
-// Who has joined is answered as the first, and inherits what it is known by and its ticket when that goes.
+// A follower is answered with its leader, and inherits the name and the ticket when the leader goes.
 func TestHandOver(t *testing.T) {
 	r := newRoom(0)
 	var all []*caller
 	for range 4 {
 		all = append(all, r.enter(t, call(t, "job")))
 	}
-	r.Know(all[0])
+	r.Register(all[0])
 	for _, c := range all[1:] {
-		r.Join(c, all[0])
+		r.Coalesce(c, all[0])
 	}
-	if r.Part(all[2]); all[2].With != nil || !slices.Equal(all[0].Joined, []*caller{all[1], all[3]}) {
-		t.Fatalf("with %v: %v", all[2].With, all[0].Joined)
+	if r.Separate(all[2]); all[2].Leader != nil || !slices.Equal(all[0].Followers, []*caller{all[1], all[3]}) {
+		t.Fatalf("with %v: %v", all[2].Leader, all[0].Followers)
 	}
 	next := r.HandOver(all[0])
 	r.Leave(all[0])
-	if next != all[1] || next.Ticket != all[0].Ticket || next.With != nil || all[3].With != next || r.Same(&all[2].reqs[0]) != next {
+	if next != all[1] || next.Ticket != all[0].Ticket || next.Leader != nil || all[3].Leader != next || r.Leader(&all[2].reqs[0]) != next {
 		t.Fatalf("the next is %+v", next)
 	}
 	if r.HandOver(all[2]) != nil {
@@ -198,11 +198,12 @@ func TestHandOver(t *testing.T) {
 	r.Answer(next, &answer)
 	for i, c := range all {
 		q, told := &c.reqs[0], i == 1 || i == 3
-		if (c.woken == 1) != told || (q.Taken.Granted == 1 && q.Terms.Lease == 8 && q.Calls[0].Decision.Remaining == 3) != told || q.Terms.WaitNS != 0 || string(q.Calls[0].Key) != "k" {
+		if (c.woken == 1) != told || (q.Taken.Granted == 1 && q.Terms.Lease == 8 && q.Calls[0].Decision.Remaining == 3) != told ||
+			q.Terms.WaitNS != 0 || string(q.Calls[0].Key) != "k" {
 			t.Errorf("%d, woken %d times: %+v %+v", i, c.woken, q, q.Terms)
 		}
 	}
-	if r.Leave(all[2]); r.Callers() != 0 || !r.HasPlaces(10_000) || r.Same(&all[2].reqs[0]) != nil {
+	if r.Leave(all[2]); r.Callers() != 0 || !r.HasRoom(10_000) || r.Leader(&all[2].reqs[0]) != nil {
 		t.Errorf("%d wait", r.Callers())
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"celld/store"
 )
 
-// Waiter is a call that waits, or a reservation behind such calls. A store embeds it in what it knows of one.
+// Waiter is a call that waits, or a reservation behind such calls. A store embeds it in its own type of a waiter.
 type Waiter[W any] struct {
-	Request *store.TakeRequest // the caller's, who has it back when the wait is over
-	Calls   []store.Call       // what it asks for, by the limits of today
+	Request *store.TakeRequest // the caller's, who gets it back when the wait is over
+	Calls   []store.Call       // what it asks for, under the present limits
 	Access  store.Access       // at its arrival
 	Waker   store.Waker        // nil: a reservation
 	Timer   *time.Timer        // ends with the wait; nil: none
 
-	Ticket   uint64   // its place in each Line: who has a lower one goes first
-	Policies []string // of Calls, by their names at its arrival; "" for a literal. nil: there is none
-	With     W        // that it has joined; nil: it stands by itself
-	Joined   []W      // that have joined it
+	Ticket    uint64   // its place in each Line: the lowest goes first
+	Policies  []string // the names at its arrival of the policies of Calls; "" for a literal. nil: there is none
+	Leader    W        // that it is coalesced with; nil: it stands by itself
+	Followers []W      // that are coalesced with it
 
-	want    want
-	version uint64 // of the policies, when they were looked up
-	known   bool   // it is found by its name
-	left    bool
+	want       want
+	version    uint64 // of the policies, when they were looked up
+	registered bool   // repeats find it by its name
+	left       bool
 }
 
-// Member is what a store knows of a waiter: a pointer to a struct that embeds Waiter.
+// Member is a store's waiter: a pointer to a struct that embeds Waiter.
 type Member[W any] interface {
 	comparable
 	waiter() *Waiter[W]
@@ -55,8 +55,8 @@ func wantOf(r *store.TakeRequest) want {
 	return w
 }
 
-// Tell answers one that waits no longer. A reservation has been answered.
-func (w *Waiter[W]) Tell(answer *store.TakeRequest) {
+// tell answers a waiter that waits no longer. A reservation has been answered already.
+func (w *Waiter[W]) tell(answer *store.TakeRequest) {
 	if w.Waker == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
 	return w.want == as.want && w.sameLimits(as.Calls, as.Policies)
 }
 
-// sameLimits looks at keys and limits only: what the store decides may be written meanwhile.
+// sameLimits reads only keys and limits: another goroutine may write the decisions meanwhile.
 func (w *Waiter[W]) sameLimits(calls []store.Call, policies []string) bool {
 	if len(w.Calls) != len(calls) || !slices.Equal(w.Policies, policies) {
 		return false

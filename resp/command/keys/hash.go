@@ -164,7 +164,7 @@ func hset(c *command.Call) {
 
 // putFields reads fields, and returns what puts them under their key and replies.
 func putFields(keys command.Keys, args [][]byte) func(*command.Call) {
-	var fields store.Fields
+	var fields []store.Field
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		field, err := keys.ParseField(string(rest[0]), string(rest[1]))
 		if errors.Is(err, store.ErrNoPolicy) {

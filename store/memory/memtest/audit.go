@@ -11,7 +11,7 @@ import (
 	"celld/store/memory/table"
 )
 
-// Audit checks what a store keeps account of against what it holds: the room, the slots, tallies and rings in use and free,
+// Audit checks what a store keeps account of against what it holds: the room, the slots, limit entries and rings in use and free,
 // and when each key ends.
 func Audit(s *shard.Shards) error {
 	for i := range s.All {
@@ -28,9 +28,9 @@ func Audit(s *shard.Shards) error {
 		keys, bytes, spentKeys, spentBytes = keys+a.keys, bytes+a.bytes, spentKeys+a.spentKeys, spentBytes+a.spentBytes
 		lists := sh.Lists.Of(table.SpentList).Keys
 		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists ||
-			next != sh.Ends.NextNS() {
+			next != sh.Wheel.NextNS() {
 			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent,
-				next, sh.InUse, lists, sh.Ends.NextNS())
+				next, sh.InUse, lists, sh.Wheel.NextNS())
 		}
 	}
 	if k, b := s.Room.SpentKeys.Load(), s.Room.SpentBytes.Load(); k != spentKeys || b != spentBytes {
@@ -56,8 +56,8 @@ type audit struct {
 	spentKeys, spentBytes int64
 }
 
-// auditTable checks what a table keeps account of against what it holds: the slots, tallies and rings in use and free, the lists, and when
-// each key ends.
+// auditTable checks what a table keeps account of against what it holds: the slots, limit entries and rings in use and free, the lists, and
+// when each key ends.
 func auditTable(t *table.Table) (a audit, err error) {
 	if a.keys, a.bytes, err = auditKeys(t); err != nil {
 		return a, err
@@ -68,11 +68,11 @@ func auditTable(t *table.Table) (a audit, err error) {
 
 // footprint is what is allocated for keys, except for the index.
 func footprint(t *table.Table) int64 {
-	n := int64(t.Slabs.Places.There*48+t.Keys.Tails.Places.There*32+t.Tallies.Places.There*table.TallyBytes) * table.SlabSize
+	n := int64(t.Slabs.FreePlaces.There*48+t.Keys.Tails.FreePlaces.There*32+t.Limits.FreePlaces.There*table.LimitEntryBytes) * table.SlabSize
 	for _, key := range t.Keys.Huge {
 		n += int64(cap(key))
 	}
-	for _, r := range t.Tallies.Rings {
+	for _, r := range t.Limits.Rings {
 		n += table.RingBytes + 8*int64(cap(r.Words))
 	}
 	return n
@@ -88,7 +88,7 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 		if !e.HoldsLimits() {
 			continue
 		}
-		if e.Spent() || e.FirstTally() == 0 {
+		if e.Spent() || e.FirstLimit() == 0 {
 			return 0, 0, fmt.Errorf("a spent key holds limits, or a key with limits none")
 		}
 		if end := t.LimitsEndNS(e); end != e.TAT.Load() {
@@ -99,14 +99,14 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 			shape  cell.Shape
 		}
 		seen := map[id]bool{}
-		for n := e.FirstTally(); n != 0; n = t.Tallies.At(n).Next.Load() {
-			p := t.Tallies.At(n)
+		for n := e.FirstLimit(); n != 0; n = t.Limits.At(n).Next.Load() {
+			p := t.Limits.At(n)
 			name := id{policy: p.Policy.Load()}
 			if p.Policy.Load() == 0 {
 				name = id{0, p.Shape()}
 			}
-			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Tallies.Rings[p.Ring.Load()].Words == nil) {
-				return 0, 0, fmt.Errorf("tally %d is there twice, or its ring or limit", n)
+			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings[p.Ring.Load()].Words == nil) {
+				return 0, 0, fmt.Errorf("limit entry %d is there twice, or its ring or limit", n)
 			}
 			used[n], seen[name], rings[p.Ring.Load()] = true, true, true
 		}
@@ -117,13 +117,13 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 	if keys != t.InUse {
 		return 0, 0, fmt.Errorf("%d slots in use, and %d held", t.InUse, keys)
 	}
-	if int(keys) != t.Slabs.Places.InUse {
-		return 0, 0, fmt.Errorf("%d slots are in use, and %d taken", keys, t.Slabs.Places.InUse)
+	if int(keys) != t.Slabs.FreePlaces.InUse {
+		return 0, 0, fmt.Errorf("%d slots are in use, and %d taken", keys, t.Slabs.FreePlaces.InUse)
 	}
-	if err := Places(&t.Slabs.Places, slots, func(n uint32) uint32 { return t.Slabs.At(n).Older() }); err != nil {
+	if err := auditPlaces(&t.Slabs.FreePlaces, slots, func(n uint32) uint32 { return t.Slabs.At(n).Older() }); err != nil {
 		return 0, 0, fmt.Errorf("slots: %w", err)
 	}
-	return keys, bytes, auditTallies(t, used, rings)
+	return keys, bytes, auditLimits(t, used, rings)
 }
 
 // auditCounts checks what a table counts, and what it holds beside its slots.
@@ -160,31 +160,31 @@ func auditCounts(t *table.Table) (spentKeys, spentBytes int64, err error) {
 	return spentKeys, spentBytes, err
 }
 
-// auditTallies checks that what is not in use is free, once.
-func auditTallies(t *table.Table, used, rings map[uint32]bool) error {
+// auditLimits checks that what is not in use is free, once.
+func auditLimits(t *table.Table, used, rings map[uint32]bool) error {
 	delete(rings, 0)
-	tallies := len(used)
-	if tallies != t.Tallies.Places.InUse {
-		return fmt.Errorf("%d tallies are in use, and %d taken", tallies, t.Tallies.Places.InUse)
+	entries := len(used)
+	if entries != t.Limits.FreePlaces.InUse {
+		return fmt.Errorf("%d limit entries are in use, and %d taken", entries, t.Limits.FreePlaces.InUse)
 	}
-	if err := Places(&t.Tallies.Places, used, func(n uint32) uint32 { return t.Tallies.At(n).Next.Load() }); err != nil {
-		return fmt.Errorf("tallies: %w", err)
+	if err := auditPlaces(&t.Limits.FreePlaces, used, func(n uint32) uint32 { return t.Limits.At(n).Next.Load() }); err != nil {
+		return fmt.Errorf("limit entries: %w", err)
 	}
 	inUse := len(rings)
-	for _, n := range t.Tallies.FreeRings {
-		if rings[n] || t.Tallies.Rings[n].Words != nil {
+	for _, n := range t.Limits.FreeRings {
+		if rings[n] || t.Limits.Rings[n].Words != nil {
 			return fmt.Errorf("ring %d is free, and in use", n)
 		}
 		rings[n] = true
 	}
-	if most := max(len(t.Tallies.Rings), 1); len(rings) != most-1 {
-		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.Tallies.FreeRings), most-1)
+	if most := max(len(t.Limits.Rings), 1); len(rings) != most-1 {
+		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.Limits.FreeRings), most-1)
 	}
 	return nil
 }
 
-// Places checks that each place is in use or free, once, and that slabs are open that have a free one.
-func Places(p *table.Places, used map[uint32]bool, next func(uint32) uint32) error {
+// auditPlaces checks that each place is in use or free, once, and that slabs are open that have a free one.
+func auditPlaces(p *table.FreeList, used map[uint32]bool, next func(uint32) uint32) error {
 	there := 0
 	for k := range p.Slabs {
 		u := &p.Slabs[k]

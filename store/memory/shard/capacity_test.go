@@ -259,30 +259,30 @@ func TestResize(t *testing.T) {
 				}
 			}
 			fill(10_000)
-			memtest.SetMaxKeys(&s.Resize, 1000)
+			memtest.SetMaxKeys(&s.Capacity, 1000)
 			expect(1000, 9000)
 			if _, ok := s.IdleNS([]byte("009999"), t0); !ok {
 				t.Error("the youngest key has gone")
 			}
-			memtest.SetMaxKeys(&s.Resize, 2000)
+			memtest.SetMaxKeys(&s.Capacity, 2000)
 			fill(3000)
 			if got := s.Len(t0); got != 2000 {
 				t.Fatalf("%d keys, want 2000", got)
 			}
-			memtest.SetMaxBytes(&s.Resize, 500*(6+table.OverheadBytes))
+			memtest.SetMaxBytes(&s.Capacity, 500*(6+table.OverheadBytes))
 			expect(500, 12_500)
-			memtest.SetMaxBytes(&s.Resize, 0)
-			memtest.SetMaxKeys(&s.Resize, 0) // the default
+			memtest.SetMaxBytes(&s.Capacity, 0)
+			memtest.SetMaxKeys(&s.Capacity, 0) // the default
 			fill(3000)
 			expect(3000, 12_500)
 
-			memtest.SetNoEviction(&s.Resize, true)
-			memtest.SetMaxKeys(&s.Resize, 100)
+			memtest.SetNoEviction(&s.Capacity, true)
+			memtest.SetMaxKeys(&s.Capacity, 100)
 			expect(3000, 12_500)
 			if err := memtest.Put(s, "new", memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatal(err)
 			}
-			memtest.SetNoEviction(&s.Resize, false)
+			memtest.SetNoEviction(&s.Capacity, false)
 			expect(100, 15_400)
 		})
 	}
@@ -297,7 +297,7 @@ func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
 		memtest.MustPut(t, s, fmt.Sprint("live", i), memtest.Live(t0, 60*second), t0)
 	}
 	s.Get([]byte("any"), memtest.At(t0+second))
-	memtest.SetMaxKeys(&s.Resize, 90)
+	memtest.SetMaxKeys(&s.Capacity, 90)
 	if st := s.Stats(t0); st.Expired != 100 || st.Evicted != 10 || s.Len(t0) != 90 {
 		t.Fatalf("%+v, %d keys", st, s.Len(t0))
 	}
@@ -317,7 +317,7 @@ func TestSetLimits(t *testing.T) {
 		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
 		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
 	} {
-		memtest.SetLimitsNow(&s.Resize, step.maxKeys, step.maxBytes, step.noEviction)
+		memtest.SetLimitsNow(&s.Capacity, step.maxKeys, step.maxBytes, step.noEviction)
 		if got := s.Len(t0); got != step.want {
 			t.Errorf("%+v: %d keys", step, got)
 		}
@@ -367,7 +367,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	memtest.MustPut(t, s, locked, memtest.Live(t0, second), t0)
 	var names []string
 	for i := 0; len(names) < keys+1; i++ {
-		if name := fmt.Sprint(i); s.ShardIndex(s.Hash([]byte(name))) != s.ShardIndex(s.Hash([]byte(locked))) {
+		if name := fmt.Sprint(i); s.ShardOf(s.Hash([]byte(name))) != s.ShardOf(s.Hash([]byte(locked))) {
 			names = append(names, name)
 		}
 	}
@@ -386,7 +386,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	}()
 	<-holds
 	go func() {
-		memtest.SetLimitsNow(&s.Resize, keys+50, 0, false)
+		memtest.SetLimitsNow(&s.Capacity, keys+50, 0, false)
 		close(done)
 	}()
 	for memtest.Put(s, last, memtest.Live(t0, second), t0) != nil {

@@ -2,12 +2,12 @@ package shard
 
 import "celld/store"
 
-// Copy gives one key the state of another in one step for every other call: its TAT or its limits, and when it expires. It
-// returns whether it did. It does not where there is no such key, nor over one that is there, unless replace is set. Both
-// keys are touched where they are there. The two names must differ.
+// Copy gives one key the state of another, in one step for every other call: its TAT or its limits, and its expiry. It reports whether
+// it did. It does nothing if there is no such key, or if the other is there and replace is not set. It touches those of both keys that
+// are there. The two names must differ.
 //
-// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key that has nothing else left to
-// remember is not copied.
+// Leases are not copied, as each is held once: what was taken for them stays taken in the copy. A key with nothing else to remember is
+// not copied.
 //
 // The error is ErrFull, and then nothing has changed.
 func (s *Shards) Copy(from, to []byte, replace bool, a store.Access) (copied bool, err error) {

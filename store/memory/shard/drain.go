@@ -13,7 +13,7 @@ type Change struct {
 	State   store.Value
 	Deleted bool // the key is gone: deleted, renamed, evicted, or expired before its last change was told
 	Flush   bool // all keys are gone; Key is nil. What was put since then follows
-	Lost    bool // some keys are gone that nobody was told of, because they were too many; Key is nil
+	Lost    bool // too many keys were removed to tell of all; Key is nil
 }
 
 // Teller tells of changes. It knows how far Drain has come.
@@ -24,14 +24,14 @@ type Teller struct {
 	began   bool // the shard's journal has been taken
 	list    []uint32
 	slots   []uint32 // of list, those that are still to be told
-	gone    []string
+	removed []string
 	flushed uint64 // the flushes that have been told
 	scratch [table.HugeKey]byte
 }
 
-// Drain tells fn some 64 of the changes since they were last told, or 1 MB of them, and reports whether there are more. Called
-// until there are none, it tells each key that changed before the first call, once, with its latest state. Whoever applies all changes
-// to a copy has the store's keys in it, except dead ones. Changes made meanwhile may be told now or the next time.
+// Drain tells fn some 64 of the changes since the last call, or 1 MB of them, and reports whether there are more. Called until there are
+// none, it tells of each key that changed before the first call once, with its latest state. A copy to which all changes are applied holds
+// the store's keys, except dead ones. Changes made meanwhile may be told now or the next time.
 //
 // fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
 // Without Options.Journal there are no changes.
@@ -45,17 +45,17 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 	sh.Lock(0)
 	if flushes := d.flushes.Load(); flushes != d.flushed {
 		// All that is still to be told was before the flush. To tell it after would bring it back.
-		d.flushed, d.slots, d.gone, d.began = flushes, nil, nil, false
+		d.flushed, d.slots, d.removed, d.began = flushes, nil, nil, false
 		fn(Change{Flush: true})
 	}
 	if !d.began {
-		d.take(sh.Journal, fn)
+		d.collect(sh.Journal, fn)
 	}
 	told := int64(0)
-	for range min(len(d.gone), PerLock) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostGone)
-		key := d.gone[0]
-		d.gone[0] = ""
-		d.gone = d.gone[1:]
+	for range min(len(d.removed), PerLock) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostRemoved)
+		key := d.removed[0]
+		d.removed[0] = ""
+		d.removed = d.removed[1:]
 		told += table.CostBytes(len(key))
 		name := []byte(key)
 		if n, _ := sh.Slot(d.Hash(name), name); n == table.NoSlot { // it may have come back, live or dead
@@ -70,7 +70,7 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 		d.slots = d.slots[1:]
 		e := sh.Slabs.At(n)
 		e.SetInfo(table.FlagJournaled, 0) // before the state is read: a call without the lock changes that first
-		if e.List() != table.FreeList {
+		if e.List() != table.NoList {
 			e.Settle()
 			told += sh.CostBytes(n, e)
 			st := sh.full(n, e)
@@ -83,31 +83,31 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 		}
 	}
 	sh.Unlock()
-	if len(d.slots)+len(d.gone) > 0 {
+	if len(d.slots)+len(d.removed) > 0 {
 		return true
 	}
 	d.shard, d.began = (d.shard+1)%len(d.All), false
 	return d.shard != 0
 }
 
-// take takes over what a shard has noted.
-func (d *Teller) take(j *journal, fn func(Change)) {
+// collect takes over what a shard has noted.
+func (d *Teller) collect(j *journal, fn func(Change)) {
 	d.began = true
 	if cap(d.list) > mostSpare {
 		d.list = nil
 	}
 	d.list, j.changed = j.changed, d.list[:0]
 	d.slots = d.list
-	for key := range j.gone {
-		d.gone = append(d.gone, key)
+	for key := range j.removed {
+		d.removed = append(d.removed, key)
 	}
 	if j.lost {
 		fn(Change{Lost: true})
 	}
-	j.gone, j.bytes, j.lost = nil, 0, false
+	j.removed, j.bytes, j.lost = nil, 0, false
 }
 
-// Changed is the number of changes still to be told, about: of slots, and of keys that are gone.
+// Changed is about how many changes are still to be told: of slots, and of removed keys.
 func (d *Teller) Changed() (n int) {
 	for i := range d.All {
 		sh := &d.All[i]
@@ -115,7 +115,7 @@ func (d *Teller) Changed() (n int) {
 			return 0
 		}
 		sh.Mu.Lock()
-		n += len(sh.Journal.changed) + len(sh.Journal.gone)
+		n += len(sh.Journal.changed) + len(sh.Journal.removed)
 		sh.Unlock()
 	}
 	return n

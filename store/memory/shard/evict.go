@@ -3,7 +3,6 @@ package shard
 import (
 	"hash/maphash"
 	"runtime"
-	"unsafe"
 
 	"celld/store"
 	"celld/store/memory/table"
@@ -20,8 +19,8 @@ const (
 )
 
 // claim takes the room for what will be put into sh, which is locked, and removes other keys for it if it must. For a victim in
-// another shard, or for many victims, it unlocks sh in between. Then again is true, nothing is claimed, and the caller must look
-// its key up again. A caller whose key was there must do so in any case: the key may have been a victim.
+// another shard, or for many victims, it unlocks sh in between. Then again is true, nothing is claimed, and the caller must look up
+// its key again. A caller whose key was there must do so in any case: the key may have been a victim.
 func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 	var from *Shard
 	var v victim
@@ -35,13 +34,13 @@ func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 			return false, store.ErrFull
 		}
 		from, v = s.chooseVictim(sh, n, nowNS)
-		if never && !s.Room.NoEviction.Load() { // SetLimits may have raised the limits before: claim by these
+		if never && !s.Room.NoEviction.Load() { // SetCapacity may have raised it before: claim by that
 			continue
 		}
 		if v == noVictim && s.Room.NoEviction.Load() {
 			return false, store.ErrFull
 		}
-		if stuck = from != sh || !sh.take(v, nowNS); stuck {
+		if stuck = from != sh || !sh.removeVictim(v, nowNS); stuck {
 			break
 		}
 	}
@@ -55,7 +54,7 @@ func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 		}
 	case from != sh:
 		from.Lock(nowNS)
-		from.take(v, nowNS)
+		from.removeVictim(v, nowNS)
 		from.Unlock()
 	}
 	sh.Lock(nowNS)
@@ -75,7 +74,7 @@ func (s *Shards) evictAny(from *Shard, nowNS int64) bool {
 			continue
 		}
 		sh.Lock(nowNS)
-		gone := sh.take(oldestVictim, nowNS)
+		gone := sh.removeVictim(oldestVictim, nowNS)
 		pinned = pinned || sh.Held.Load() > 0
 		sh.Unlock()
 		if gone {
@@ -107,8 +106,8 @@ func (s *Shards) chooseVictim(own *Shard, n Need, nowNS int64) (*Shard, victim) 
 	return nil, noVictim
 }
 
-// trim evicts, one short lock after the other, until the limits in force hold or it has done 64 steps. A step that meets a key whose end
-// was put off since it was sorted removes none. It stops when it meets only keys that are pinned.
+// trim evicts, one short lock after the other, until the store is within its capacity or 64 steps are done. A step that meets a key whose
+// end was put off since it was sorted removes none. trim stops when it meets only pinned keys.
 func (s *Shards) trim(nowNS int64) (steps int) {
 	for ; steps < PerLock && s.Room.over(); steps++ {
 		sh, v := s.chooseVictim(s.fullest(), Need{}, nowNS)
@@ -117,7 +116,7 @@ func (s *Shards) trim(nowNS int64) (steps int) {
 		}
 		if v != oldestVictim {
 			sh.Lock(nowNS)
-			sh.take(v, nowNS)
+			sh.removeVictim(v, nowNS)
 			sh.Unlock()
 		}
 	}
@@ -147,8 +146,8 @@ func (s *Shards) fullest() *Shard {
 	return most
 }
 
-// take removes a key of that kind and reports whether it found one; others may have been faster.
-func (sh *Shard) take(v victim, nowNS int64) bool {
+// removeVictim removes a key of that kind and reports whether it found one; others may have been faster.
+func (sh *Shard) removeVictim(v victim, nowNS int64) bool {
 	switch v {
 	case deadVictim:
 		return sh.sweep(nowNS, 1) > 0
@@ -197,7 +196,7 @@ func (sh *Shard) evict(n uint32, e *table.Slot, nowNS int64) {
 	sh.touchVictim()
 }
 
-// touchVictim brings the line of the index that leads to the next victim into the caches: to wait for it was a fifth of an
+// touchVictim brings the line of the index that leads to the next victim into the caches: waiting for it took a fifth of an
 // eviction. A load would not do, as the next atomic write waits for all loads before it.
 func (sh *Shard) touchVictim() {
 	n := sh.Lists.Of(table.Probation).Last
@@ -206,7 +205,5 @@ func (sh *Shard) touchVictim() {
 	}
 	var scratch [table.HugeKey]byte
 	tag := table.TagOfHash(maphash.Bytes(sh.seed, sh.Keys.View(n, sh.Slabs.At(n), &scratch)))
-	if c := sh.Index.Peek(tag); c != nil {
-		table.Prefetch(unsafe.Pointer(&c[table.LineOf(tag)]))
-	}
+	sh.Index.Peek(tag).Prefetch(tag)
 }

@@ -13,9 +13,9 @@ import (
 // begins and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all the while is told
-// once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Spent keys are left out, and those
-// of whose limits all policies are gone. A key that is renamed meanwhile may be told under one name, both, or, if Export has not begun at
-// what StartExport returns, neither.
+// once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Spent keys are left out, and so are
+// keys that hold nothing but limits of policies that are gone. A key that is renamed meanwhile may be told under one name, both, or, if
+// Export has not begun at what StartExport returns, neither.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
 func (s *Exports) Export(from Position, nowNS int64, fn func(key []byte, st store.Value)) (next Position, more bool) {
@@ -24,53 +24,39 @@ func (s *Exports) Export(from Position, nowNS int64, fn func(key []byte, st stor
 		fn = func(key []byte, st store.Value) { told(key, inWall(st, ahead)) }
 	}
 	if from.shard == len(s.All) {
-		return from, from.moves.tell(nowNS, s.WallNS(nowNS), fn)
+		return from, from.renames.tell(nowNS, s.WallNS(nowNS), fn)
 	}
 	sh := &s.All[from.shard]
 	sh.Lock(nowNS)
-	from.moves.lock()
-	from.tag = sh.export(uint32(from.tag), nowNS, from.moves.others(fn))
+	from.renames.lock()
+	from.tag = sh.export(uint32(from.tag), nowNS, from.renames.others(fn))
 	if from.tag > maxTag {
 		from.shard, from.tag = from.shard+1, 0
 	}
-	from.moves.unlock(from)
+	from.renames.unlock(from)
 	sh.Unlock()
-	return from, from.shard < len(s.All) || from.moves.any()
+	return from, from.shard < len(s.All) || from.renames.any()
 }
 
 const maxTag = 1<<32 - 1
 
 // export tells of the keys in the segment of a tag from that tag on, and returns the first tag that is to come.
 func (sh *Shard) export(from uint32, nowNS int64, fn func(key []byte, st store.Value)) (next uint64) {
-	d := sh.Index.Dir.Load()
-	if d == nil {
-		return maxTag + 1
-	}
-	g := d.Segment(from)
-	var entries [table.MostChunks * table.ChunkEntries]uint64
-	n := 0
-	for i := range g.Size.Load() {
-		c := g.Chunks[i].Load()
-		for place := range c {
-			if entry := c[place].Load(); entry != 0 && table.TagOf(entry) >= from {
-				entries[n] = entry
-				n++
-			}
-		}
-	}
+	var buffer [table.SegmentEntries]uint64
+	entries, next := sh.Index.AppendSegment(buffer[:0], from)
 	mostBytes := int64(math.MaxInt64)
-	if len(sh.Keys.Huge) > 0 || len(sh.Tallies.Rings) > len(sh.Tallies.FreeRings) { // they may be many bytes, so it may stop within
+	if len(sh.Keys.Huge) > 0 || len(sh.Limits.Rings) > len(sh.Limits.FreeRings) { // they may be many bytes, so it may stop within
 		mostBytes = bytesPerLock
-		slices.Sort(entries[:n])
+		slices.Sort(entries)
 	}
 	var sum uint64
-	for _, entry := range entries[:n] { // their cache misses overlap: see Store.touch
+	for _, entry := range entries { // their cache misses overlap: see Shards.Touch
 		sum += sh.Slabs.At(uint32(entry)).Touch()
 	}
 	keep(sum)
 	var scratch [table.HugeKey]byte
 	told := int64(0)
-	for i, entry := range entries[:n] {
+	for i, entry := range entries {
 		if told >= mostBytes && table.TagOf(entry) != table.TagOf(entries[i-1]) {
 			return uint64(table.TagOf(entry))
 		}
@@ -84,30 +70,29 @@ func (sh *Shard) export(from uint32, nowNS int64, fn func(key []byte, st store.V
 			fn(sh.Keys.View(n, e, &scratch), st)
 		}
 	}
-	shift := 32 - g.Bits
-	return (uint64(from)>>shift + 1) << shift
+	return next
 }
 
-// moves are the renames that an export would miss, as they move a key from where it has not been yet to where it will not
-// come again. Such a key is told at the end under its old name, as it was before: its new one may have been told, and
-// no name may be told twice. If the old name comes back meanwhile, that is not told.
+// renameLog notes the renames that an export would miss: those that move a key from where the export has not been yet to where it will
+// not come again. Such a key is told at the end under its old name, as it was before: its new name may have been told, and no name
+// may be told twice. If the old name comes back meanwhile, that is not told.
 //
 // All methods do nothing on nil.
-type moves struct {
+type renameLog struct {
 	mu    sync.Mutex
 	at    uint64 // the place of the export
 	keys  map[string]store.Value
-	bytes int // of keys; those that are more than mostMoved are missed
+	bytes int // of keys; those that are more than mostRenamed are missed
 }
 
-// mostMoved is how many bytes of keys, and 64 for each, an export remembers: 100,000 renames of keys of 100 bytes.
-const mostMoved = 16 << 20
+// mostRenamed is how many bytes of keys, and 64 for each, an export remembers: 100,000 renames of keys of 100 bytes.
+const mostRenamed = 16 << 20
 
 // Position is a place in the order of Export; the zero value is its start.
 type Position struct {
-	shard int
-	tag   uint64 // the lowest tag that is still to come
-	moves *moves // nil: renames may be missed
+	shard   int
+	tag     uint64     // the lowest tag that is still to come
+	renames *renameLog // nil: renames may be missed
 }
 
 // place is where a key stands in the order of an export.
@@ -115,16 +100,16 @@ func place(shard int, tag uint64) uint64 { return uint64(shard)<<33 | tag }
 
 func (s *Shards) placeOf(key []byte) uint64 {
 	hash := s.Hash(key)
-	return place(s.ShardIndex(hash), uint64(table.TagOfHash(hash)))
+	return place(s.shardIndex(hash), uint64(table.TagOfHash(hash)))
 }
 
 // StartExport returns the start of an export that misses no key that is renamed, up to 16 MB of them. EndExport must follow.
 func (s *Exports) StartExport() Position {
-	m := &moves{}
+	m := &renameLog{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = append(s.running, m)
-	return Position{moves: m}
+	return Position{renames: m}
 }
 
 // EndExport ends an export, done or not, by any position in it.
@@ -132,7 +117,7 @@ func (s *Exports) EndExport(p Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, m := range s.running {
-		if m == p.moves {
+		if m == p.renames {
 			s.running = append(s.running[:i:i], s.running[i+1:]...)
 			return
 		}
@@ -143,12 +128,12 @@ func (s *Exports) EndExport(p Position) {
 type Exports struct {
 	*Shards
 	mu      sync.Mutex
-	running []*moves
+	running []*renameLog
 }
 
-// noteMove tells the exports under way of a key that is about to be renamed. Both shards are locked, so that no export passes
+// noteRename tells the exports under way of a key that is about to be renamed. Both shards are locked, so that no export passes
 // either key meanwhile.
-func (s *Exports) noteMove(from, to []byte, st store.Value) {
+func (s *Exports) noteRename(from, to []byte, st store.Value) {
 	s.mu.Lock()
 	running := s.running
 	s.mu.Unlock()
@@ -161,19 +146,19 @@ func (s *Exports) noteMove(from, to []byte, st store.Value) {
 	}
 }
 
-func (m *moves) has(key []byte) bool {
+func (m *renameLog) has(key []byte) bool {
 	_, noted := m.keys[string(key)]
 	return noted
 }
 
-func (m *moves) note(key []byte, st store.Value) {
-	if m.has(key) || m.bytes >= mostMoved {
+func (m *renameLog) note(key []byte, st store.Value) {
+	if m.has(key) || m.bytes >= mostRenamed {
 		return
 	}
 	if m.keys == nil {
 		m.keys = make(map[string]store.Value)
 	}
-	m.bytes += goneBytes(key)
+	m.bytes += removedBytes(key)
 	if st.Limits != nil {
 		limits := st.Limits.Clone()
 		st.Limits = &limits
@@ -182,22 +167,22 @@ func (m *moves) note(key []byte, st store.Value) {
 	m.keys[string(key)] = st
 }
 
-func (m *moves) lock() {
+func (m *renameLog) lock() {
 	if m != nil {
 		m.mu.Lock()
 	}
 }
 
 // unlock also notes how far the export has come.
-func (m *moves) unlock(p Position) {
+func (m *renameLog) unlock(p Position) {
 	if m != nil {
 		m.at = place(p.shard, p.tag)
 		m.mu.Unlock()
 	}
 }
 
-// others is fn for the keys whose names will not be told at the end. The moves stay locked while it is used.
-func (m *moves) others(fn func(key []byte, st store.Value)) func(key []byte, st store.Value) {
+// others is fn for the keys whose names will not be told at the end. The log stays locked while it is used.
+func (m *renameLog) others(fn func(key []byte, st store.Value)) func(key []byte, st store.Value) {
 	if m == nil || len(m.keys) == 0 {
 		return fn
 	}
@@ -208,7 +193,7 @@ func (m *moves) others(fn func(key []byte, st store.Value)) func(key []byte, st 
 	}
 }
 
-func (m *moves) any() bool {
+func (m *renameLog) any() bool {
 	if m == nil {
 		return false
 	}
@@ -218,7 +203,7 @@ func (m *moves) any() bool {
 }
 
 // tell tells fn a few of them, and whether there are more.
-func (m *moves) tell(nowNS, wallNS int64, fn func(key []byte, st store.Value)) (more bool) {
+func (m *renameLog) tell(nowNS, wallNS int64, fn func(key []byte, st store.Value)) (more bool) {
 	if m == nil {
 		return false
 	}

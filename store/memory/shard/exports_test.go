@@ -13,7 +13,7 @@ func TestTheEndOfAnExport(t *testing.T) {
 	first, second := s.StartExport(), s.StartExport()
 	s.EndExport(first)
 	s.EndExport(first) // which says nothing more
-	if running := s.Exports.running; len(running) != 1 || running[0] != second.moves {
+	if running := s.Exports.running; len(running) != 1 || running[0] != second.renames {
 		t.Errorf("%d exports are under way", len(running))
 	}
 	if s.EndExport(second); len(s.Exports.running) != 0 {
@@ -32,11 +32,11 @@ func TestRenamesThatAnExportWouldMiss(t *testing.T) {
 	}
 	many := s.StartExport()
 	for i := range PerLock + 1 {
-		many.moves.note(fmt.Append(nil, i), store.Value{TAT: now + 1})
+		many.renames.note(fmt.Append(nil, i), store.Value{TAT: now + 1})
 	}
 	for _, want := range []int{PerLock, 1, 0} {
 		told := 0
-		if more := many.moves.tell(now, ahead, func([]byte, store.Value) { told++ }); told != want || more != (want == PerLock) {
+		if more := many.renames.tell(now, ahead, func([]byte, store.Value) { told++ }); told != want || more != (want == PerLock) {
 			t.Errorf("%d are told, and more: %v", told, more)
 		}
 	}
@@ -58,18 +58,18 @@ func TestRenamesThatAnExportWouldMiss(t *testing.T) {
 		"never expires":            {s.placeOf(late), late, early, store.Value{TAT: now + 1, ExpiryNS: store.NoExpiry}, true, 1},
 	} {
 		p := s.StartExport()
-		p.moves.at = c.at
-		s.noteMove(c.from, c.to, c.st)
-		if p.moves.any() != c.noted {
-			t.Errorf("%s: noted %v", name, p.moves.any())
+		p.renames.at = c.at
+		s.noteRename(c.from, c.to, c.st)
+		if p.renames.any() != c.noted {
+			t.Errorf("%s: noted %v", name, p.renames.any())
 		}
 		told := 0
-		if more := p.moves.tell(now, ahead, func(key []byte, st store.Value) {
+		if more := p.renames.tell(now, ahead, func(key []byte, st store.Value) {
 			told++
 			if string(key) != string(c.from) || st != c.st {
 				t.Errorf("%s: %q is told as %+v", name, key, st)
 			}
-		}); more || told != c.told || p.moves.any() {
+		}); more || told != c.told || p.renames.any() {
 			t.Errorf("%s: %d are told", name, told)
 		}
 		s.EndExport(p)

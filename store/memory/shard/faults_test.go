@@ -14,7 +14,8 @@ import (
 func holdLease(t *testing.T, s *memory.Store, key, limit string, cost, leaseNS int64) (id int64) {
 	t.Helper()
 	terms := &store.Terms{LeaseNS: leaseNS}
-	if taken, err := s.Take(memtest.Calls(t, key, limit), store.TakeOptions{Cost: cost, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited {
+	if taken, err := s.Take(memtest.Calls(t, key, limit), store.TakeOptions{Cost: cost, Terms: terms}, memtest.At(t0)); err != nil ||
+		taken.Limited {
 		t.Fatal(taken, err)
 	}
 	return terms.Lease
@@ -41,7 +42,8 @@ func TestACompanionThatIsEmptyGoes(t *testing.T) {
 		t.Fatal("not settled")
 	}
 	limits := 0
-	if _, err := s.Limits([]byte("k"), memtest.At(t0), func(*store.LimitState) { limits++ }); err != nil || limits != 1 || s.Stats(t0).Bytes < before {
+	if _, err := s.Limits([]byte("k"), memtest.At(t0), func(*store.LimitState) { limits++ }); err != nil || limits != 1 ||
+		s.Stats(t0).Bytes < before {
 		t.Errorf("%d limits are left, %v", limits, err)
 	}
 	if known() {
@@ -170,7 +172,7 @@ func TestToldSlotsGiveTheirMemoryBack(t *testing.T) {
 		s.Delete(key, t0)
 	}
 	memtest.Drain(s, func(memory.Change) {})
-	if there := s.All[0].Slabs.Places.There; there > 2 {
+	if there := s.All[0].Slabs.FreePlaces.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
 }

@@ -13,7 +13,7 @@ type Options struct {
 type Store struct {
 	Shards
 	Sweeper
-	Resize
+	Capacity
 	Exports
 	Teller
 }
@@ -27,8 +27,8 @@ func New(o Options) *Store {
 	}
 	s := &Store{}
 	s.Shards.Init(o.Shards, &policy.Set{Journal: o.Journal}, o.Journal)
-	s.Sweeper.Shards, s.Resize.Shards, s.Exports.Shards, s.Teller.Shards = &s.Shards, &s.Shards, &s.Shards, &s.Shards
-	s.Resize.Init(o.MaxKeys, 0, false)
+	s.Sweeper.Shards, s.Capacity.Shards, s.Exports.Shards, s.Teller.Shards = &s.Shards, &s.Shards, &s.Shards, &s.Shards
+	s.Capacity.Init(o.MaxKeys, 0, false)
 	return s
 }
 

@@ -56,7 +56,7 @@ func TestJournal(t *testing.T) {
 			{"shrunk", func() {
 				put("b", 30)
 				put("c", 40)
-				memtest.SetMaxKeys(&s.Resize, 1)
+				memtest.SetMaxKeys(&s.Capacity, 1)
 				s.Delete([]byte("c"), t0)
 				s.Delete([]byte("b"), t0)
 			}, "-b -c"},
@@ -116,7 +116,7 @@ func TestChangesDuringADrain(t *testing.T) {
 			case 6, 7:
 				s.Rename([]byte(key()), []byte(key()), memtest.At(t0))
 			case 8:
-				memtest.SetMaxKeys(&s.Resize, int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
+				memtest.SetMaxKeys(&s.Capacity, int64(rapid.IntRange(200, 400).Draw(t, "maxKeys")))
 			default:
 				if rapid.IntRange(0, 9).Draw(t, "flush") == 0 {
 					s.Flush()

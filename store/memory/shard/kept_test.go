@@ -8,7 +8,7 @@ func TestAListOfChangesIsKeptIfItIsShort(t *testing.T) {
 	journal := s.All[0].Journal
 	lists := func(changes int) (capacity int) {
 		journal.changed = append(journal.changed, make([]uint32, changes)...)
-		s.Teller.take(journal, nil)
+		s.Teller.collect(journal, nil)
 		return cap(journal.changed)
 	}
 	lists(100)

@@ -17,11 +17,11 @@ func (s *Shards) Get(key []byte, a store.Access) (store.Value, bool) {
 	return inWall(sh.State(n, e), s.Wall.Load()), true
 }
 
-// Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. A key that is there
-// is touched, whatever the action. The error is ErrFull, for a Put of a new key, or of more limits than the key holds.
+// Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. It touches a key that is there,
+// whatever the action. The error is ErrFull, for a Put of a new key, or of more limits than the key holds.
 //
-// fn must not call the store. It is called once, or once more when the key came into being, or went, while the lock was let
-// go to find room for it: then only what it says last is done.
+// fn must not call the store. It is called once, or once more if the key came or went while the lock was released to find room: then only
+// its last answer counts.
 func (s *Shards) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
 	return s.Replace(key, a, func(is store.Value, ok bool) (store.Value, store.Action) {
 		ahead := s.Wall.Load()
@@ -51,7 +51,7 @@ func (s *Shards) IdleNS(key []byte, nowNS int64) (int64, bool) {
 	return s.inspect(key, nowNS, func(sh *Shard, _ uint32, e *table.Slot) int64 { return max(nowNS-sh.TouchedNS(e), 0) })
 }
 
-// KeyBytes returns what a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
+// KeyBytes returns how many bytes a live key takes with its limits (MEMORY USAGE), by the estimate of MaxBytes, and does not touch it.
 // Those of all keys add up to Stats.Bytes.
 func (s *Shards) KeyBytes(key []byte, nowNS int64) (int64, bool) {
 	return s.inspect(key, nowNS, (*Shard).CostBytes)
@@ -93,15 +93,15 @@ func (s *Shards) Limits(key []byte, a store.Access, fn func(*store.LimitState)) 
 	return true, nil
 }
 
-// Replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All is in limit time: see
-// Store.Update.
+// Replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All times are limit time: see
+// Update.
 func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
 	hash := s.Hash(key)
 	sh := s.ShardOf(hash)
 	sh.Lock(a.NowNS)
 	defer sh.Unlock()
 	n, e := sh.Find(hash, key, a)
-	st, action := sh.ask(fn, n, e)
+	st, action := sh.apply(fn, n, e)
 	for {
 		if action == store.Put && over(st, a.NowNS, s.WallNS(a.NowNS)) {
 			action = store.Delete
@@ -128,7 +128,7 @@ func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok
 			s.Room.release(more)
 		}
 		if n, e = sh.Find(hash, key, a); e != nil || was != nil {
-			st, action = sh.ask(fn, n, e)
+			st, action = sh.apply(fn, n, e)
 		}
 	}
 }
@@ -154,7 +154,8 @@ func (sh *Shard) store(hash uint64, n uint32, e *table.Slot, key []byte, st stor
 	}
 }
 
-func (sh *Shard) ask(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *table.Slot) (store.Value, store.Action) {
+// apply calls an Update's function with what the slot holds, or with ok false.
+func (sh *Shard) apply(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *table.Slot) (store.Value, store.Action) {
 	if e == nil {
 		return fn(store.Value{}, false)
 	}

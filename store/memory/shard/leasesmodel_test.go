@@ -134,7 +134,7 @@ func (m *leaseModel) restart(t *rapid.T) {
 	}
 	for at, more := m.s.StartExport(), true; more; {
 		at, more = m.s.Export(at, m.now, func(key []byte, st store.Value) {
-			var fields store.Fields
+			var fields []store.Field
 			for _, l := range *st.Limits {
 				name, text := string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State))
 				f, err := other.ParseField(name, text)

@@ -17,11 +17,11 @@ func policyID(l *store.LimitState) uint32 {
 	return l.Policy.ID
 }
 
-// RemoveTallies removes those for which is returns true, but not the last that a key has, and returns how many are left.
-func (sh *Shard) RemoveTallies(e *table.Slot, is func(*table.Tally) bool) (left int) {
-	t := &sh.Tallies
-	var before *table.Tally
-	for n := e.FirstTally(); n != 0; {
+// RemoveLimits removes the limit entries for which is returns true, but never the last of a key. It returns how many are left.
+func (sh *Shard) RemoveLimits(e *table.Slot, is func(*table.LimitEntry) bool) (left int) {
+	t := &sh.Limits
+	var before *table.LimitEntry
+	for n := e.FirstLimit(); n != 0; {
 		p, number := t.At(n), n
 		n = p.Next.Load()
 		if !is(p) || before == nil && n == 0 {
@@ -33,25 +33,25 @@ func (sh *Shard) RemoveTallies(e *table.Slot, is func(*table.Tally) bool) (left 
 			before.Next.Store(n)
 		} else {
 			t.At(n).TouchedNS.Store(p.TouchedNS.Load())
-			e.SetInfo(table.TouchedMask, uint64(n))
+			e.SetFirstLimit(n)
 		}
 		sh.ReleaseBytes(t.Bytes(p))
-		t.Put(number)
+		t.Free(number)
 	}
 	return left
 }
 
-// limits are what a key holds, without those of policies that are gone. The rings are the store's own, and valid under the
-// shard's lock only.
+// limits returns the limits of a key, without those of policies that are gone. The rings are the store's own, and valid under the shard's
+// lock only.
 func (sh *Shard) limits(e *table.Slot) (to store.Limits) {
-	for p := range sh.TalliesOf(e) {
+	for p := range sh.LimitsOf(e) {
 		var policy *policy.Policy
 		if id := p.Policy.Load(); id != 0 {
 			if policy = sh.policies.PolicyOf(id); policy == nil { // deleted, or reset
 				continue
 			}
 		}
-		to = append(to, store.LimitState{Policy: policy, Limit: p.Limit(), State: sh.Tallies.State(p)})
+		to = append(to, store.LimitState{Policy: policy, Limit: p.Limit(), State: sh.Limits.State(p)})
 	}
 	return to
 }
@@ -69,15 +69,15 @@ func (sh *Shard) full(n uint32, e *table.Slot) store.Value {
 
 // setLimits makes a key hold these limits and no others. Their rings become the store's.
 func (sh *Shard) setLimits(e *table.Slot, limits store.Limits) {
-	sh.DropTallies(e)
+	sh.DropLimits(e)
 	for i := len(limits) - 1; i >= 0; i-- {
 		l := &limits[i]
-		sh.Tallies.Keep(sh.AddTally(e, policyID(l)), &l.Limit, l.Limit.Code(), &l.State)
+		sh.Limits.Keep(sh.AddLimit(e, policyID(l)), &l.Limit, l.Limit.Code(), &l.State)
 	}
 }
 
-// tell sets Told in the limits of a key, and notes that their logs have been told. When one log must be told as a whole, all are:
-// what a copy has of that log can be removed only with the key.
+// tell sets Told in the limits of a key, and notes that their logs have been told. If one log must be told as a whole, all are: its part
+// in a copy can be removed only together with the key.
 func (sh *Shard) tell(e *table.Slot, limits store.Limits) {
 	known := true
 	for l, r := range sh.rings(e, limits) {
@@ -94,11 +94,11 @@ func (sh *Shard) tell(e *table.Slot, limits store.Limits) {
 	}
 }
 
-// rings yields the limits of a key, as limits has made them, with their rings, and an unused one for those that have none.
+// rings yields what limits has returned for a key, each with its ring, or with an unused one.
 func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.LimitState, *table.Ring] {
 	return func(yield func(*store.LimitState, *table.Ring) bool) {
 		none := &table.Ring{}
-		for p := range sh.TalliesOf(e) {
+		for p := range sh.LimitsOf(e) {
 			if len(limits) == 0 {
 				return
 			}
@@ -107,7 +107,7 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 				continue // of a policy that is gone
 			}
 			if n := p.Ring.Load(); n != 0 {
-				r = &sh.Tallies.Rings[n]
+				r = &sh.Limits.Rings[n]
 			}
 			if !yield(l, r) {
 				return
@@ -119,38 +119,38 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 
 // untell marks all of a key's logs, which are told anew.
 func (sh *Shard) untell(e *table.Slot) {
-	for p := range sh.TalliesOf(e) {
-		sh.Tallies.Untell(p)
+	for p := range sh.LimitsOf(e) {
+		sh.Limits.Untell(p)
 	}
 }
 
-// gone reports whether a key holds limits of a policy that is gone. While none ever went, it costs one comparison.
-func (sh *Shard) gone(e *table.Slot) bool {
-	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesLost() == 0 {
+// needsPurge reports whether a key holds limits of a policy that is gone. Until the first policy goes, it costs one comparison.
+func (sh *Shard) needsPurge(e *table.Slot) bool {
+	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesRemoved() == 0 {
 		return false
 	}
-	for p := range sh.TalliesOf(e) {
-		if sh.Lost(p) {
+	for p := range sh.LimitsOf(e) {
+		if sh.PolicyGone(p) {
 			return true
 		}
 	}
 	return false
 }
 
-// Lost reports whether a tally is of a policy that is gone.
-func (sh *Shard) Lost(p *table.Tally) bool {
+// PolicyGone reports whether a limit entry is of a policy that is gone.
+func (sh *Shard) PolicyGone(p *table.LimitEntry) bool {
 	id := p.Policy.Load()
 	return id != 0 && sh.policies.PolicyOf(id) == nil
 }
 
-// prune removes what a key holds of policies that are gone, and reports whether the key is still there.
-func (sh *Shard) prune(n uint32, e *table.Slot, nowNS int64) bool {
-	if !sh.gone(e) {
+// purge removes the limits of policies that are gone from a key, and reports whether the key is still there.
+func (sh *Shard) purge(n uint32, e *table.Slot, nowNS int64) bool {
+	if !sh.needsPurge(e) {
 		return true
 	}
-	sh.RemoveTallies(e, sh.Lost)
+	sh.RemoveLimits(e, sh.PolicyGone)
 	end := sh.LimitsEndNS(e)
-	if sh.Lost(sh.Tallies.At(e.FirstTally())) || end <= uint64(nowNS) {
+	if sh.PolicyGone(sh.Limits.At(e.FirstLimit())) || end <= uint64(nowNS) {
 		sh.Remove(n, e)
 		return false
 	}

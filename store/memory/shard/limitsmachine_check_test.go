@@ -96,7 +96,8 @@ func (m *limitsMachine) expectText(t *rapid.T, key string) {
 	if got, want := m.textOf(t, key), m.model.text(key); got != want {
 		t.Fatalf("%q has %s\nwant %s", key, got, want)
 	}
-	if st, _ := m.store.Get([]byte(key), memtest.Untouched(m.model.nowNS)); st.TAT != cell.ShiftInstant(m.model.keys[key].tat, m.model.aheadNS) {
+	if st, _ := m.store.Get([]byte(key), memtest.Untouched(m.model.nowNS)); st.TAT != cell.ShiftInstant(m.model.keys[key].tat,
+		m.model.aheadNS) {
 		t.Fatalf("%q ends at %d, want %d", key, st.TAT, m.model.keys[key].tat)
 	}
 }
@@ -105,7 +106,8 @@ func (m *limitsMachine) check(t *rapid.T) {
 	if err := memtest.Audit(&m.store.Shards); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := slices.Sorted(maps.Keys(memtest.Contents(t, m.store, m.model.nowNS))), slices.Sorted(maps.Keys(m.model.keys)); !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(memtest.Contents(t, m.store, m.model.nowNS))),
+		slices.Sorted(maps.Keys(m.model.keys)); !slices.Equal(got, want) {
 		t.Fatalf("keys %q, want %q", got, want)
 	}
 	for key := range m.model.keys {
@@ -166,13 +168,15 @@ func runLimitsMachine(t *rapid.T, shards int) {
 		m.model.refuses, m.evicts = kind == 1, kind == 2
 	}
 	m.resets = !m.evicts && rapid.Bool().Draw(t, "resets")
-	m.store = memory.New(memory.Options{MaxKeys: m.model.maxKeys, MaxBytes: m.model.maxBytes, NoEviction: m.model.refuses, Shards: shards, Journal: true})
+	m.store = memory.New(memory.Options{MaxKeys: m.model.maxKeys, MaxBytes: m.model.maxBytes, NoEviction: m.model.refuses, Shards: shards,
+		Journal: true})
 	actions := map[string]func(*rapid.T){
 		"":     m.check,
 		"take": m.take, "take2": m.take, "take3": m.take, "take4": m.take, "take5": m.take, "take6": m.take,
 		"give": m.give, "throttle": m.throttle, "set": m.set, "expire": m.expire, "delete": m.delete, "rename": m.rename, "copy": m.copy,
 		"copyFields": m.copyFields, "setPolicy": m.setPolicy, "setPolicy2": m.setPolicy, "deletePolicy": m.deletePolicy,
-		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "flush": m.flush, "tell": func(*rapid.T) { m.tell() }, "checkCopy": m.checkCopy,
+		"pass": m.pass, "pass2": m.pass, "sweep": m.sweep, "setWall": m.setWall, "setWall2": m.setWall, "flush": m.flush,
+		"tell": func(*rapid.T) { m.tell() }, "checkCopy": m.checkCopy,
 	}
 	for range 3 {
 		t.Repeat(actions)

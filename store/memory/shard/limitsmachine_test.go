@@ -34,8 +34,9 @@ type limitsMachine struct {
 
 var (
 	limitKeys     = []string{"a", "b", "c", "a key of some length", "e"}
-	calendarTexts = []string{"6/1m,algo=window,align=clock,block=1m", "9/minute,tz=+01:00,block=70s", "9/day", "6/1m,algo=slide,buckets=3", "9/1m,algo=log"}
-	policyTexts   = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, memtest.LimitTexts...)
+	calendarTexts = []string{"6/1m,algo=window,align=clock,block=1m", "9/minute,tz=+01:00,block=70s", "9/day", "6/1m,algo=slide,buckets=3",
+		"9/1m,algo=log"}
+	policyTexts = append([]string{"40/1m", "4/1s,algo=log", "30/1s,algo=log"}, memtest.LimitTexts...)
 )
 
 func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
@@ -93,7 +94,8 @@ func (m *limitsMachine) take(t *rapid.T) {
 	if m.evictedSome(t, err) {
 		return
 	}
-	if !errors.Is(err, wantErr) || got.Limited != wantLimited || got.Granted != wantGranted && !(o.UpTo && got.Granted < wantGranted && got.Granted > 0) {
+	if !errors.Is(err, wantErr) || got.Limited != wantLimited || got.Granted != wantGranted &&
+		!(o.UpTo && got.Granted < wantGranted && got.Granted > 0) {
 		t.Fatalf("%+v of %v: %+v, %v; want limited %v, granted %d, %v", o, calls, got, err, wantLimited, wantGranted, wantErr)
 	}
 	if err != nil || got.Limited || o.Mode == cell.Peek {
@@ -173,7 +175,8 @@ func (m *limitsMachine) set(t *rapid.T) {
 // expire is EXPIRE and PERSIST: a key is put as it was.
 func (m *limitsMachine) expire(t *rapid.T) {
 	key := m.drawKey(t)
-	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second, m.model.wallNS() + 100*second}).Draw(t, "expiry")
+	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second,
+		m.model.wallNS() + 100*second}).Draw(t, "expiry")
 	there := false
 	err := m.store.Update([]byte(key), m.access(t), func(st store.Value, ok bool) (store.Value, store.Action) {
 		if there = ok; !ok {
@@ -250,7 +253,7 @@ func (m *limitsMachine) copy(t *rapid.T) {
 // copyFields is HSET of what HGETALL shows of another key.
 func (m *limitsMachine) copyFields(t *rapid.T) {
 	from, to := m.drawKey(t), m.drawKey(t)
-	var limits store.Fields
+	var limits []store.Field
 	_, err := m.store.Limits([]byte(from), m.access(t), func(l *store.LimitState) {
 		copied, err := m.store.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 		if err != nil || memtest.LimitText(&copied.LimitState) != memtest.LimitText(l) {
@@ -292,7 +295,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		next.expiry = old.expiry
 		for i := range old.limits {
 			h := old.limits[i]
-			grown -= table.TallyBytes + ringBytes(&h.st)
+			grown -= table.LimitEntryBytes + ringBytes(&h.st)
 			if (h.policy == 0 || model.nameOf(h.policy) != "") && model.endOf(&h.limit, &h.st) > uint64(model.nowNS) {
 				next.limits = append(next.limits, h)
 			}
@@ -306,7 +309,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		}
 	}
 	for i := range next.limits {
-		grown += table.TallyBytes + ringBytes(&next.limits[i].st)
+		grown += table.LimitEntryBytes + ringBytes(&next.limits[i].st)
 	}
 	full := len(next.limits) > 0 && model.full(made, grown)
 	if (err == store.ErrFull) != full || err != nil && !full {

@@ -121,7 +121,7 @@ func (m *limitsModel) bytes() (n int64) {
 	for key, k := range m.keys {
 		n += int64(len(key)) + table.OverheadBytes
 		for i := range k.limits {
-			n += table.TallyBytes + ringBytes(&k.limits[i].st)
+			n += table.LimitEntryBytes + ringBytes(&k.limits[i].st)
 		}
 	}
 	return n
@@ -323,7 +323,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	var had int64
 	h := k.find(w.Limit, w.Policy)
 	if h != nil {
-		had = table.TallyBytes + ringBytes(&h.st)
+		had = table.LimitEntryBytes + ringBytes(&h.st)
 	} else {
 		k.limits = append(k.limits, heldLimit{policy: w.Policy})
 		h = &k.limits[len(k.limits)-1]
@@ -333,7 +333,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	}
 	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
 	h.limit, h.st = cell.LimitOf(w.Limit.Shape, w.Limit.Params), st
-	grown += max(0, table.TallyBytes+ringBytes(&st)-had)
+	grown += max(0, table.LimitEntryBytes+ringBytes(&st)-had)
 	k.tat, k.expiry = m.end(k), store.AtTAT
 	return newKey, grown
 }

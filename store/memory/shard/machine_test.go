@@ -283,14 +283,14 @@ func (m *machine) resize(t *rapid.T) {
 	switch rapid.IntRange(0, 2).Draw(t, "limit") {
 	case 0:
 		m.model.maxKeys = rapid.Int64Range(1, 9).Draw(t, "maxKeys")
-		memtest.SetMaxKeys(&m.store.Resize, m.model.maxKeys)
+		memtest.SetMaxKeys(&m.store.Capacity, m.model.maxKeys)
 	case 1:
 		limits := []int64{0, 0, 1, 2*table.OverheadBytes + 3, 5*table.OverheadBytes + 6}
 		m.model.maxBytes = rapid.SampledFrom(limits).Draw(t, "maxBytes")
-		memtest.SetMaxBytes(&m.store.Resize, m.model.maxBytes)
+		memtest.SetMaxBytes(&m.store.Capacity, m.model.maxBytes)
 	default:
 		m.model.noEviction = rapid.Bool().Draw(t, "noEviction")
-		memtest.SetNoEviction(&m.store.Resize, m.model.noEviction)
+		memtest.SetNoEviction(&m.store.Capacity, m.model.noEviction)
 	}
 	m.trim(t)
 }

@@ -22,8 +22,8 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := &s.All[0]
-	look := func() *Free {
-		f := &Free{Store: &s.Shards}
+	look := func() *LockFree {
+		f := &LockFree{Store: &s.Shards}
 		if !f.look(sh, s.Hash(key), key, 0, a) {
 			t.Fatal("a call needs the lock")
 		}
@@ -41,7 +41,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		t.Error("a call goes on though another word of its slot has changed")
 	}
 	for _, others := range []int{0, 1} {
-		f = &Free{Store: &s.Shards}
+		f = &LockFree{Store: &s.Shards}
 		if f.look(sh, s.Hash(nil), nil, 0, a) {
 			t.Fatal("a call on a key that is not there goes on")
 		}
@@ -53,7 +53,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if absent := f.stillAbsent(sh); absent != (others == 0) {
 			t.Errorf("a key was not there before %d calls: still absent: %v", others, absent)
 		}
-		if (&Free{Store: &s.Shards}).look(sh, s.Hash(key), key, 0, a) {
+		if (&LockFree{Store: &s.Shards}).look(sh, s.Hash(key), key, 0, a) {
 			t.Error("a call goes on though the shard is locked")
 		}
 		sh.Unlock()
@@ -69,7 +69,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if f = look(); !f.begin() {
 			t.Fatal("a call does not go on")
 		}
-		if other := (&Free{Store: &s.Shards}); other.look(sh, s.Hash(key), key, 0, a) {
+		if other := (&LockFree{Store: &s.Shards}); other.look(sh, s.Hash(key), key, 0, a) {
 			t.Error("two calls are busy with a slot")
 		}
 		version, got := sh.Version.Load(), make(chan uint64)
@@ -117,7 +117,7 @@ func TestWhenUsesAreNoted(t *testing.T) {
 	}{{0, false, 0}, {0, false, 0}, {1_073_739_999, false, 0}, {1_073_740_000, true, 0}, {1_073_740_000, false, 1_073_740_000}} {
 		_, _ = s.Throttle(key1, bucket, 1, store.Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch})
 		idle, _ := s.IdleNS(key1, a.NowNS+use.afterNS)
-		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<table.TouchedUnit {
+		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<16 {
 			t.Errorf("%+v: idle for %d ns", use, idle)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"celld/store/memory/table"
 )
 
-// TakePlain answers a plain request under a key that is there and holds nothing but its limit, as nearly all are. Its shard is
-// locked. It reports false, and has decided nothing, where the request is any other.
+// TakePlain answers a plain request on a key that is there and holds nothing but its limit, as nearly all do. The shard is locked. For any
+// other request it decides nothing and returns false.
 func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 	c := &r.Calls[0]
 	if !isPlain(r) || sh.policies.HasRules() || c.Limit.HoldsLeases() {
@@ -17,13 +17,13 @@ func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 	if e == nil || !e.HoldsLimits() || e.Has(table.FlagsOfState|table.FlagWaited) {
 		return false
 	}
-	p := sh.Tallies.At(e.FirstTally())
+	p := sh.Limits.At(e.FirstLimit())
 	if !p.Alone(c.Limit, c.Policy) {
 		return false
 	}
-	st := sh.Tallies.State(p)
+	st := sh.Limits.State(p)
 	at := sh.TimeOf(c.Limit, a.NowNS)
-	if BlockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // room for more is to be had first
+	if BlockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // more room must be claimed first
 		return false
 	}
 	sh.Counters.hits++
@@ -41,7 +41,7 @@ func isPlain(r *store.TakeRequest) bool {
 	return len(r.Calls) == 1 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
 }
 
-// answerOne answers a plain request as its only call is decided.
+// answerOne answers a plain request by the decision on its only call.
 func answerOne(r *store.TakeRequest) {
 	r.Err = nil
 	if c := &r.Calls[0]; c.Decision.Limited && !c.Limit.Shadow {

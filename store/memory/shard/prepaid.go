@@ -1,14 +1,12 @@
 package shard
 
-import (
-	"errors"
-)
+import "errors"
 
-// errNoRoom says that prepaid must find room first. No caller of the package sees it.
+// ErrNoRoom tells Prepaid.Run to find room first. Run does not return it.
 var ErrNoRoom = errors.New("no room yet")
 
-// Prepaid is room that is claimed before the locks of several keys are taken, because none can be made under them. All that
-// is needed is claimed at once. So of two callers that wait for room, neither keeps what the other waits for.
+// Prepaid is room that is claimed before the locks of several keys are taken, because none can be made under them. All the room is
+// claimed at once: so of two callers that wait for room, neither keeps what the other waits for.
 type Prepaid struct {
 	Store *Shards
 	Shard *Shard // whose keys are the first to be removed for it
@@ -19,7 +17,7 @@ type Prepaid struct {
 
 func (n *Need) Add(m Need) { n.keys, n.Bytes = n.keys+m.keys, n.Bytes+m.Bytes }
 
-// Run calls do under the locks. When do returns errNoRoom, run pays for what do has asked for and calls it again.
+// Run calls do under the locks. If do returns ErrNoRoom, Run pays for what do has asked for and calls it again.
 func (p *Prepaid) Run(locks ShardSet, nowNS int64, do func() error) error {
 	for {
 		p.Store.LockAll(locks, nowNS)

@@ -7,8 +7,8 @@ import (
 	"celld/store/memory/table"
 )
 
-// Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns
-// false when there is no such key. The key counts as touched; renamed to itself it stays as it is.
+// Rename moves the state of one key to another, over whatever was there, in one step for every other call. It returns false if there is
+// no such key. It touches the key. A key that is renamed to itself stays as it is.
 //
 // No rename is refused for lack of room. Only a longer name takes more. If that exceeds MaxBytes, other keys are evicted; with
 // NoEviction it may exceed MaxBytes, as in Redis. The errors are those of LimitState.Reach.
@@ -58,7 +58,7 @@ func (s *Exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, 
 		}
 	}
 	if !e.Spent() {
-		s.noteMove(from, to, st)
+		s.noteRename(from, to, st)
 	}
 	if old != nil { // its slot stays: a scan may have passed the place of a new one
 		s.Room.Bytes.Add(max(limitBytes(st)-target.LimitBytes(old), 0)) // set gives back what becomes free

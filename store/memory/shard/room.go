@@ -6,9 +6,9 @@ import (
 	"celld/store/memory/table"
 )
 
-// room is how much all shards hold together, and how much they may. Room for a key and its limits is claimed before they are
-// stored and released after they are gone, so the store never holds more than is allowed. Both happen under a shard's lock, so
-// at a Flush only prepaid has room that no key uses.
+// room is how much all shards hold together, and how much they may. Room for a key and its limits is claimed before they are stored, and
+// released after they are gone: so the store never holds more than is allowed. Both happen under a shard's lock, so during a Flush only
+// Prepaid holds room that no key uses.
 type room struct {
 	_                     [64]byte // each new key changes the next line, and all calls read what stands before and after it
 	Keys, Bytes           atomic.Int64
@@ -42,8 +42,8 @@ func (r *room) claim(n Need) bool {
 // idleAllowed is how much may be idle beside maxBytes, and an eighth of that: some slabs in each shard are.
 const idleAllowed = 4 << 20
 
-// tooIdle is how much less than maxBytes keys may take, because idle places in slabs take it. So a client that leaves one key in
-// each slab gains no memory. A store without keys takes any key that fits.
+// tooIdle is how much less than maxBytes keys may take, because idle places in slabs take it. So a client gains no memory by leaving one
+// key in each slab. A store without keys takes any key that fits.
 func (r *room) tooIdle(limit int64, n Need) int64 {
 	if r.Keys.Load() <= n.keys {
 		return 0
@@ -97,8 +97,7 @@ func (r *room) tooLarge(n Need) bool {
 	return n.keys > r.maxKeys.Load() || limit > 0 && n.Bytes > limit
 }
 
-// spentSuffice reports whether n fits once all spent keys are gone. Without eviction only these may go, and they must not go in
-// vain.
+// spentSuffice reports whether n fits once all spent keys are gone. Without eviction only these may go, and not in vain.
 func (r *room) spentSuffice(n Need) bool {
 	limit := r.maxBytes.Load()
 	return (n.keys == 0 || r.Keys.Load()-r.SpentKeys.Load()+n.keys <= r.maxKeys.Load()) &&

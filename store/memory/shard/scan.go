@@ -16,9 +16,8 @@ const shardShift = 32
 // looks at count places (1 if less), and calls fn, with no lock held, for the live keys in them: count at most, or none
 // though there are more. Any cursor is safe; one that Scan never returned may skip keys.
 //
-// A key keeps its slot as long as it is there, also when it is renamed over, and slots are visited in their
-// order. So one that is there from the first call to the last is delivered once; one that is deleted and put again meanwhile
-// may be met twice.
+// A key keeps its slot as long as it is there, also when another is renamed to it, and slots are visited in their order. So a key that is
+// there from the first call to the last is delivered once. A key that is deleted and put again meanwhile may be delivered twice.
 func (s *Shards) Scan(cursor uint64, count int, nowNS int64, fn func(key string, st store.Value)) (next uint64) {
 	type item struct {
 		key   string
@@ -37,7 +36,7 @@ func (s *Shards) Scan(cursor uint64, count int, nowNS int64, fn func(key string,
 			if n, left = sh.Slabs.Next(n, left); left == 0 {
 				break
 			}
-			if e := sh.Slabs.At(n); !sh.Dead(n, e, nowNS) && sh.prune(n, e, nowNS) {
+			if e := sh.Slabs.At(n); !sh.Dead(n, e, nowNS) && sh.purge(n, e, nowNS) {
 				batch = append(batch, item{string(sh.Keys.View(n, e, &scratch)), inWall(sh.State(n, e), s.Wall.Load())})
 			}
 			n++
@@ -60,9 +59,8 @@ func (s *Shards) Scan(cursor uint64, count int, nowNS int64, fn func(key string,
 	return cursor
 }
 
-// Len returns the number of live keys. It first removes the dead ones, as many as two milliseconds or so allow; should more
-// than some 1,000 keys have died since they were last swept, those that Sweep has yet to remove are counted, as Redis counts
-// expired keys until they are gone.
+// Len returns the number of live keys. It first removes dead ones, for two milliseconds or so. If more than some 1,000 keys have died since
+// the last sweep, it counts those that Sweep has yet to remove, as Redis counts expired keys until they are gone.
 func (s *Sweeper) Len(nowNS int64) int {
 	for left := lenSweeps; left > 0 && s.Sweep(nowNS); left-- {
 	}
@@ -114,7 +112,7 @@ func (sh *Shard) random(nowNS int64) (string, bool) {
 	var n uint32
 	for range tries {
 		n = 1 + rand.Uint32N(sh.Slabs.Top-1)
-		if sh.Slabs.At(n).List() != table.FreeList {
+		if sh.Slabs.At(n).List() != table.NoList {
 			break
 		}
 	}
@@ -123,7 +121,7 @@ func (sh *Shard) random(nowNS int64) (string, bool) {
 		n, _ = sh.Slabs.Next(0, math.MaxInt)
 	}
 	e := sh.Slabs.At(n)
-	if sh.Dead(n, e, nowNS) || !sh.prune(n, e, nowNS) {
+	if sh.Dead(n, e, nowNS) || !sh.purge(n, e, nowNS) {
 		return "", false // it went while the lock was waited for
 	}
 	var scratch [table.HugeKey]byte

@@ -16,7 +16,8 @@ import (
 func TestScanDeliversAllThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxKeys := rapid.IntRange(1, 200).Draw(t, "maxKeys")
-		s := memory.New(memory.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"), Journal: rapid.Bool().Draw(t, "journal")})
+		s := memory.New(memory.Options{MaxKeys: int64(maxKeys), Shards: rapid.SampledFrom([]int{1, 2, 8}).Draw(t, "shards"),
+			Journal: rapid.Bool().Draw(t, "journal")})
 		now, names := t0, 0
 		insert := func() {
 			names++

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// perLock is the most keys that are handled under one lock. Sweeping so many of a million takes 0.1 ms.
+	// PerLock is the most keys that are handled under one lock. Sweeping so many of a million takes 0.1 ms.
 	PerLock = store.MaxTakes
 
 	// bytesPerLock is the most bytes of keys that are told under one lock, by the estimate of MaxBytes. Without it, 64 keys of
@@ -20,10 +20,10 @@ const (
 	bytesPerLock = 1 << 20
 )
 
-// Shard holds the keys whose hash leads to it. All but the atomics is guarded by mu.
+// Shard holds the keys whose hash leads to it. Mu guards all except the atomics.
 type Shard struct {
 	Mu sync.Mutex
-	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See free.go.
+	// Odd while the shard is locked: a call without the lock that sees it odd, or changed, takes the lock. See lockfree.go.
 	Version atomic.Uint64
 	watches atomic.Int64 // len(watched)
 	noteNS  atomic.Int64 // see noteMost
@@ -33,16 +33,16 @@ type Shard struct {
 	Journal  *journal // nil: off
 	policies *policy.Set
 	watched  map[string]*watchedKey
-	waited   waiting.Lines[*Queue] // outlives Flush
-	LatestNS int64                 // the latest time that a call has given, for Shrink, which is given none
+	waited   waiting.Lines[*Line] // outlives Flush
+	LatestNS int64                // the latest time that a call has given, for Shrink, which gets none
 	Counters counters
 	changes  int64 // ever made
 	idle     int64 // idleBytes, as room.idle has it
 
-	// Written under mu and read without it: an insert into a full store learns from them which shard has a key to remove.
+	// Written under Mu and read without it: an insert into a full store learns from them which shard has a key to remove.
 	Held      atomic.Int64  // slots in use
-	SpentHeld atomic.Int64  // Of them spent
-	NextEndNS atomic.Uint64 // the earliest bound of ends, or never
+	SpentHeld atomic.Int64  // of them spent
+	NextEndNS atomic.Uint64 // no key is dead before; Never if there is none
 
 	_ [64]byte // keeps the next shard's lock out of this one's cache line
 }
@@ -68,7 +68,7 @@ func (sh *Shard) Lock(nowNS int64) {
 	sh.LatestNS = max(sh.LatestNS, nowNS)
 }
 
-// Unlock ends a lock, or one of mu alone.
+// Unlock ends Lock, or a lock of Mu alone.
 func (sh *Shard) Unlock() {
 	if sh.Version.Load()&1 != 0 {
 		sh.Version.Add(1)
@@ -91,7 +91,7 @@ func (sh *Shard) publish() {
 	if spent := int64(sh.Lists.Of(table.SpentList).Keys); spent != sh.SpentHeld.Load() {
 		sh.SpentHeld.Store(spent)
 	}
-	if next := sh.Ends.NextNS(); next != sh.NextEndNS.Load() {
+	if next := sh.Wheel.NextNS(); next != sh.NextEndNS.Load() {
 		sh.NextEndNS.Store(next)
 	}
 }
@@ -99,17 +99,17 @@ func (sh *Shard) publish() {
 // idleStep is by how many bytes a shard's idle memory changes before it is counted in room.
 const idleStep = 64 << 10
 
-// Find returns the live slot of the key and touches it, or noSlot and nil. It removes a dead one, and what a live one holds of
-// policies that are gone, and gives back what it holds of leases that have ended.
+// Find returns the live slot of the key and touches it, or NoSlot and nil. It removes a dead one. From a live one it purges the limits of
+// policies that are gone, and gives back what expired leases held.
 func (sh *Shard) Find(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
 	n, e := sh.Meet(hash, key, a)
-	if e != nil && !(sh.prune(n, e, a.NowNS) && sh.GiveDue(n, e, a.NowNS)) {
+	if e != nil && !(sh.purge(n, e, a.NowNS) && sh.ExpireLeases(n, e, a.NowNS)) {
 		return table.NoSlot, nil
 	}
 	return n, e
 }
 
-// Meet is find, but it keeps what belongs to policies that are gone, and leases that have ended.
+// Meet is Find that keeps limits of policies that are gone, and expired leases.
 func (sh *Shard) Meet(hash uint64, key []byte, a store.Access) (uint32, *table.Slot) {
 	n, e := sh.Slot(hash, key)
 	switch {
@@ -127,19 +127,17 @@ func (sh *Shard) Meet(hash uint64, key []byte, a store.Access) (uint32, *table.S
 
 // Link adds a key that is not there. The caller has claimed room for it and its limits.
 func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS int64) (uint32, *table.Slot) {
-	n, e := sh.Slabs.Take()
+	n, e := sh.Slabs.Alloc()
 	name := table.Probation
 	if spent {
 		name = table.SpentList
 	}
-	e.SetInfo(table.KeyLenMask|table.TouchedMask|table.FlagList,
-		sh.Keys.Set(n, e, key)|uint64(nowNS)>>table.TouchedUnit|uint64(name)*table.FlagProbation)
+	sh.Begin(n, e, key, name, nowNS)
 	if spent {
 		sh.room.countSpent(1, table.CostBytes(len(key)))
 	}
-	sh.Lists.Push(&sh.Slabs, name, n, e)
 	sh.setState(n, e, st)
-	sh.Ends.Link(&sh.Slabs, n, e, sh.EndNS(n, e))
+	sh.Wheel.Link(&sh.Slabs, n, e, sh.EndNS(n, e))
 	sh.Index.Insert(table.TagOfHash(hash), n)
 	sh.InUse++
 	sh.changes++
@@ -152,10 +150,10 @@ func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS
 	return n, e
 }
 
-// put gives a linked slot the state that an allowed call leaves. A later end keeps the slot's place in the wheel, so a call on
-// a key that is there does not touch the wheel.
+// put gives a linked slot the state that an allowed call leaves. If the end comes later, the slot keeps its place in the wheel: so a call
+// on a key that is there does not touch the wheel.
 func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
-	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.Held() {
+	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.SettledTAT() {
 		sh.set(n, e, store.Value{TAT: tat}, false, key)
 		return
 	}
@@ -165,21 +163,21 @@ func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// PutEnd is put for a slot whose limits have changed already. It ends an EXPIRE.
+// PutEnd is put for a slot whose limits have changed already. It drops the expiry that an EXPIRE has set.
 func (sh *Shard) PutEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	if e.Has(table.FlagsOfState) {
 		sh.clearExpiry(n, e)
-		sh.untell(e) // whoever reads what was told after that expiry does not have the key any more
+		sh.untell(e) // a reader that reads on after that expiry has dropped the key
 	}
 	sh.MoveEnd(n, e, end, key)
 }
 
-// MoveEnd is putEnd that leaves the expiry as it is.
+// MoveEnd is PutEnd that leaves the expiry as it is.
 func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	was := sh.EndNS(n, e)
 	e.TAT.Store(end)
 	if end := sh.EndNS(n, e); end < was {
-		sh.Ends.Move(&sh.Slabs, n, e, end)
+		sh.Wheel.Move(&sh.Slabs, n, e, end)
 		sh.publish()
 	}
 	sh.changes++
@@ -187,7 +185,7 @@ func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 	sh.bumpWatched(key)
 }
 
-// set gives a linked slot another state. The caller has claimed room for what its limits take more.
+// set gives a linked slot another state. The caller has claimed the room that its limits need more.
 func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []byte) {
 	was := sh.EndNS(n, e)
 	sh.clearExpiry(n, e)
@@ -198,7 +196,7 @@ func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []
 		sh.setSpent(n, e, spent, len(key))
 	}
 	if end := sh.EndNS(n, e); end < was {
-		sh.Ends.Move(&sh.Slabs, n, e, end)
+		sh.Wheel.Move(&sh.Slabs, n, e, end)
 	}
 	sh.changes++
 	sh.publish()
@@ -227,7 +225,7 @@ func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
 	case st.Limits != nil:
 		sh.setLimits(e, *st.Limits)
 	case st.Kind == store.HoldsTAT:
-		sh.DropTallies(e)
+		sh.DropLimits(e)
 	}
 	switch st.ExpiryNS {
 	case store.AtTAT:
@@ -267,10 +265,10 @@ func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	sh.Index.Remove(table.TagOfHash(maphash.Bytes(sh.seed, key)), n)
 	sh.Lists.Pull(&sh.Slabs, e)
 	sh.clearExpiry(n, e)
-	sh.Ends.Unlink(&sh.Slabs, e)
+	sh.Wheel.Unlink(&sh.Slabs, e)
 	sh.Keys.Free(n, e)
-	sh.DropTallies(e)
-	sh.Slabs.Put(n, e)
+	sh.DropLimits(e)
+	sh.Slabs.Free(n, e)
 	sh.InUse--
 	if !expired {
 		sh.changes++
@@ -278,7 +276,7 @@ func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	sh.publish()
 }
 
-// letGo asks for a look at those who wait for a key that goes.
+// letGo pokes the lines of a key that goes.
 func (sh *Shard) letGo(n uint32, e *table.Slot, key []byte, expired bool) {
 	at := sh.LatestNS
 	if expired {
@@ -311,8 +309,8 @@ func (sh *Shard) expire(n uint32, e *table.Slot) {
 	sh.Counters.expired++
 }
 
-// watchedKey counts the puts of a key that somebody watches. To go by puts is enough: a key that is gone is seen to be
-// gone, and one that came back was put. So deletion, eviction, expiry and Flush have nothing to tell.
+// watchedKey counts the puts of a key that somebody watches. Counting puts is enough: a look-up sees that a key is gone, and one that came
+// back was put. So deletion, eviction, expiry and Flush need not tell.
 type watchedKey struct {
 	puts     uint64
 	watchers int

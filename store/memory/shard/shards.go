@@ -20,7 +20,7 @@ type Shards struct {
 	Wall    table.WallAhead
 	lanes   [lanes]lane
 
-	*policy.Set // named limits and rules, which are neither keys nor evicted, nor does Flush remove them
+	*policy.Set // named limits and rules. They are no keys: nothing evicts them, and Flush keeps them
 }
 
 func (s *Shards) Lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
@@ -28,10 +28,10 @@ func (s *Shards) Lane(a store.Access) *lane { return &s.lanes[a.Lane%lanes] }
 // Hash returns a hash of a key. Nobody outside of the process can foresee any of its bits.
 func (s *Shards) Hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 
-// ShardIndex uses the lower bits of a hash; its upper half is the tag.
-func (s *Shards) ShardIndex(hash uint64) int { return int(hash & uint64(len(s.All)-1)) }
+// shardIndex uses the lower bits of a hash; its upper half is the tag.
+func (s *Shards) shardIndex(hash uint64) int { return int(hash & uint64(len(s.All)-1)) }
 
-func (s *Shards) ShardOf(hash uint64) *Shard { return &s.All[s.ShardIndex(hash)] }
+func (s *Shards) ShardOf(hash uint64) *Shard { return &s.All[s.shardIndex(hash)] }
 
 // lockKey locks the shard of a key and looks the key up in it. e is nil where there is no such key. The caller unlocks the shard.
 func (s *Shards) lockKey(key []byte, a store.Access) (sh *Shard, n uint32, e *table.Slot) {
@@ -42,7 +42,7 @@ func (s *Shards) lockKey(key []byte, a store.Access) (sh *Shard, n uint32, e *ta
 	return sh, n, e
 }
 
-func (s *Shards) ShardSetOf(hash uint64) ShardSet { return 1 << s.ShardIndex(hash) }
+func (s *Shards) ShardSetOf(hash uint64) ShardSet { return 1 << s.shardIndex(hash) }
 
 // LockAll locks the shards, lowest index first, as Flush does.
 func (s *Shards) LockAll(set ShardSet, nowNS int64) {
@@ -120,13 +120,13 @@ func (s *Shards) Init(n int, policies *policy.Set, withJournal bool) {
 		sh.room, sh.seed, sh.policies = &s.Room, s.seed, policies
 		sh.UseMemory(&s.memory, &s.Wall)
 		if withJournal {
-			sh.Journal = &journal{most: mostGone(n)}
+			sh.Journal = &journal{most: mostRemoved(n)}
 		}
 		sh.clear()
 	}
 }
 
-// PokeAll pokes all queues, as a policy or a rule has changed.
+// PokeAll pokes all lines, as a policy or a rule has changed.
 func (s *Shards) PokeAll(nowNS int64) {
 	for i := range s.All {
 		sh := &s.All[i]

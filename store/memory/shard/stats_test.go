@@ -60,15 +60,3 @@ func TestAvgTTLOfTATsPastInt64(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func TestShardOptions(t *testing.T) {
-	for _, shards := range []int{-1, 0, 1, 2, 3, 1000, 1 << 40} {
-		s := memory.New(memory.Options{Shards: shards})
-		for _, key := range memtest.Keys16(100) {
-			memtest.MustPut(t, s, string(key), memtest.Plain, t0)
-		}
-		if got := len(memtest.Contents(t, s, t0)); got != 100 {
-			t.Errorf("shards %d: %d keys", shards, got)
-		}
-	}
-}

@@ -25,7 +25,7 @@ func TestStepsAreOfAMegabyte(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.PutFields(fmt.Append(nil, i), store.Fields{field}, false, memtest.At(t0+9_000)); err != nil {
+			if _, err := s.PutFields(fmt.Append(nil, i), []store.Field{field}, false, memtest.At(t0+9_000)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,10 +19,9 @@ func (s *Shards) Throttle(key []byte, l cell.Bucket, quantity int64, a store.Acc
 	return reqs[0].Decision, reqs[0].Err
 }
 
-// ThrottleBatch decides on 1 to MaxTakes requests in their order, as that many Throttle calls would, and overlaps their
-// cache misses: in a table that is larger than the caches these are nearly all that a call costs. It first computes all
-// hashes, then touches all lines of the index, then all slots, and then decides. It always returns true, and has no use for the
-// Waker.
+// ThrottleBatch decides on 1 to MaxTakes requests in their order, as that many Throttle calls would. It overlaps their cache misses, which
+// are nearly the whole cost of a call in a table that is larger than the caches: it first computes all hashes, then touches all lines of
+// the index, then all slots, and then decides. It always returns true, and ignores the Waker.
 func (s *Shards) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Waker) bool {
 	for i := range reqs {
 		reqs[i].Hash = s.Hash(reqs[i].Key)
@@ -31,7 +30,7 @@ func (s *Shards) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Wak
 		s.ThrottleAll(reqs, nil, a)
 		return true
 	}
-	var b Batch
+	var b Prefetch
 	for i := range reqs {
 		b.Add(reqs[i].Hash)
 	}
@@ -40,10 +39,10 @@ func (s *Shards) ThrottleBatch(reqs []store.Request, a store.Access, _ store.Wak
 	return true
 }
 
-// ThrottleAll decides. b has the slots where the requests' keys seem to be; it is nil if they have not been looked for.
-func (s *Shards) ThrottleAll(reqs []store.Request, b *Batch, a store.Access) {
+// ThrottleAll decides. p says where the requests' keys seem to be; nil: nobody has looked for them.
+func (s *Shards) ThrottleAll(reqs []store.Request, b *Prefetch, a store.Access) {
 	ruled := s.HasRules()
-	f := Free{Store: s}
+	f := LockFree{Store: s}
 	var c Counts
 	for i := range reqs {
 		r := &reqs[i]
@@ -53,7 +52,7 @@ func (s *Shards) ThrottleAll(reqs []store.Request, b *Batch, a store.Access) {
 		}
 		f.GuessFrom(b, i)
 		sh := s.ShardOf(r.Hash)
-		if !f.throttle(sh, r, a) {
+		if !f.tryThrottle(sh, r, a) {
 			sh.Lock(a.NowNS) // nothing below calls user code, so the unlock need not be deferred
 			s.decideLocked(sh, r, f.stillAbsent(sh), a)
 			sh.Unlock()
@@ -78,7 +77,7 @@ func (s *Shards) decideLocked(sh *Shard, r *store.Request, absent bool, a store.
 				r.Decision, r.Err = cell.Decision{}, store.ErrWrongType
 				return
 			}
-			tat = e.Held()
+			tat = e.SettledTAT()
 		}
 		next, d, err := r.Bucket.Throttle(tat, a.NowNS, r.Quantity)
 		setDecision(&r.Decision, &d)

@@ -30,7 +30,7 @@ func TestTouch(t *testing.T) {
 	if !s.Large() {
 		t.Error("a large table is not touched")
 	}
-	var b Batch
+	var b Prefetch
 	keys := []int{5, -1, 7, touchFromKeys - 1}
 	for _, key := range keys {
 		b.Add(s.Hash(fmt.Append(nil, key)))

@@ -3,7 +3,7 @@ package shard
 import "celld/store/memory/table"
 
 // SetWall says that the wall clock shows wallNS at nowNS. A call that runs at the same time may see both the old and the new wall
-// time; a caller that cannot have that must keep it out. SetWall looks at each key: a million, half of them of CL.TAKE, took
+// time; a caller that must not see both has to keep such calls out. SetWall looks at each key: a million, half of them of CL.TAKE, took
 // 50 ms.
 func (s *Teller) SetWall(wallNS, nowNS int64) {
 	s.mu.Lock()
@@ -25,7 +25,7 @@ func (sh *Shard) setWall(byNS, wallNS int64) {
 	for n := uint32(1); n < sh.Slabs.Top; n++ {
 		e := sh.Slabs.At(n)
 		e.Settle()
-		if e.List() == table.FreeList || !e.HoldsLimits() && !e.Has(table.FlagExpiry) {
+		if e.List() == table.NoList || !e.HoldsLimits() && !e.Has(table.FlagExpiry) {
 			continue
 		}
 		if e.HoldsLimits() {
@@ -33,7 +33,7 @@ func (sh *Shard) setWall(byNS, wallNS int64) {
 			sh.untell(e)
 			e.TAT.Store(sh.LimitsEndNS(e))
 		}
-		sh.Ends.Move(&sh.Slabs, n, e, sh.EndNS(n, e))
+		sh.Wheel.Move(&sh.Slabs, n, e, sh.EndNS(n, e))
 	}
 	sh.publish()
 }

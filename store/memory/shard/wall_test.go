@@ -152,7 +152,7 @@ func TestFieldsWrittenAgainChangeNothing(t *testing.T) {
 			memtest.MustTake(t, s, 60, t0, memtest.Calls(t, "k", text, "k", "99/1m"))
 			want := limitsOf(t, s, "k", t0)
 			for range 3 {
-				var fields store.Fields
+				var fields []store.Field
 				if _, err := s.Limits([]byte("k"), memtest.Untouched(t0), func(l *store.LimitState) {
 					f, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 					if err != nil {

@@ -2,7 +2,7 @@ package shard
 
 import "celld/store"
 
-// Watch is an observation of one key (WATCH), from Store.Watch until Stop.
+// Watch is an observation of one key (WATCH), from Shards.Watch until Stop.
 type Watch struct {
 	sh   *Shard
 	hash uint64
@@ -33,9 +33,8 @@ func (s *Shards) Watch(key []byte, nowNS int64) *Watch {
 	return w
 }
 
-// Changed reports whether the key was put since, or is gone though it was there: by deletion, rename, eviction, expiry
-// or Flush. A call that was limited, a peek and a touch change nothing, unless the limit has changed. Once stopped, it is
-// false.
+// Changed reports whether the key was put since, or is gone though it was there: by deletion, rename, eviction, expiry or Flush. A call
+// that was limited, a peek and a touch change nothing, unless the limit has changed. After Stop it returns false.
 func (w *Watch) Changed(nowNS int64) bool {
 	w.sh.Lock(nowNS)
 	defer w.sh.Unlock()

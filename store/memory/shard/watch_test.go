@@ -36,7 +36,7 @@ func TestWatch(t *testing.T) {
 		memtest.Contents(t, s, t0)
 	}
 	sweep := func(s *memory.Store) { s.Sweep(t0 + second) }
-	shrink := func(s *memory.Store) { memtest.SetMaxBytes(&s.Resize, 1) }
+	shrink := func(s *memory.Store) { memtest.SetMaxBytes(&s.Capacity, 1) }
 	flush := (*memory.Store).Flush
 	type events = []func(*memory.Store)
 	evict := func(s *memory.Store) {

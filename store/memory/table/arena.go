@@ -10,15 +10,15 @@ const (
 	SlabSize = 1 << slabBits
 )
 
-// arena is a shard's places for one kind of value, in slabs. It grows by a slab at a time, and values never move, so that growing copies
-// nothing; and the collector sees one object for 512 of them. A free place links to the next.
+// arena holds a shard's values of one kind, in slabs of 512 places. It grows by a slab at a time. Values never move, so growing copies
+// nothing, and the collector sees one object for 512 values. A free place links to the next.
 type arena[T any, P linked[T]] struct {
-	slabs   []*[SlabSize]T
-	Places  Places
-	reserve *reserve[[SlabSize]T] // nil: slabs come from the allocator
-	none    *[SlabSize]T          // stands for slabs that were given back
+	slabs      []*[SlabSize]T
+	FreePlaces FreeList
+	reserve    *reserve[[SlabSize]T] // nil: slabs come from the allocator
+	none       *[SlabSize]T          // stands for slabs that were given back
 
-	seen atomic.Pointer[[]*[SlabSize]T] // slabs, for those who look without a lock
+	published atomic.Pointer[[]*[SlabSize]T] // slabs, as readers without a lock see them
 }
 
 type linked[T any] interface {
@@ -29,8 +29,8 @@ type linked[T any] interface {
 
 func (a *arena[T, P]) At(n uint32) *T { return placeIn(a.slabs[n>>slabBits], n) }
 
-// placeIn is place n of the arena, if the slab is there. The condition is for the compiler, which would otherwise load the first word of
-// the slab, and so a cache line that nobody needs, to see whether the slab is nil.
+// placeIn is place n of the arena, if the slab is there. Without the condition the compiler would load the first word of the slab, and
+// so a cache line that nobody needs, to see whether the slab is nil.
 func placeIn[T any](b *[SlabSize]T, n uint32) *T {
 	if b == nil {
 		return nil
@@ -38,28 +38,28 @@ func placeIn[T any](b *[SlabSize]T, n uint32) *T {
 	return &b[n&(SlabSize-1)]
 }
 
-// take returns a place, which is as it was when it was put back, or all zero.
-func (a *arena[T, P]) take() (uint32, *T) {
-	k, there := a.Places.Lowest()
+// alloc returns a place, which is as it was when it was freed, or all zero.
+func (a *arena[T, P]) alloc() (uint32, *T) {
+	k, there := a.FreePlaces.lowest()
 	if !there {
 		if a.reserve != nil {
-			a.set(k, a.reserve.take())
+			a.set(k, a.reserve.newBlock())
 		} else {
 			a.set(k, new([SlabSize]T))
 		}
-		a.Places.Add(k)
+		a.FreePlaces.add(k)
 	}
-	n, fresh := a.Places.Take(k)
+	n, fresh := a.FreePlaces.use(k)
 	p := a.At(n)
 	if !fresh {
-		a.Places.Pop(k, P(p).link())
+		a.FreePlaces.pop(k, P(p).link())
 	}
 	return n, p
 }
 
-// put takes a place back, and returns a slab that is to be released, or 0.
-func (a *arena[T, P]) put(n uint32) (goes int) {
-	next, goes := a.Places.Put(n)
+// free takes a place back, and returns a slab that is to be released, or 0.
+func (a *arena[T, P]) free(n uint32) (goes int) {
+	next, goes := a.FreePlaces.put(n)
 	P(a.At(n)).setLink(next)
 	return goes
 }
@@ -67,7 +67,7 @@ func (a *arena[T, P]) put(n uint32) (goes int) {
 // release gives back an empty slab; 0: there is none.
 func (a *arena[T, P]) release(k int) {
 	if k != 0 {
-		a.Places.Remove(k)
+		a.FreePlaces.remove(k)
 		a.set(k, a.none)
 	}
 }
@@ -81,12 +81,12 @@ func (a *arena[T, P]) set(k int, b *[SlabSize]T) {
 		a.slabs[k] = b
 	}
 	view := a.slabs
-	a.seen.Store(&view)
+	a.published.Store(&view)
 }
 
 // Peek returns a place without any lock, or nil. What it holds may be changing.
 func (a *arena[T, P]) Peek(n uint32) *T {
-	view := a.seen.Load()
+	view := a.published.Load()
 	if view == nil || int(n>>slabBits) >= len(*view) {
 		return nil
 	}
@@ -95,6 +95,6 @@ func (a *arena[T, P]) Peek(n uint32) *T {
 
 // drop forgets all places, and gives their memory back.
 func (a *arena[T, P]) drop() {
-	a.slabs, a.Places = nil, Places{}
-	a.seen.Store(nil)
+	a.slabs, a.FreePlaces = nil, FreeList{}
+	a.published.Store(nil)
 }

@@ -1,5 +1,4 @@
-// Package table keeps keys and their states in memory: slots, the index that finds them, their order of use, and when they end. A Table
-// knows no lock, except where a method says so, and decides nothing: package memory locks it, and asks package cell.
+// Package table keeps keys and their states in memory. It decides nothing and takes no lock, except where a method says so.
 //
 //	var reserves table.Reserves   // memory that the tables of a store share
 //	reserves.Init()
@@ -7,7 +6,15 @@
 //	t.Clear()
 //	t.UseMemory(&reserves, &wall)
 //	n, e := t.Slot(hash, key)     // number and slot of a key, or NoSlot and nil
-//	for p := range t.TalliesOf(e) // its limits
+//	for p := range t.LimitsOf(e) { … } // its limit entries
 //
-// A key costs the garbage collector nothing: slabs and chunks have no pointers, and slots link to each other by number.
+// A slot is a key and its state; a limit entry is the state of one of its limits, where it holds several:
+//
+//	hash ─▶ Index ─▶ slot n ┬─ TAT, or ─▶ limit entry ─▶ limit entry ─▶ …   each with a ring, if its state is longer
+//	                        ├─ Lists: order of use      probation, protected, spent
+//	                        ├─ Wheel: buckets by a lower bound of the end
+//	                        └─ Keys: tails of a key that is longer than a slot holds
+//
+// Slots, limit entries and tails lie in slabs of 512. A FreeList knows which places are free. A key costs the garbage collector nothing:
+// slabs and chunks hold no pointers, and slots link to each other by number.
 package table

@@ -3,15 +3,19 @@ package table
 import (
 	"slices"
 	"sync/atomic"
+	"unsafe"
 )
 
 const (
 	lineEntries  = 8 // a cache line
 	chunkLines   = 8
-	ChunkEntries = lineEntries * chunkLines
-	MostChunks   = 8 // of a segment
-	growChunks   = 2 // that a full segment adds
-	splitChunks  = 5 // that each half of a full segment begins with
+	chunkEntries = lineEntries * chunkLines
+	mostChunks   = 8 // of a segment
+
+	SegmentEntries = mostChunks * chunkEntries // at most
+
+	growChunks  = 2 // that a full segment adds
+	splitChunks = 5 // that each half of a full segment begins with
 )
 
 // index finds slots by a tag, 32 bits of a key's hash: open addressing with 8 bytes an entry, tag << 32 | slot, and 0
@@ -21,8 +25,8 @@ const (
 //
 // A full chunk makes its segment add two chunks, to which the others give their share, up to 8; then the segment is split by one
 // more upper bit, as in extendible hashing (Fagin et al., 1979). The directory doubles when a segment has more bits than it.
-// Growing by an eighth to two fifths keeps the entries 61 to 85 % in use at any size; halving alone would let that swing from 42
-// to 85 %, for all segments at once, as they fill alike. One chunk at a time took 40 ns more of a new key, for 1 % less memory.
+// Growing by an eighth to two fifths keeps 61 to 85 % of the entries in use at any size. With halving alone that would swing from 42
+// to 85 %, for all segments at once, as they fill alike. Adding one chunk at a time cost 40 ns more a new key, for 1 % less memory.
 //
 // Only its owner, under the shard's lock, changes it. Others may look for slots without the lock, so all words are atomic, which
 // costs nothing in reading. What they find is right if the shard's version is the same before and after.
@@ -40,22 +44,22 @@ type directory struct {
 type segment struct {
 	Bits   uint32 // upper bits that all its tags have in common
 	Size   atomic.Uint32
-	Chunks [MostChunks]atomic.Pointer[Chunk]
+	Chunks [mostChunks]atomic.Pointer[Chunk]
 }
 
 // Chunk is a table of its own: an entry is in the line that its tag names, or if that is full in the next that is not.
 // The entries of a line are at its start.
 //
-// Its methods look whether it is nil, though it is only for probes of an empty index. Else the compiler would, by loading its
-// first word. That is one more cache line from memory, and took a quarter of a new key's time.
-type Chunk [ChunkEntries]atomic.Uint64
+// Its methods check for nil, though it is nil only for probes of an empty index. Otherwise the compiler checks by loading the first
+// word. That is one more cache line from memory, and took a quarter of a new key's time.
+type Chunk [chunkEntries]atomic.Uint64
 
 // chunkBlock is how chunks come: one object of 8 KB, that the collector has less to follow.
 type chunkBlock [16]Chunk
 
 func (x *index) newChunk() *Chunk {
 	if len(x.fresh) == 0 {
-		x.fresh = x.memory.chunks.take()[:]
+		x.fresh = x.memory.chunks.newBlock()[:]
 	}
 	c := &x.fresh[0]
 	x.fresh = x.fresh[1:]
@@ -64,10 +68,10 @@ func (x *index) newChunk() *Chunk {
 
 // chunkOf tells the chunk for the lowest byte of a tag in a segment of so many chunks. Each has the same share, and a
 // Segment that grows by one changes the chunk of just those bytes that the new one gets.
-var chunkOf = func() (t [2 * MostChunks][256]uint8) {
-	for size := 2; size <= MostChunks; size++ {
+var chunkOf = func() (t [2 * mostChunks][256]uint8) {
+	for size := 2; size <= mostChunks; size++ {
 		t[size] = t[size-1]
-		var given [MostChunks]int
+		var given [mostChunks]int
 		for _, c := range t[size] {
 			given[c]++
 		}
@@ -92,14 +96,14 @@ func (x *index) drop() {
 
 func TagOf(entry uint64) uint32 { return uint32(entry >> 32) }
 
-func LineOf(tag uint32) uint32 { return tag >> 8 % chunkLines * lineEntries }
+func lineOf(tag uint32) uint32 { return tag >> 8 % chunkLines * lineEntries }
 
 func (d *directory) Segment(tag uint32) *segment {
 	return d.segments[uint64(tag)>>(32-d.bits)].Load()
 }
 
 func (g *segment) chunk(tag uint32) *Chunk {
-	return g.Chunks[chunkOf[g.Size.Load()%(2*MostChunks)][uint8(tag)]%MostChunks].Load()
+	return g.Chunks[chunkOf[g.Size.Load()%(2*mostChunks)][uint8(tag)]%mostChunks].Load()
 }
 
 // probe is a search for the slots with one tag, of which there are hardly ever two.
@@ -112,14 +116,14 @@ type probe struct {
 
 func (x *index) find(tag uint32) probe { return x.Peek(tag).Find(tag) }
 
-// Next returns the next slot with the tag, or noSlot.
+// Next returns the next slot with the tag, or NoSlot.
 func (p *probe) Next() uint32 {
 	c := p.chunk
 	if c == nil {
 		return NoSlot
 	}
 	for p.left > 0 {
-		entry := c[p.place%ChunkEntries].Load()
+		entry := c[p.place%chunkEntries].Load()
 		if entry == 0 { // the line is not full, so none has gone past it
 			p.left = 0
 			return NoSlot
@@ -148,7 +152,7 @@ func (x *index) Insert(tag, n uint32) {
 		if g.chunk(tag).insert(entry) {
 			return
 		}
-		if g.Size.Load() == MostChunks || !x.grow(g) {
+		if g.Size.Load() == mostChunks || !x.grow(g) {
 			x.split(g, tag)
 		}
 	}
@@ -164,9 +168,9 @@ func (c *Chunk) insert(entry uint64) bool {
 	if c == nil {
 		return false
 	}
-	place := LineOf(TagOf(entry))
-	for range ChunkEntries {
-		if p := &c[place%ChunkEntries]; p.Load() == 0 {
+	place := lineOf(TagOf(entry))
+	for range chunkEntries {
+		if p := &c[place%chunkEntries]; p.Load() == 0 {
 			p.Store(entry)
 			return true
 		}
@@ -175,17 +179,17 @@ func (c *Chunk) insert(entry uint64) bool {
 	return false
 }
 
-// remove moves an entry that another had kept from its line, or from a nearer one, into the place that becomes free, and
-// so on from there.
+// remove takes an entry out. If its line was full, an entry that lies further on for that reason moves into the free place, and so on
+// from there.
 func (c *Chunk) remove(entry uint64) {
 	if c == nil {
 		return
 	}
-	hole := LineOf(TagOf(entry))
-	for c[hole%ChunkEntries].Load() != entry {
+	hole := lineOf(TagOf(entry))
+	for c[hole%chunkEntries].Load() != entry {
 		hole++
 	}
-	hole %= ChunkEntries
+	hole %= chunkEntries
 	for {
 		line := hole / lineEntries
 		end := (line + 1) * lineEntries
@@ -201,7 +205,7 @@ func (c *Chunk) remove(entry uint64) {
 		if !full {
 			return
 		}
-		if hole = c.passed(line); hole == ChunkEntries {
+		if hole = c.passed(line); hole == chunkEntries {
 			return
 		}
 		c[last].Store(c[hole].Load())
@@ -215,22 +219,22 @@ func (c *Chunk) passed(line uint32) uint32 {
 		for place := start; place < start+lineEntries; place++ {
 			entry := c[place].Load()
 			if entry == 0 {
-				return ChunkEntries
+				return chunkEntries
 			}
-			home := LineOf(TagOf(entry)) / lineEntries
+			home := lineOf(TagOf(entry)) / lineEntries
 			if (line-home)%chunkLines < (place/lineEntries-home)%chunkLines {
 				return place
 			}
 		}
 	}
-	return ChunkEntries
+	return chunkEntries
 }
 
 // grow adds growChunks to a segment, and returns false when one would be too full at once.
 func (x *index) grow(g *segment) bool {
 	old := g.Size.Load()
-	size := min(old+growChunks, MostChunks)
-	var moved [growChunks * ChunkEntries]uint64
+	size := min(old+growChunks, mostChunks)
+	var moved [growChunks * chunkEntries]uint64
 	var share [growChunks]int
 	n := 0
 	for i := range old {
@@ -244,7 +248,7 @@ func (x *index) grow(g *segment) bool {
 			if to < old {
 				continue
 			}
-			if share[to-old]++; share[to-old] > ChunkEntries {
+			if share[to-old]++; share[to-old] > chunkEntries {
 				return false
 			}
 			moved[n] = entry
@@ -264,7 +268,7 @@ func (x *index) grow(g *segment) bool {
 
 // split makes two segments of the one that a tag leads to, in the chunks that it has and two new ones.
 func (x *index) split(g *segment, tag uint32) {
-	var entries [MostChunks * ChunkEntries]uint64
+	var entries [mostChunks * chunkEntries]uint64
 	var spare []*Chunk
 	n := 0
 	for i := range g.Size.Load() {
@@ -298,17 +302,17 @@ func (x *index) halve(entries []uint64, bits, tag uint32, spare *[]*Chunk) {
 // plant makes a segment of entries that have so many upper bits of a tag in common. The sizes that are too small for
 // one of its chunks are few, and that none is large enough is next to impossible; then it is halved once more.
 func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*Chunk) {
-	size := max(uint32(len(entries)*splitChunks/(MostChunks*ChunkEntries/2)), 1)
-	for size = min(size, splitChunks); size <= MostChunks; size++ {
-		var share [MostChunks]int
+	size := max(uint32(len(entries)*splitChunks/(mostChunks*chunkEntries/2)), 1)
+	for size = min(size, splitChunks); size <= mostChunks; size++ {
+		var share [mostChunks]int
 		for _, entry := range entries {
 			share[chunkOf[size][uint8(entry>>32)]]++
 		}
-		if slices.Max(share[:]) < ChunkEntries {
+		if slices.Max(share[:]) < chunkEntries {
 			break
 		}
 	}
-	if size > MostChunks {
+	if size > mostChunks {
 		x.halve(entries, bits, tag, spare)
 		return
 	}
@@ -353,14 +357,40 @@ func (x *index) Peek(tag uint32) *Chunk {
 	return d.Segment(tag).chunk(tag)
 }
 
+// AppendSegment appends the entries of the segment of a tag, from that tag on, and returns the first tag behind the segment.
+func (x *index) AppendSegment(entries []uint64, tag uint32) (all []uint64, next uint64) {
+	d := x.Dir.Load()
+	if d == nil {
+		return entries, 1 << 32
+	}
+	g := d.Segment(tag)
+	for i := range g.Size.Load() {
+		c := g.Chunks[i].Load()
+		for place := range c {
+			if entry := c[place].Load(); entry != 0 && TagOf(entry) >= tag {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	shift := 32 - g.Bits
+	return entries, (uint64(tag)>>shift + 1) << shift
+}
+
+// Prefetch brings the line in which a tag is looked for first into the caches.
+func (c *Chunk) Prefetch(tag uint32) {
+	if c != nil {
+		prefetch(unsafe.Pointer(&c[lineOf(tag)]))
+	}
+}
+
 // Touch reads a word of the line in which a tag is looked for first.
 func (c *Chunk) Touch(tag uint32) uint64 {
 	if c == nil {
 		return 0
 	}
-	return c[LineOf(tag)].Load()
+	return c[lineOf(tag)].Load()
 }
 
 func (c *Chunk) Find(tag uint32) probe {
-	return probe{chunk: c, tag: tag, place: LineOf(tag), left: ChunkEntries}
+	return probe{chunk: c, tag: tag, place: lineOf(tag), left: chunkEntries}
 }

@@ -33,7 +33,7 @@ func (x *index) entries() (places, used int) {
 		}
 		seen[g] = true
 		for c := range g.Size.Load() {
-			places += ChunkEntries
+			places += chunkEntries
 			for place := range g.Chunks[c].Load() {
 				if g.Chunks[c].Load()[place].Load() != 0 {
 					used++
@@ -130,8 +130,8 @@ func TestIndexGrows(t *testing.T) {
 func TestIndexOfTagsAlike(t *testing.T) {
 	const n = 1000
 	var last []uint32
-	for b, c := range chunkOf[MostChunks] {
-		if c == MostChunks-1 {
+	for b, c := range chunkOf[mostChunks] {
+		if c == mostChunks-1 {
 			last = append(last, uint32(b))
 		}
 	}
@@ -161,8 +161,8 @@ func TestIndexOfTagsAlike(t *testing.T) {
 
 // Each chunk of a segment gets its share, and growing takes from all others what the new one gets, and nothing else.
 func TestChunkOf(t *testing.T) {
-	for size := 2; size <= MostChunks; size++ {
-		var share [MostChunks]int
+	for size := 2; size <= mostChunks; size++ {
+		var share [mostChunks]int
 		for b, c := range chunkOf[size] {
 			share[c]++
 			if before := chunkOf[size-1][b]; c != before && int(c) != size-1 {

@@ -9,17 +9,20 @@ import (
 
 func (e *Slot) HoldsLimits() bool { return e.Has(FlagLimits) }
 
-// FirstTally is the number of the first of a key that holds limits.
-func (e *Slot) FirstTally() uint32 { return uint32(e.Info.Load()) }
+// FirstLimit is the number of the first limit entry of a key that holds limits.
+func (e *Slot) FirstLimit() uint32 { return uint32(e.Info.Load()) }
 
-// TalliesOf yields the tallies of a key, none of one that holds no limits. They must not change meanwhile.
-func (t *Table) TalliesOf(e *Slot) iter.Seq[*Tally] {
-	return func(yield func(*Tally) bool) {
+// SetFirstLimit makes a limit entry the first of a key that holds limits.
+func (e *Slot) SetFirstLimit(n uint32) { e.SetInfo(touchedMask, uint64(n)) }
+
+// LimitsOf yields the limit entries of a key; none if the key holds no limits. They must not change meanwhile.
+func (t *Table) LimitsOf(e *Slot) iter.Seq[*LimitEntry] {
+	return func(yield func(*LimitEntry) bool) {
 		if !e.HoldsLimits() {
 			return
 		}
-		for n := e.FirstTally(); n != 0; {
-			p := t.Tallies.At(n)
+		for n := e.FirstLimit(); n != 0; {
+			p := t.Limits.At(n)
 			if n = p.Next.Load(); !yield(p) {
 				return
 			}
@@ -29,49 +32,49 @@ func (t *Table) TalliesOf(e *Slot) iter.Seq[*Tally] {
 
 func (t *Table) SetTouched(e *Slot, nowNS int64) {
 	if e.HoldsLimits() {
-		t.Tallies.At(e.FirstTally()).TouchedNS.Store(nowNS)
+		t.Limits.At(e.FirstLimit()).TouchedNS.Store(nowNS)
 	} else {
-		e.SetInfo(TouchedMask, uint64(nowNS)>>TouchedUnit)
+		e.SetInfo(touchedMask, uint64(nowNS)>>touchedUnit)
 	}
 }
 
 func (t *Table) TouchedNS(e *Slot) int64 {
 	if e.HoldsLimits() {
-		return t.Tallies.At(e.FirstTally()).TouchedNS.Load()
+		return t.Limits.At(e.FirstLimit()).TouchedNS.Load()
 	}
-	return int64(e.Info.Load() & TouchedMask << TouchedUnit)
+	return Info(e.Info.Load()).TouchedNS()
 }
 
-// AddTally puts a new tally before the others of a key.
-func (t *Table) AddTally(e *Slot, policy uint32) *Tally {
-	n, p := t.Tallies.take()
+// AddLimit puts a new limit entry before the others of a key.
+func (t *Table) AddLimit(e *Slot, policy uint32) *LimitEntry {
+	n, p := t.Limits.alloc()
 	p.Policy.Store(policy)
 	p.TouchedNS.Store(t.TouchedNS(e))
 	next := uint32(0)
 	if e.HoldsLimits() {
-		next = e.FirstTally()
+		next = e.FirstLimit()
 	}
 	p.Next.Store(next)
-	e.SetInfo(FlagLimits|TouchedMask, FlagLimits|uint64(n))
+	e.SetInfo(FlagLimits|touchedMask, FlagLimits|uint64(n))
 	return p
 }
 
-// DropTallies removes all limits of a key. It keeps the time of its last use.
-func (t *Table) DropTallies(e *Slot) {
+// DropLimits removes all limits of a key. It keeps the time of its last use.
+func (t *Table) DropLimits(e *Slot) {
 	if !e.HoldsLimits() {
 		return
 	}
 	touched := t.TouchedNS(e)
-	for n := e.FirstTally(); n != 0; {
-		next := t.Tallies.At(n).Next.Load()
-		t.Tallies.Put(n)
+	for n := e.FirstLimit(); n != 0; {
+		next := t.Limits.At(n).Next.Load()
+		t.Limits.Free(n)
 		n = next
 	}
-	e.SetInfo(FlagLimits|TouchedMask, uint64(touched)>>TouchedUnit)
+	e.SetInfo(FlagLimits|touchedMask, uint64(touched)>>touchedUnit)
 }
 
-func (t *Table) FindTally(e *Slot, l *cell.Limit, policy, shape uint32) *Tally {
-	for p := range t.TalliesOf(e) {
+func (t *Table) FindLimit(e *Slot, l *cell.Limit, policy, shape uint32) *LimitEntry {
+	for p := range t.LimitsOf(e) {
 		if p.Is(l, policy, shape) {
 			return p
 		}
@@ -79,8 +82,8 @@ func (t *Table) FindTally(e *Slot, l *cell.Limit, policy, shape uint32) *Tally {
 	return nil
 }
 
-func (t *Table) CountTallies(e *Slot) (count int) {
-	for range t.TalliesOf(e) {
+func (t *Table) CountLimits(e *Slot) (count int) {
+	for range t.LimitsOf(e) {
 		count++
 	}
 	return count
@@ -88,23 +91,23 @@ func (t *Table) CountTallies(e *Slot) (count int) {
 
 // LimitBytes is what the limits of a key take, by the estimate of MaxBytes.
 func (t *Table) LimitBytes(e *Slot) (bytes int64) {
-	for p := range t.TalliesOf(e) {
-		bytes += t.Tallies.Bytes(p)
+	for p := range t.LimitsOf(e) {
+		bytes += t.Limits.Bytes(p)
 	}
 	return bytes
 }
 
 // LimitsEndNS is when the last limit of a key has nothing left to remember.
 func (t *Table) LimitsEndNS(e *Slot) (end uint64) {
-	for p := range t.TalliesOf(e) {
-		end = max(end, t.TallyEndNS(p))
+	for p := range t.LimitsOf(e) {
+		end = max(end, t.EntryEndNS(p))
 	}
 	return end
 }
 
-// TallyEndNS is when a tally has nothing left to remember.
-func (t *Table) TallyEndNS(p *Tally) uint64 {
-	l, st := cell.Limit{Shape: p.Shape()}, t.Tallies.State(p) // all that an end needs; literal would divide
+// EntryEndNS is when a limit entry has nothing left to remember.
+func (t *Table) EntryEndNS(p *LimitEntry) uint64 {
+	l, st := cell.Limit{Shape: p.Shape()}, t.Limits.State(p) // all that EndNS needs; Limit would divide
 	return t.LimitEndNS(&l, &st)
 }
 
@@ -113,11 +116,11 @@ func (t *Table) CostBytes(n uint32, e *Slot) int64 {
 	return CostBytes(t.Keys.length(n, e)) + t.LimitBytes(e)
 }
 
-// BaseOf is the tally of the limit from which a companion's leases were taken, or nil.
-func (t *Table) BaseOf(e *Slot, companion *Tally) *Tally {
+// BaseOf is the limit entry of the limit from which a companion's leases were taken, or nil.
+func (t *Table) BaseOf(e *Slot, companion *LimitEntry) *LimitEntry {
 	l := cell.Limit{Shape: companion.Shape()}
 	l.Leases = false
-	return t.FindTally(e, &l, companion.Policy.Load(), l.Code())
+	return t.FindLimit(e, &l, companion.Policy.Load(), l.Code())
 }
 
 // EndNS is when the last of limits that are in limit time has nothing left to remember, in limit time.
@@ -131,7 +134,7 @@ func EndNS(l store.Limits, aheadNS int64) (end uint64) {
 // EndOf is when the last of limits has nothing left to remember.
 func (t *Table) EndOf(limits store.Limits) (end uint64) { return EndNS(limits, t.Wall.Load()) }
 
-func (p *Tally) HoldsLeases() bool {
+func (p *LimitEntry) HoldsLeases() bool {
 	shape := p.Shape()
 	return shape.HoldsLeases()
 }

@@ -17,8 +17,8 @@ func newTable() *Table {
 
 // add puts a key into the table as a shard does, on probation.
 func (t *Table) add(hash uint64, key []byte) (uint32, *Slot) {
-	n, e := t.Slabs.Take()
-	e.SetInfo(KeyLenMask, t.Keys.Set(n, e, key))
+	n, e := t.Slabs.Alloc()
+	e.SetInfo(keyLenMask, t.Keys.Set(n, e, key))
 	t.Lists.Push(&t.Slabs, Probation, n, e)
 	t.Index.Insert(TagOfHash(hash), n)
 	return n, e
@@ -28,7 +28,7 @@ func (t *Table) remove(hash uint64, n uint32, e *Slot) {
 	t.Index.Remove(TagOfHash(hash), n)
 	t.Lists.Pull(&t.Slabs, e)
 	t.Keys.Free(n, e)
-	t.Slabs.Put(n, e)
+	t.Slabs.Free(n, e)
 }
 
 // A key of any length is found by its bytes, and by no others that have the same hash. What is freed leaves nothing behind.
@@ -90,7 +90,8 @@ func TestKeysOfAllLengths(t *testing.T) {
 	for _, x := range entries {
 		table.remove(x.hash, x.n, x.e)
 	}
-	if tails, slots, huge := table.Keys.Tails.Places.InUse, table.Slabs.Places.InUse, len(table.Keys.Huge); tails != 0 || slots != 0 || huge != 0 {
+	if tails, slots, huge := table.Keys.Tails.FreePlaces.InUse, table.Slabs.FreePlaces.InUse, len(table.Keys.Huge); tails != 0 ||
+		slots != 0 || huge != 0 {
 		t.Errorf("%d tails, %d slots and %d long keys are left of no keys", tails, slots, huge)
 	}
 }
@@ -121,7 +122,7 @@ func TestKeysOfOneHash(t *testing.T) {
 			t.Errorf("key %d is seen as %p", i, e)
 		}
 	}
-	table.AddTally(table.Slabs.At(1), 0)
+	table.AddLimit(table.Slabs.At(1), 0)
 	if table.Clear(); table.IdleBytes() != 0 || table.Slabs.Top != 0 {
 		t.Errorf("a clear table has %d idle bytes, and %d slots", table.IdleBytes(), table.Slabs.Top)
 	}
@@ -130,7 +131,7 @@ func TestKeysOfOneHash(t *testing.T) {
 			t.Errorf("key %d is found in a clear table", i)
 		}
 	}
-	if table.Slabs.Peek(1) != nil || table.Keys.Tails.Peek(1) != nil || table.Tallies.Peek(1) != nil {
+	if table.Slabs.Peek(1) != nil || table.Keys.Tails.Peek(1) != nil || table.Limits.Peek(1) != nil {
 		t.Error("a clear table shows places")
 	}
 	if n, e := table.add(hash, keys[0]); n != 1 || e.HoldsLimits() {
@@ -181,15 +182,15 @@ func TestSlabOfJournaledSlots(t *testing.T) {
 		_, e := table.add(hashOf(i), binary.LittleEndian.AppendUint64(nil, i))
 		e.SetInfo(FlagJournaled, FlagJournaled)
 	}
-	there := table.Slabs.Places.There
+	there := table.Slabs.FreePlaces.There
 	for n := uint32(1); n <= slots; n++ {
 		e := table.Slabs.At(n)
-		if table.remove(hashOf(uint64(n-1)), n, e); !e.Has(FlagJournaled) || e.Has(FlagList|KeyLenMask) {
+		if table.remove(hashOf(uint64(n-1)), n, e); !e.Has(FlagJournaled) || e.Has(flagList|keyLenMask) {
 			t.Fatalf("free slot %d has info %x", n, e.Info.Load())
 		}
 	}
-	if table.Slabs.Places.There != there {
-		t.Errorf("%d of %d slabs stay, whose slots are in the journal", table.Slabs.Places.There, there)
+	if table.Slabs.FreePlaces.There != there {
+		t.Errorf("%d of %d slabs stay, whose slots are in the journal", table.Slabs.FreePlaces.There, there)
 	}
 	for n := uint32(1); n <= slots; n++ {
 		if e := table.Slabs.At(n); e.Has(FlagJournaled) {
@@ -197,7 +198,7 @@ func TestSlabOfJournaledSlots(t *testing.T) {
 			table.Slabs.Told(n)
 		}
 	}
-	if left := table.Slabs.Places.There; left != 2 {
+	if left := table.Slabs.FreePlaces.There; left != 2 {
 		t.Errorf("%d slabs stay, want the first and a spare one", left)
 	}
 	if n := uint32(slots - 1); table.Slabs.At(n) != &noSlab[n%SlabSize] || table.Slabs.Peek(n) != table.Slabs.At(n) {
@@ -231,12 +232,12 @@ func TestOrdersOfUse(t *testing.T) {
 	for step := range 5_000 {
 		switch random.IntN(8) {
 		case 0, 1:
-			n, _ := table.Slabs.Take()
+			n, _ := table.Slabs.Alloc()
 			push(listName(1+random.IntN(3)), n)
 		case 2:
 			if n := draw(); n != NoSlot {
 				l.Pull(&table.Slabs, table.Slabs.At(n))
-				table.Slabs.Put(n, table.Slabs.At(n))
+				table.Slabs.Free(n, table.Slabs.At(n))
 				out(n)
 			}
 		case 3, 4, 5, 6:

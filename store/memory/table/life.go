@@ -11,7 +11,7 @@ func (t *Table) EndNS(n uint32, e *Slot) uint64 {
 		if e.Spent() {
 			return Never
 		}
-		return e.Held()
+		return e.SettledTAT()
 	}
 	return t.endWithExpiry(n, e)
 }
@@ -21,11 +21,11 @@ func (t *Table) endWithExpiry(n uint32, e *Slot) uint64 {
 	if e.Spent() {
 		return end
 	}
-	return min(end, e.Held())
+	return min(end, e.SettledTAT())
 }
 
 func (t *Table) State(n uint32, e *Slot) store.Value {
-	st := store.Value{TAT: e.Held()}
+	st := store.Value{TAT: e.SettledTAT()}
 	if e.HoldsLimits() {
 		st.Kind = store.HoldsLimits
 	}

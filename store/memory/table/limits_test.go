@@ -18,66 +18,68 @@ func limit(t *testing.T, text string) cell.Limit {
 }
 
 // A key's limits are found by policy or shape, counted, and go together. The time of the last use stays with the key.
-func TestTalliesOfAKey(t *testing.T) {
+func TestLimitEntriesOfAKey(t *testing.T) {
 	table := newTable()
 	n, e := table.add(1<<32, []byte("key"))
-	const touched = 5 << TouchedUnit
+	const touched = 5 << touchedUnit
 	table.SetTouched(e, touched)
-	if e.HoldsLimits() || table.CountTallies(e) != 0 || table.LimitBytes(e) != 0 || table.LimitsEndNS(e) != 0 || table.TouchedNS(e) != touched {
+	if e.HoldsLimits() || table.CountLimits(e) != 0 || table.LimitBytes(e) != 0 || table.LimitsEndNS(e) != 0 || table.TouchedNS(e) != touched {
 		t.Error("a key without limits says otherwise")
 	}
-	table.DropTallies(e) // has none
+	table.DropLimits(e) // has none
 	texts := []string{"5/1s", "5/1m", "7/1s,algo=window", "5/1s,algo=log"}
-	var tallies []*Tally
+	var entries []*LimitEntry
 	for i, text := range texts {
 		l := limit(t, text)
 		st := cell.State{A: uint64(1000 * (i + 1))}
 		if l.KeepsCalls() {
 			st.Ring = []uint64{1, 2}
 		}
-		p := table.AddTally(e, 0)
-		table.Tallies.Keep(p, &l, l.Code(), &st)
-		tallies = append(tallies, p)
+		p := table.AddLimit(e, 0)
+		table.Limits.Keep(p, &l, l.Code(), &st)
+		entries = append(entries, p)
 		if table.TouchedNS(e) != touched {
 			t.Errorf("with %d limits the last use is at %d", i+1, table.TouchedNS(e))
 		}
 	}
-	policy := table.AddTally(e, 9)
+	policy := table.AddLimit(e, 9)
 	l := limit(t, "5/1s")
-	table.Tallies.Keep(policy, &l, l.Code(), &cell.State{A: 77})
+	table.Limits.Keep(policy, &l, l.Code(), &cell.State{A: 77})
 	for i, text := range texts {
 		l := limit(t, text)
-		if got := table.FindTally(e, &l, 0, l.Code()); got != tallies[i] {
-			t.Errorf("%s has tally %p, want %p", text, got, tallies[i])
+		if got := table.FindLimit(e, &l, 0, l.Code()); got != entries[i] {
+			t.Errorf("%s has limit entry %p, want %p", text, got, entries[i])
 		}
 	}
 	for text, id := range map[string]uint32{"5/1s": 8, "5/2s": 0, "5/3s,algo=window": 0} {
-		if l := limit(t, text); table.FindTally(e, &l, id, l.Code()) != nil {
+		if l := limit(t, text); table.FindLimit(e, &l, id, l.Code()) != nil {
 			t.Errorf("%s of policy %d is there", text, id)
 		}
 	}
 	other := limit(t, "9/1h")
-	if table.FindTally(e, &other, 9, other.Code()) != policy {
+	if table.FindLimit(e, &other, 9, other.Code()) != policy {
 		t.Error("a policy's state is not found after its limit has changed")
 	}
-	if other.Leases = true; table.FindTally(e, &other, 9, other.Code()) != nil {
+	if other.Leases = true; table.FindLimit(e, &other, 9, other.Code()) != nil {
 		t.Error("a policy's state is taken for that of its leases")
 	}
-	if got := slices.Collect(table.TalliesOf(e)); len(got) != 5 || got[0] != policy || got[4] != tallies[0] {
+	if got := slices.Collect(table.LimitsOf(e)); len(got) != 5 || got[0] != policy || got[4] != entries[0] {
 		t.Errorf("the key holds %v", got)
 	}
 	ring := int64(RingBytes + 8*2)
-	if count, bytes := table.CountTallies(e), table.LimitBytes(e); count != 5 || bytes != 5*TallyBytes+ring || table.CostBytes(n, e) != 3+OverheadBytes+bytes {
+	if count, bytes := table.CountLimits(e), table.LimitBytes(e); count != 5 || bytes != 5*LimitEntryBytes+ring ||
+		table.CostBytes(n, e) != 3+OverheadBytes+bytes {
 		t.Errorf("%d limits take %d bytes", count, bytes)
 	}
 	if st := table.State(n, e); st.Kind != store.HoldsLimits {
 		t.Errorf("the state is %+v", st)
 	}
 	table.SetTouched(e, 2*touched)
-	if table.DropTallies(e); e.HoldsLimits() || table.TouchedNS(e) != 2*touched || table.Tallies.Places.InUse != 0 || table.Tallies.Rings != nil {
-		t.Errorf("limits are dropped, and %d places are used, at %d", table.Tallies.Places.InUse, table.TouchedNS(e))
+	if table.DropLimits(e); e.HoldsLimits() || table.TouchedNS(e) != 2*touched || table.Limits.FreePlaces.InUse != 0 ||
+		table.Limits.Rings != nil {
+		t.Errorf("limits are dropped, and %d places are used, at %d", table.Limits.FreePlaces.InUse, table.TouchedNS(e))
 	}
-	for range table.TalliesOf(e) {
+	for range table.LimitsOf(e) {
 		t.Error("a key has limits that were dropped")
 	}
 }
@@ -87,17 +89,17 @@ func TestSameAndAlone(t *testing.T) {
 	table := newTable()
 	_, e := table.add(1<<32, []byte("key"))
 	l := limit(t, "5/1s,burst=3")
-	p := table.AddTally(e, 4)
-	table.Tallies.Keep(p, &l, l.Code(), &cell.State{})
+	p := table.AddLimit(e, 4)
+	table.Limits.Keep(p, &l, l.Code(), &cell.State{})
 	if !p.Same(&l, l.Code()) || !p.Alone(&l, 4) || p.Alone(&l, 0) {
-		t.Error("a tally is not that of its limit")
+		t.Error("a limit entry is not that of its limit")
 	}
 	for _, text := range []string{"6/1s,burst=3", "5/2s,burst=3", "5/1s,burst=4", "5/1s,algo=window"} {
 		if l := limit(t, text); p.Same(&l, l.Code()) || p.Alone(&l, 4) {
-			t.Errorf("a tally of 5/1s,burst=3 is that of %s", text)
+			t.Errorf("a limit entry of 5/1s,burst=3 is that of %s", text)
 		}
 	}
-	if first := table.AddTally(e, 4); first.Next.Load() == 0 || first.Alone(&l, 4) {
+	if first := table.AddLimit(e, 4); first.Next.Load() == 0 || first.Alone(&l, 4) {
 		t.Error("one of two is alone")
 	}
 }
@@ -107,11 +109,12 @@ func TestKeptStates(t *testing.T) {
 	table := newTable()
 	_, e := table.add(1<<32, []byte("key"))
 	l := limit(t, "5/1s,algo=log")
-	p := table.AddTally(e, 0)
-	for _, st := range []cell.State{{A: 1, B: 2, BlockedNS: 3}, {A: 4, B: 2, BlockedNS: 3}, {A: 4, B: 5, BlockedNS: 3}, {A: 4, B: 5, BlockedNS: 6}, {},
+	p := table.AddLimit(e, 0)
+	for _, st := range []cell.State{{A: 1, B: 2, BlockedNS: 3}, {A: 4, B: 2, BlockedNS: 3}, {A: 4, B: 5, BlockedNS: 3},
+		{A: 4, B: 5, BlockedNS: 6}, {},
 		{Ring: []uint64{1, 2}}, {Ring: []uint64{3, 4}}, {Ring: []uint64{5}}, {A: 1}} {
-		table.Tallies.Keep(p, &l, l.Code(), &st)
-		if got := table.Tallies.State(p); got.A != st.A || got.B != st.B || got.BlockedNS != st.BlockedNS || !slices.Equal(got.Ring, st.Ring) {
+		table.Limits.Keep(p, &l, l.Code(), &st)
+		if got := table.Limits.State(p); got.A != st.A || got.B != st.B || got.BlockedNS != st.BlockedNS || !slices.Equal(got.Ring, st.Ring) {
 			t.Errorf("%+v is kept as %+v", st, got)
 		}
 	}
@@ -124,8 +127,8 @@ func TestKeptStates(t *testing.T) {
 	}
 	companion := l
 	companion.Leases = true
-	c := table.AddTally(e, 0)
-	table.Tallies.Keep(c, &companion, companion.Code(), &cell.State{})
+	c := table.AddLimit(e, 0)
+	table.Limits.Keep(c, &companion, companion.Code(), &cell.State{})
 	if !c.HoldsLeases() || p.HoldsLeases() || table.BaseOf(e, c) != p {
 		t.Error("a companion does not lead to its limit")
 	}
@@ -174,7 +177,7 @@ func TestHeldWaitsForTheBusyCall(t *testing.T) {
 		e.Info.And(^uint64(FlagBusy))
 	}()
 	<-started
-	if tat := e.Held(); tat != 7 {
+	if tat := e.SettledTAT(); tat != 7 {
 		t.Errorf("the TAT is %d", tat)
 	}
 }
@@ -205,19 +208,19 @@ func TestLimitsByTheClock(t *testing.T) {
 			t.Errorf("%+v ends at %d, want %d", l.Shape, got, end)
 		}
 		limits = append(limits, store.LimitState{Limit: l, State: st})
-		p := table.AddTally(e, 0)
-		table.Tallies.Keep(p, &l, l.Code(), &st)
-		if table.TallyEndNS(p) != end {
-			t.Errorf("the tally of %+v ends at %d, want %d", l.Shape, table.TallyEndNS(p), end)
+		p := table.AddLimit(e, 0)
+		table.Limits.Keep(p, &l, l.Code(), &st)
+		if table.EntryEndNS(p) != end {
+			t.Errorf("the limit entry of %+v ends at %d, want %d", l.Shape, table.EntryEndNS(p), end)
 		}
 		want = max(want, end)
 	}
 	if table.LimitsEndNS(e) != want || table.EndOf(limits) != want || EndNS(limits, ahead) != want {
 		t.Errorf("the limits end at %d and %d, want %d", table.LimitsEndNS(e), table.EndOf(limits), want)
 	}
-	before := map[*Tally]cell.State{}
-	for p := range table.TalliesOf(e) {
-		before[p] = table.Tallies.State(p)
+	before := map[*LimitEntry]cell.State{}
+	for p := range table.LimitsOf(e) {
+		before[p] = table.Limits.State(p)
 	}
 	table.Realign(e, -90e9, now+ahead-90e9)
 	for p, st := range before {
@@ -228,7 +231,7 @@ func TestLimitsByTheClock(t *testing.T) {
 				t.Error("a window by the clock does not move with it")
 			}
 		}
-		if got := table.Tallies.State(p); got.A != st.A || got.B != st.B {
+		if got := table.Limits.State(p); got.A != st.A || got.B != st.B {
 			t.Errorf("after the clock has moved %+v is %+v, want %+v", l.Shape, got, st)
 		}
 	}

@@ -10,7 +10,7 @@ const (
 	InlineKey = 16  // the longest key that lies in its slot
 	headBytes = 12  // of a longer one lie in it
 	tailBytes = 28  // and so many in each of its tails: a key of 40 bytes takes one
-	HugeKey   = 255 // the keyLen of keys so long or longer: they lie in table.huge
+	HugeKey   = 255 // the keyLen of keys so long or longer: they lie in keys.Huge
 )
 
 // tail is a piece of a key that is longer than its slot holds. 32 bytes: 48, another slot, would waste more on the
@@ -38,7 +38,7 @@ func tailWords(rest []byte) (words [4]uint64, n int) {
 	}, n
 }
 
-// keys are what a shard has of keys beside the slots.
+// keys hold the parts of keys that lie outside the slots.
 type keys struct {
 	Tails arena[tail, *tail]
 	Huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
@@ -66,7 +66,7 @@ func inlineWords(key []byte) (key0, key1 uint64) {
 // headWord is the key1 of a longer key, less the number of its tail.
 func headWord(key []byte) uint64 { return uint64(binary.LittleEndian.Uint32(key[8:])) }
 
-// Set stores the key of a new slot, except its length, which it returns as slot.info has it.
+// Set stores the key of a new slot, except its length, which it returns as it stands in Slot.Info.
 func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 	key0, key1 := inlineWords(key)
 	length := len(key)
@@ -81,7 +81,7 @@ func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 		key1 = headWord(key)
 		var last *tail
 		for rest := key[headBytes:]; len(rest) > 0; {
-			number, p := k.Tails.take()
+			number, p := k.Tails.alloc()
 			words, n := tailWords(rest)
 			for i := range p {
 				p[i].Store(words[i])
@@ -100,7 +100,7 @@ func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
 	return uint64(length) << keyLenShift
 }
 
-// Is reports whether the slot's key is this one. Without the lock it may err, and is always false for those in huge.
+// Is reports whether the slot's key is this one. Without the lock it may err. It is always false for keys in Huge.
 func (k *keys) Is(e *Slot, key []byte) bool {
 	if e.keyLen() != min(len(key), HugeKey) {
 		return false
@@ -141,7 +141,7 @@ func (k *keys) isUncommon(e *Slot, key []byte) bool {
 	}
 }
 
-// isHuge is is under the lock, for a key in huge.
+// isHuge reports whether a slot holds this key of Huge. The shard is locked.
 func (k *keys) isHuge(n uint32, e *Slot, key []byte) bool {
 	return e.keyLen() == HugeKey && string(k.Huge[n]) == string(key)
 }
@@ -169,7 +169,7 @@ func (k *keys) View(n uint32, e *Slot, scratch *[HugeKey]byte) []byte {
 	return scratch[:length]
 }
 
-// Free gives back what the slot's key has outside it.
+// Free gives back what lies outside the slot of its key.
 func (k *keys) Free(n uint32, e *Slot) {
 	switch length := e.keyLen(); {
 	case length == HugeKey:
@@ -177,7 +177,7 @@ func (k *keys) Free(n uint32, e *Slot) {
 	case length > InlineKey:
 		for number := uint32(e.key1.Load() >> 32); number != 0; {
 			next := k.Tails.At(number).link()
-			k.Tails.release(k.Tails.put(number))
+			k.Tails.release(k.Tails.free(number))
 			number = next
 		}
 	}

@@ -5,10 +5,10 @@ package table
 type listName uint8
 
 const (
-	FreeList  listName = iota
-	Probation          // Keys seen once, and those that fell back
-	Protected          // Keys used again: a flood of keys seen once does not reach them
-	SpentList          // Keys that hold no limit
+	NoList    listName = iota
+	Probation          // keys seen once, and those that fell back
+	Protected          // keys used again: a flood of keys seen once does not reach them
+	SpentList          // keys that hold no limit
 )
 
 // use is an order of use, the youngest first.
@@ -26,7 +26,7 @@ func (l *lists) Of(name listName) *use { return &l[name-1] }
 func (l *lists) Push(s *slabs, name listName, n uint32, e *Slot) {
 	u := l.Of(name)
 	e.use = e.use&flagFirst | uint64(u.first)
-	e.SetInfo(FlagList, uint64(name)*FlagProbation)
+	e.SetInfo(flagList, uint64(name)*flagProbation)
 	if u.first != NoSlot {
 		s.At(u.first).setYounger(n)
 	} else {
@@ -69,11 +69,10 @@ func (l *lists) Touch(s *slabs, n uint32, e *Slot) {
 const mostFallBack = 64
 
 // Victim returns the slot that goes for another one: the last on probation. Before that, what is protected beyond 80 %
-// Of the keys falls back to the head of probation, 64 keys at most for each that goes.
+// of the keys falls back to the head of probation, 64 keys at most for each that goes.
 //
-// It is done here and not when a key becomes protected, as until a key must go the order tells nothing, and most
-// stores never are full: in one where all keys are in use, every hit would then push another key out and touch four
-// more cache lines.
+// This is done here, not when a key becomes protected: the order matters only when a key must go, and most stores are never full. Done
+// earlier, in a store whose keys are all in use, each hit would push another key out and touch four more cache lines.
 func (l *lists) Victim(s *slabs) uint32 {
 	unsure, sure := l.Of(Probation), l.Of(Protected)
 	most := (unsure.Keys + sure.Keys + l.Of(SpentList).Keys) * 4 / 5

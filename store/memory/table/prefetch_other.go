@@ -4,4 +4,4 @@ package table
 
 import "unsafe"
 
-func Prefetch(unsafe.Pointer) {}
+func prefetch(unsafe.Pointer) {}

@@ -6,9 +6,9 @@ import (
 )
 
 // reserve keeps blocks of memory ready for a store that grows. Taking one from the allocator costs 10 µs in page faults as
-// it is written to for the first time, and where the machine itself must first get the memory from its host, milliseconds
-// (measured: 2 to 5 ms, ten times while 10M keys came). The reserve is filled by a goroutine that takes this upon itself,
-// and which lives only as long as it has something to do.
+// it is written to for the first time, and milliseconds where the machine itself must first get the memory from its host
+// (measured: 2 to 5 ms, ten times while 10M keys came). A goroutine, which lives only as long as there is something to do, fills the
+// reserve and takes these faults.
 //
 // It is 1/64 of what is in use and reserveMost bytes at most, so that a small store has none.
 type reserve[T any] struct {
@@ -27,8 +27,8 @@ func (r *reserve[T]) init() {
 	r.blocks = make(chan *T, reserveMost/int(unsafe.Sizeof(block)))
 }
 
-// take returns a block that is all zero.
-func (r *reserve[T]) take() *T {
+// newBlock returns a block that is all zero.
+func (r *reserve[T]) newBlock() *T {
 	r.used.Add(1)
 	var block *T
 	select {

@@ -24,7 +24,7 @@ func TestReserve(t *testing.T) {
 	var r reserve[[64 << 10]byte] // 16 of them are a megabyte
 	r.init()
 	for used := 1; used <= 20*64; used++ {
-		if block := r.take(); *block != [64 << 10]byte{} {
+		if block := r.newBlock(); *block != [64 << 10]byte{} {
 			t.Fatal("a block is not zero")
 		}
 		for deadline := time.Now().Add(time.Minute); r.filling.Load(); runtime.Gosched() {

@@ -12,23 +12,24 @@ type slabs struct {
 // slots are free, and nobody writes to it.
 var noSlab slab
 
-// Take returns a slot that is all zero except flagJournaled.
-func (s *slabs) Take() (uint32, *Slot) {
-	n, e := s.take()
+// Alloc returns a slot that is all zero except FlagJournaled.
+func (s *slabs) Alloc() (uint32, *Slot) {
+	n, e := s.alloc()
 	e.use = 0
 	s.Top = max(s.Top, n+1)
 	return n, e
 }
 
-func (s *slabs) Put(n uint32, e *Slot) {
+// Free takes a slot back, whose key is gone.
+func (s *slabs) Free(n uint32, e *Slot) {
 	e.end = 0
 	e.SetInfo(^uint64(FlagBusy|FlagJournaled), 0)
-	if goes := s.put(n); goes != 0 {
+	if goes := s.free(n); goes != 0 {
 		s.release(goes)
 	}
 }
 
-// release gives back an empty slab, unless the journal has some of its slots: then it goes when the last of them is told.
+// release gives back an empty slab. If the journal still lists some of its slots, the slab goes when the last of them is told.
 func (s *slabs) release(k int) {
 	for i := range SlabSize {
 		if s.slabs[k][i].Has(FlagJournaled) {
@@ -40,7 +41,7 @@ func (s *slabs) release(k int) {
 
 // Told is called for a free slot that is in the journal no longer.
 func (s *slabs) Told(n uint32) {
-	if k := int(n >> slabBits); k != 0 && k != s.Places.spare && s.Places.empty(k) {
+	if k := int(n >> slabBits); k != 0 && k != s.FreePlaces.spare && s.FreePlaces.empty(k) {
 		s.release(k)
 	}
 }
@@ -50,9 +51,9 @@ func (s *slabs) Told(n uint32) {
 func (s *slabs) Next(n uint32, tries int) (slot uint32, left int) {
 	for ; n < s.Top && tries > 0; tries-- {
 		switch {
-		case s.Places.Slabs[n>>slabBits].Used == 0:
+		case s.FreePlaces.Slabs[n>>slabBits].Used == 0:
 			n = n | (SlabSize - 1) + 1
-		case s.At(n).List() != FreeList:
+		case s.At(n).List() != NoList:
 			return n, tries
 		default:
 			n++

@@ -26,34 +26,34 @@ type Slot struct {
 	key0 atomic.Uint64 // bytes 0..7 of the key
 	key1 atomic.Uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
 	TAT  atomic.Uint64
-	Info atomic.Uint64 // flags; length of the key, or hugeKey; 48 bits more
+	Info atomic.Uint64 // flags; length of the key, or HugeKey; 48 bits more
 	use  uint64        // next (older) and previous (younger) in the order of use; flagFirst
 	end  uint64        // next and previous in a bucket of the wheel
 }
 
-// The flags of slot.info. What its low 48 bits have is the last use for OBJECT IDLETIME, in units of touchedUnit, and of a key
-// that holds limits the number of its first tally.
+// The flags of Slot.Info. Its low 48 bits are the last use for OBJECT IDLETIME, in units of touchedUnit. In a key that holds limits they
+// are the number of its first limit entry.
 const (
 	FlagBusy      = 1 << (48 + iota) // a call without the lock is changing the state
-	FlagProbation                    // the two are which list: free, probation, protected or spent
+	flagProbation                    // the two are which list: free, probation, protected or spent
 	flagProtected
-	FlagJournaled // is in the journal's list. Outlasts the key, as the number in the list does
-	FlagNoExpiry  // State.ExpiryNS is NoExpiry
-	FlagExpiry    // State.ExpiryNS is in table.expiries
+	FlagJournaled // is in the journal's list. It outlasts the key, as the number in the list does
+	FlagNoExpiry  // Value.ExpiryNS is NoExpiry
+	FlagExpiry    // Value.ExpiryNS is in Table.Expiries
 	FlagLimits    // holds limits, and tat is when the last of them ends
 	FlagWaited    // somebody waits for a state of the key
 
-	FlagList     = FlagProbation | flagProtected
+	flagList     = flagProbation | flagProtected
 	FlagsOfState = FlagNoExpiry | FlagExpiry
 
-	TouchedMask = 1<<48 - 1
-	TouchedUnit = 16 // bits: 65 µs
+	touchedMask = 1<<48 - 1
+	touchedUnit = 16 // bits: 65 µs
 
 	keyLenShift = 56
-	KeyLenMask  = 0xff << keyLenShift
+	keyLenMask  = 0xff << keyLenShift
 )
 
-// flagFirst of slot.use says that it is the first in its bucket of the wheel, and end's previous is that bucket.
+// flagFirst, in Slot.use, marks the first slot of a bucket of the wheel. Its previous one in end is then the number of the bucket.
 const flagFirst = 1 << byteShift
 
 func (e *Slot) Older() uint32    { return uint32(e.use) & linkMask }
@@ -65,24 +65,31 @@ func (e *Slot) younger() uint32 { return uint32(e.use>>linkBits) & linkMask }
 func (e *Slot) setOlder(n uint32)   { e.use = e.use&^linkMask | uint64(n) }
 func (e *Slot) setYounger(n uint32) { e.use = e.use&^prevMask | uint64(n)<<linkBits }
 
-func (e *Slot) NextEnd() uint32 { return uint32(e.end) & linkMask }
-func (e *Slot) prevEnd() uint32 { return uint32(e.end>>linkBits) & linkMask }
+func (e *Slot) NextInBucket() uint32 { return uint32(e.end) & linkMask }
+func (e *Slot) prevInBucket() uint32 { return uint32(e.end>>linkBits) & linkMask }
 
-func (e *Slot) setNextEnd(n uint32) { e.end = e.end&^linkMask | uint64(n) }
-func (e *Slot) setPrevEnd(n uint32) { e.end = e.end&^prevMask | uint64(n)<<linkBits }
+func (e *Slot) setNextInBucket(n uint32) { e.end = e.end&^linkMask | uint64(n) }
+func (e *Slot) setPrevInBucket(n uint32) { e.end = e.end&^prevMask | uint64(n)<<linkBits }
 
 func (e *Slot) Has(flags uint64) bool { return e.Info.Load()&flags != 0 }
 
-func (e *Slot) List() listName { return ListOf(e.Info.Load()) }
+// Info is what Slot.Info held when it was loaded.
+type Info uint64
 
-func ListOf(info uint64) listName { return listName(info & FlagList / FlagProbation) }
+// List is the list that the slot was in.
+func (i Info) List() listName { return listName(i & flagList / flagProbation) }
+
+// TouchedNS is when a key that holds a TAT was last used.
+func (i Info) TouchedNS() int64 { return int64(i & touchedMask << touchedUnit) }
+
+func (e *Slot) List() listName { return Info(e.Info.Load()).List() }
 
 func (e *Slot) Spent() bool { return e.List() == SpentList }
 
-// keyLen is the length of the key, or hugeKey.
+// keyLen is the length of the key, or HugeKey.
 func (e *Slot) keyLen() int { return int(e.Info.Load() >> keyLenShift) }
 
-// SetInfo changes what the mask has. The shard is locked, but a call without the lock may set or clear flagBusy meanwhile.
+// SetInfo sets the bits of the mask. The shard is locked, but a call without the lock may set or clear FlagBusy meanwhile.
 func (e *Slot) SetInfo(mask, value uint64) {
 	for {
 		old := e.Info.Load()
@@ -103,7 +110,7 @@ func (e *Slot) Settle() {
 }
 
 // Held is the TAT under the lock.
-func (e *Slot) Held() uint64 {
+func (e *Slot) SettledTAT() uint64 {
 	e.Settle()
 	return e.TAT.Load()
 }

@@ -20,7 +20,7 @@ func TestSetInfoWhileOthersAreBusy(t *testing.T) {
 		}
 	})
 	for value := range uint64(1 << 23) {
-		if e.SetInfo(TouchedMask, value); e.Info.Load()&^FlagBusy != value {
+		if e.SetInfo(touchedMask, value); e.Info.Load()&^FlagBusy != value {
 			t.Errorf("info is %x, want %x", e.Info.Load(), value)
 			break
 		}

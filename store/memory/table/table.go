@@ -5,9 +5,9 @@ type Table struct {
 	Index    index
 	Slabs    slabs
 	Keys     keys
-	Tallies  tallies
+	Limits   limitEntries
 	Lists    lists
-	Ends     wheel
+	Wheel    wheel
 	Wall     *WallAhead
 	Expiries map[uint32]int64 // by slot, the ExpiryNS that are instants, in wall time
 	NoExpiry int64            // slots whose ExpiryNS is NoExpiry
@@ -19,8 +19,8 @@ func (t *Table) Clear() {
 	t.Index.drop()
 	t.Slabs.drop()
 	t.Keys.drop()
-	t.Tallies.drop()
-	t.Lists, t.Ends = lists{}, newWheel()
+	t.Limits.drop()
+	t.Lists, t.Wheel = lists{}, newWheel()
 	t.Expiries, t.NoExpiry, t.InUse = nil, 0, 0
 }
 
@@ -30,16 +30,23 @@ func (t *Table) UseMemory(m *Reserves, wall *WallAhead) {
 	t.Slabs.none = &noSlab
 }
 
-// IdleBytes is what places take that no key uses. When a key goes, it must grow by less than the estimate of the key, so that
-// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it has 28 bytes of a key.
+// IdleBytes is the memory of places that no key uses. When a key goes, this must grow by less than the estimate of the key, so that
+// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it holds 28 bytes of a key.
 func (t *Table) IdleBytes() int64 {
-	return int64(t.Slabs.Places.idle())*48 + int64(t.Keys.Tails.Places.idle())*24 +
-		int64(t.Tallies.Places.idle())*TallyBytes + int64(len(t.Tallies.FreeRings))*RingBytes
+	return int64(t.Slabs.FreePlaces.idle())*48 + int64(t.Keys.Tails.FreePlaces.idle())*24 +
+		int64(t.Limits.FreePlaces.idle())*LimitEntryBytes + int64(len(t.Limits.FreeRings))*RingBytes
 }
 
+// Begin makes a free slot that of a new key, the youngest of a list.
+func (t *Table) Begin(n uint32, e *Slot, key []byte, list listName, nowNS int64) {
+	e.SetInfo(keyLenMask|touchedMask|flagList, t.Keys.Set(n, e, key)|uint64(nowNS)>>touchedUnit|uint64(list)*flagProbation)
+	t.Lists.Push(&t.Slabs, list, n, e)
+}
+
+// TagOfHash is the tag of a key in the index.
 func TagOfHash(hash uint64) uint32 { return uint32(hash >> 32) }
 
-// Slot returns the slot of the key, live or dead, or noSlot.
+// Slot returns the slot of the key, live or dead, or NoSlot.
 func (t *Table) Slot(hash uint64, key []byte) (uint32, *Slot) {
 	for p := t.Index.find(TagOfHash(hash)); ; {
 		n := p.Next()

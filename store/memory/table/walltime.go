@@ -8,20 +8,21 @@ import (
 
 // Two times meet in the store.
 //
-// Limit time is what Access.NowNS says. It goes on as time passes and never steps, whatever is done to the wall clock, so
-// that limits neither lock nor free by that: TATs, the states of CL.TAKE's limits, blocks and ends of rules are kept in it.
+// Limit time is what Access.NowNS says. It goes on as time passes and never steps when the wall clock is set, so that nobody is locked out
+// or freed by that: TATs, the states of CL.TAKE's limits, blocks and ends of rules are kept in it.
 //
-// Wall time is limit time + wallAhead. What people have named by the clock is kept in it: expiries, as in Redis those of
+// Wall time is limit time + WallAhead. What people have named by the clock is kept in it: expiries, as in Redis those of
 // EXPIRE too, and the windows of the clock or the calendar. All that leaves the store or comes into it is in wall time:
-// State, LimitState and the texts of settings, and so every file and reply.
+// Value, LimitState and the texts of settings, and so every file and reply.
 type WallAhead struct{ atomic.Int64 }
 
+// Realign moves the states of a key that are aligned to the wall clock, which was set by byNS to wallNS.
 func (t *Table) Realign(e *Slot, byNS, wallNS int64) {
-	for p := range t.TalliesOf(e) {
+	for p := range t.LimitsOf(e) {
 		if shape := p.Shape(); !shape.Aligned() {
 			continue
 		}
-		l, st := p.Limit(), t.Tallies.State(p)
+		l, st := p.Limit(), t.Limits.State(p)
 		l.Realign(&st, byNS, wallNS)
 		p.SetState(&st)
 	}

@@ -9,9 +9,9 @@ const (
 	noBucket    = -1
 )
 
-// wheel orders slots by a lower bound of when each ends: a hierarchical timing wheel (Varghese and Lauck, 1987) whose
-// levels reach down to single nanoseconds, turned only as far as somebody asks, which makes it a radix heap (Ahuja et
-// al., 1990). A bucket is a list of slots. With ends as numbers of 11 digits to the base 64:
+// wheel orders slots by a lower bound of when each ends, which is when its key is dead: a hierarchical timing wheel (Varghese and Lauck,
+// 1987) whose levels reach down to single nanoseconds, turned only as far as somebody asks, which makes it a radix heap (Ahuja et al.,
+// 1990). A bucket is a list of slots. With ends as numbers of 11 digits to the base 64:
 //
 //	nowNS    3 17 40 5 …    all slots end at or after it
 //	level 9: 3 17 52 …      those that differ from it first in the third digit, in a bucket for each value of that
@@ -29,7 +29,7 @@ type wheel struct {
 	buckets [wheelLevels]*level
 	opened  int // the bucket whose time has come, while slots are left in it, or noBucket
 
-	Late   uint32 // slots that were put with an end before nowNS, by a caller whose clock was behind
+	Late   uint32 // slots that were put with an end before NowNS, by a caller whose clock was behind
 	LateNS uint64 // no end of them is earlier
 }
 
@@ -103,14 +103,14 @@ func (w *wheel) Link(s *slabs, n uint32, e *Slot, endNS uint64) {
 	if *first != NoSlot {
 		after := s.At(*first)
 		after.use &^= flagFirst
-		after.setPrevEnd(n)
+		after.setPrevInBucket(n)
 	}
 	*first = n
 }
 
 // Unlink takes a slot out, if it is in.
 func (w *wheel) Unlink(s *slabs, e *Slot) {
-	next, prev := e.NextEnd(), e.prevEnd()
+	next, prev := e.NextInBucket(), e.prevInBucket()
 	first := e.use&flagFirst != 0
 	switch {
 	case first:
@@ -122,11 +122,11 @@ func (w *wheel) Unlink(s *slabs, e *Slot) {
 	case prev == NoSlot:
 		return
 	default:
-		s.At(prev).setNextEnd(next)
+		s.At(prev).setNextInBucket(next)
 	}
 	if next != NoSlot {
 		after := s.At(next)
-		after.setPrevEnd(prev)
+		after.setPrevInBucket(prev)
 		if first {
 			after.use |= flagFirst
 		}

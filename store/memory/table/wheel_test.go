@@ -35,11 +35,11 @@ func TestWheelModel(t *testing.T) {
 		due := func() {
 			for n := w.Late; n != NoSlot; {
 				e := s.At(n)
-				next := e.NextEnd()
+				next := e.NextInBucket()
 				if ends[n] <= now || ends[n] >= w.NowNS {
 					w.Unlink(&s, e)
 					if ends[n] <= now {
-						s.Put(n, e)
+						s.Free(n, e)
 						delete(ends, n)
 					} else {
 						w.Link(&s, n, e, ends[n])
@@ -49,7 +49,7 @@ func TestWheelModel(t *testing.T) {
 			}
 			if w.Late != NoSlot {
 				w.LateNS = Never
-				for n := w.Late; n != NoSlot; n = s.At(n).NextEnd() {
+				for n := w.Late; n != NoSlot; n = s.At(n).NextInBucket() {
 					w.LateNS = min(w.LateNS, ends[n])
 				}
 			}
@@ -61,7 +61,7 @@ func TestWheelModel(t *testing.T) {
 				e := s.At(n)
 				w.Unlink(&s, e)
 				if ends[n] <= now {
-					s.Put(n, e)
+					s.Free(n, e)
 					delete(ends, n)
 				} else {
 					w.Link(&s, n, e, ends[n])
@@ -78,8 +78,8 @@ func TestWheelModel(t *testing.T) {
 				}
 			},
 			"put": func(t *rapid.T) {
-				n, e := s.Take()
-				e.SetInfo(FlagList, FlagProbation)
+				n, e := s.Alloc()
+				e.SetInfo(flagList, flagProbation)
 				ends[n] = drawEnd()
 				w.Link(&s, n, e, ends[n])
 			},
@@ -87,7 +87,7 @@ func TestWheelModel(t *testing.T) {
 				if len(ends) > 0 {
 					n := drawSlot()
 					w.Unlink(&s, s.At(n))
-					s.Put(n, s.At(n))
+					s.Free(n, s.At(n))
 					delete(ends, n)
 				}
 			},
@@ -137,7 +137,7 @@ func TestTheWheelForgetsWhoCameLate(t *testing.T) {
 	s := slabs{}
 	w := newWheel()
 	w.NowNS = 1000
-	n, e := s.Take()
+	n, e := s.Alloc()
 	for _, end := range []uint64{5, 8, 700} {
 		w.Link(&s, n, e, end)
 		if got := w.NextNS(); got != end {

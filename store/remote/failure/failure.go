@@ -57,18 +57,18 @@ func New(o Options) *Decider {
 // SetModes says what is answered from now on while the engine does not answer.
 func (f *Decider) SetModes(m Modes) { f.modes.Store(&m) }
 
-// Mode is the one of calls under no policy that has another.
+// Mode is the mode of calls, except under policies that have another.
 func (f *Decider) Mode() Mode { return f.modes.Load().all }
 
-// Begins tells that the engine does not answer from now on.
+// Begins notes that the engine does not answer from now on.
 func (f *Decider) Begins(why string) {
 	c := f.options.Counts
 	f.without = [2]int64{c.DecidedWithout.Load(), c.Refused.Load()}
 	f.options.Log.Warn("the engine does not answer, calls go by --store-failure", "mode", f.modes.Load().String(), "why", why)
 }
 
-// Ends tells that it answers again. The table of Local lives until then, so that an engine that comes and goes does not make its limits
-// full again each time. What it has granted is not carried over to the engine.
+// Ends notes that the engine answers again. The table of Local lives until then: so an engine that comes and goes does not reset its limits
+// each time. What the table has granted is not carried over to the engine.
 func (f *Decider) Ends(lasted time.Duration) {
 	c := f.options.Counts
 	f.options.Log.Info("the engine answers again", "after", lasted.Round(time.Millisecond),
@@ -87,8 +87,8 @@ func (f Mode) decision(capacity int64) cell.Decision {
 	return cell.Decision{Limit: capacity, Remaining: capacity, RetryAfterNS: cell.Never}
 }
 
-// Throttle answers a call that the engine has not decided, for this reason. Its key must be the call's own again, and nobody else's to
-// change. A rule has been looked for before.
+// Throttle answers a call that the engine has not decided, for this reason. The call's key must be its own, which nobody else changes. The
+// caller has looked for a rule before.
 func (f *Decider) Throttle(r *store.Request, cause error, a store.Access) {
 	mode := f.modes.Load().all
 	if !f.decides(mode, cause) {
@@ -102,8 +102,8 @@ func (f *Decider) Throttle(r *store.Request, cause error, a store.Access) {
 	r.Decision, r.Err = mode.decision(r.Bucket.Capacity()), nil
 }
 
-// Take is Throttle for a Take. It looks for rules. What is allowed or denied takes nothing, holds no lease and waits for nothing; gives
-// back nothing; and a limit with shadow limits nobody.
+// Take is Throttle for a Take. It looks for rules. A call that is allowed or denied takes nothing, gives back nothing, holds no lease and
+// does not wait. A limit with shadow limits nobody.
 func (f *Decider) Take(r *store.TakeRequest, cause error, a store.Access) {
 	looks := r.Cost >= 0 || r.Look
 	if looks && errors.As(cause, new(*link.DownError)) && f.ruled(r, a) {

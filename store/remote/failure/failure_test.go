@@ -37,7 +37,8 @@ func alone(t testing.TB, failures string) *Decider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Modes: m, Policies: &policy.Set{}, Counts: &Counts{}, Log: slog.New(slog.DiscardHandler), NewID: func(us int64) uint64 { return uint64(us) }})
+	return New(Options{Modes: m, Policies: &policy.Set{}, Counts: &Counts{}, Log: slog.New(slog.DiscardHandler),
+		NewID: func(us int64) uint64 { return uint64(us) }})
 }
 
 // callsOf are pairs of a key and a limit, which is a literal or a policy of the Store.
@@ -67,12 +68,14 @@ func TestThrottleOfEachMode(t *testing.T) {
 		for _, cause := range []*link.DownError{unsent, sent} {
 			for mode, want := range map[string]cell.Decision{"error": {}, "allow": full, "deny": denied} {
 				s := alone(t, mode)
-				r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: quantity, Err: errors.New("before"), Decision: cell.Decision{Limit: 5}}
+				r := store.Request{Key: []byte("k"), Bucket: bucketOf(t, 15, 30, 60), Quantity: quantity, Err: errors.New("before"),
+					Decision: cell.Decision{Limit: 5}}
 				s.Throttle(&r, cause, store.Access{NowNS: atNS})
 				if r.Decision != want || (r.Err == error(cause)) != (mode == "error") || (r.Err == nil) != (mode != "error") {
 					t.Errorf("%s, quantity %d: %+v, %v", mode, quantity, r.Decision, r.Err)
 				}
-				if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
+				if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 ||
+					(refused == 1) != (mode == "error") {
 					t.Errorf("%s: %d decided without, %d refused", mode, without, refused)
 				}
 			}
@@ -108,7 +111,8 @@ func TestTakeOfEachMode(t *testing.T) {
 	} {
 		for mode, want := range map[string]store.Taken{"error": {}, "allow": c.allow, "deny": c.deny} {
 			s := alone(t, mode)
-			r := store.TakeRequest{Calls: s.callsOf(t, c.pairs...), TakeOptions: c.options, Taken: store.Taken{Granted: 77}, Err: errors.New("before")}
+			r := store.TakeRequest{Calls: s.callsOf(t, c.pairs...), TakeOptions: c.options, Taken: store.Taken{Granted: 77},
+				Err: errors.New("before")}
 			if c.options.Terms != nil {
 				terms := *c.options.Terms
 				terms.Lease, terms.WaitNS = 77, 77
@@ -118,7 +122,8 @@ func TestTakeOfEachMode(t *testing.T) {
 			if (r.Err == error(sent)) != (mode == "error") || (r.Err == nil) != (mode != "error") || !reflect.DeepEqual(r.Taken, want) {
 				t.Errorf("%s, %s: %+v, %v, want %+v", mode, c.name, r.Taken, r.Err, want)
 			}
-			if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 || (refused == 1) != (mode == "error") {
+			if without, refused := s.options.Counts.DecidedWithout.Load(), s.options.Counts.Refused.Load(); without+refused != 1 ||
+				(refused == 1) != (mode == "error") {
 				t.Errorf("%s, %s: %d decided without, %d refused", mode, c.name, without, refused)
 			}
 			if mode == "error" || c.options.Cost < 0 && !c.options.Look {
@@ -194,7 +199,8 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 	} {
 		for mode, want := range map[string]int{"error": c.error, "allow": c.allow, "deny": c.deny, "local": c.local} {
 			s := alone(t, mode)
-			for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"}, {Pattern: "ip:", Net: netip.MustParsePrefix("10.0.0.0/8")}} {
+			for _, rule := range []policy.Rule{{Pattern: "good"}, {Deny: true, Pattern: "bad"},
+				{Pattern: "ip:", Net: netip.MustParsePrefix("10.0.0.0/8")}} {
 				if _, err := s.options.Policies.PutRule(rule, atNS); err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +217,8 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 				t.Errorf("%s, %q: %+v, %v", mode, c.pairs, r.Taken, r.Err)
 			}
 			for i := range r.Calls {
-				if d := r.Calls[i].Decision; r.Err == nil && d.Limited && string(r.Calls[i].Key) == "good" || d.Limit != 0 && d.Limited && string(r.Calls[i].Key) == "bad" {
+				if d := r.Calls[i].Decision; r.Err == nil && d.Limited && string(r.Calls[i].Key) == "good" || d.Limit != 0 && d.Limited &&
+					string(r.Calls[i].Key) == "bad" {
 					t.Errorf("%s, %q: %+v", mode, c.pairs, d)
 				}
 			}
@@ -234,8 +241,9 @@ func TestGiveUnderARuleWhileTheEngineIsAway(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"error": "error", "allow": "allow", "deny": "deny", "local": "local",
-		"local,login=deny,api=allow": "local,api=allow,login=deny", "error,a=b=deny": "error,a=b=deny", "deny,api:cust42=local": "deny,api:cust42=local",
-		"local,@api=deny": "local,api=deny",
+		"local,login=deny,api=allow": "local,api=allow,login=deny", "error,a=b=deny": "error,a=b=deny",
+		"deny,api:cust42=local": "deny,api:cust42=local",
+		"local,@api=deny":       "local,api=deny",
 	} {
 		if f, err := Parse(text); err != nil || f.String() != want {
 			t.Errorf("%s: %v, %v", text, f, err)

@@ -11,11 +11,11 @@ import (
 // defaultLocalShare is Options.LocalShare's.
 const defaultLocalShare = 20
 
-// Local returns the table that decides while the engine does not, nil where it does not decide now: either the engine answers, or no call
-// has met Local since it stopped to. The leases in it are those that were granted meanwhile.
+// Local returns the table that decides while the engine does not answer. It is nil if the engine answers, or if no call has met the mode
+// Local since it stopped. The leases in it were granted meanwhile.
 func (f *Decider) Local() *memory.Store { return f.table.Load() }
 
-// local is the table of Local. Keys in it hold what this process has granted by itself, in shares, by its own clock.
+// local is the table of Local, made when it is first needed. Its keys hold what this process has granted, in shares, by its own clock.
 func (f *Decider) local() *memory.Store {
 	if t := f.table.Load(); t != nil {
 		return t
@@ -38,13 +38,13 @@ func (f *Decider) shares() int64 {
 	return defaultLocalShare
 }
 
-// throttleLocally decides by a share of the limit. The reply has the whole's limit, as clients show it.
+// throttleLocally decides by a share of the limit. The reply tells the whole limit, as clients show it.
 func (f *Decider) throttleLocally(r *store.Request, a store.Access) {
 	one := [1]store.Request{{Key: r.Key, Bucket: r.Bucket.Share(f.shares()), Quantity: r.Quantity}}
 	share := &one[0]
 	never := false
 	if _, _, err := share.Bucket.Throttle(0, a.NowNS, r.Quantity); errors.As(err, new(*cell.RangeError)) {
-		// It is far more than the share has, whose cost does not fit as the interval is longer.
+		// It is far more than the share, of which a quantity costs too much to compute, as the interval is longer.
 		if never = r.Quantity > 0; never {
 			share.Quantity = 0
 		} else {
@@ -58,7 +58,7 @@ func (f *Decider) throttleLocally(r *store.Request, a store.Access) {
 	}
 }
 
-// takeLocally decides by shares of the limits. A WAIT does not wait there: it passes at once, or is refused. Leases are the table's.
+// takeLocally decides by shares of the limits. A WAIT does not wait: it passes at once, or is denied. The table keeps the leases.
 func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	calls, limits := make([]store.Call, len(r.Calls)), make([]cell.Limit, len(r.Calls))
 	for i := range calls {
@@ -74,7 +74,7 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	}
 }
 
-// whole is a decision of a share with the limit of the whole. A rule's has its own.
+// whole puts the whole limit into a decision on a share. That of a rule tells the limit already.
 func whole(d cell.Decision, share, capacity int64) cell.Decision {
 	if d.Limit == share {
 		d.Limit = capacity

@@ -80,7 +80,8 @@ func TestLocalOfALargeQuantity(t *testing.T) {
 	if r := year(2); r.Err != nil || r.Decision.Limited {
 		t.Fatalf("%+v, %v", r.Decision, r.Err)
 	}
-	if r := year(100); r.Err != nil || !r.Decision.Limited || r.Decision.RetryAfterNS != cell.Never || r.Decision.Limit != 41 || r.Decision.Remaining != 0 {
+	if r := year(100); r.Err != nil || !r.Decision.Limited || r.Decision.RetryAfterNS != cell.Never || r.Decision.Limit != 41 ||
+		r.Decision.Remaining != 0 {
 		t.Errorf("%+v, %v", r.Decision, r.Err)
 	}
 	if r := year(-100); r.Err != nil || r.Decision.Limited || r.Decision.ResetAfterNS != 0 {

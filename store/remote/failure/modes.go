@@ -21,16 +21,16 @@ var modeNames = [...]string{Error: "error", Allow: "allow", Deny: "deny", Local:
 
 func (f Mode) String() string { return modeNames[f] }
 
-// strictness orders them: of several limits the strictest says how their call is answered.
+// strictness orders Modes: a call of several limits is answered by the strictest.
 var strictness = [...]int{Allow: 0, Local: 1, Deny: 2, Error: 3}
 
-// Failures are a Mode for all calls, and others for those under some policies. The zero value is Error for all.
+// Modes are a Mode for all calls, and others for those under some policies. The zero value is Error for all.
 type Modes struct {
 	all      Mode
 	policies map[string]Mode
 }
 
-// Parse reads error, allow, deny or local, and behind it what differs under policies: local,api=allow,@login=deny. As with
+// Parse reads error, allow, deny or local, followed by the modes of policies that have another: local,api=allow,@login=deny. As with
 // policies themselves, an @ before the name is not part of it, and api:cust42 falls back to api.
 func Parse(text string) (Modes, error) {
 	words := strings.Split(text, ",")
@@ -76,7 +76,7 @@ func (f Modes) String() string {
 	return text
 }
 
-// of is that of a policy.
+// of is the Mode of a policy.
 func (f Modes) of(policy string) Mode {
 	for policy != "" {
 		if mode, ok := f.policies[policy]; ok {

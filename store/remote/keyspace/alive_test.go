@@ -59,8 +59,9 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 func TestWhichKeysAreReadToTellThem(t *testing.T) {
 	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		live := celldtest.BulkOf(strconv.FormatInt(time.Now().Add(time.Minute).UnixNano(), 10))
-		pttl := map[string]string{"gone": celldtest.IntOf(-2), "stays": celldtest.IntOf(-1), "long": celldtest.IntOf(view.LingersMs + 1), "bound": celldtest.IntOf(view.LingersMs),
-			"zero": celldtest.IntOf(0), "live": celldtest.IntOf(500), "refused": "-ERR no\r\n", "unread": celldtest.IntOf(5)}
+		pttl := map[string]string{"gone": celldtest.IntOf(-2), "stays": celldtest.IntOf(-1), "long": celldtest.IntOf(view.LingersMs + 1),
+			"bound": celldtest.IntOf(view.LingersMs),
+			"zero":  celldtest.IntOf(0), "live": celldtest.IntOf(500), "refused": "-ERR no\r\n", "unread": celldtest.IntOf(5)}
 		var read []string
 		left := 0
 		e.AnswersBy(func(command string) string {
@@ -76,7 +77,8 @@ func TestWhichKeysAreReadToTellThem(t *testing.T) {
 			read = append(read, key)
 			switch key {
 			case "live":
-				return linktest.ViewReply("read", 0, celldtest.ArrayOf(celldtest.BulkOf("string"), celldtest.IntOf(time.Now().Add(time.Minute).UnixMilli()), live))
+				return linktest.ViewReply("read", 0, celldtest.ArrayOf(celldtest.BulkOf("string"),
+					celldtest.IntOf(time.Now().Add(time.Minute).UnixMilli()), live))
 			case "unread":
 				return "-ERR no\r\n"
 			}

@@ -1,6 +1,8 @@
-// Package keyspace answers what is asked about all keys of the engine, on all masters, in steps: so those who ask for much hold up neither
-// the engine nor those who ask for little.
+// Package keyspace scans, counts and removes all keys of the engine.
 //
 //	k := keyspace.New(options)
 //	k.Scan(ctx, keyspace.ScanOptions{Pattern: "user:*", Count: 100}, func(next uint64, keys []string, err error) { … })
+//
+// It goes over all masters in steps, each of which needs admission: so a walk over all keys holds up neither the engine nor short
+// questions.
 package keyspace

@@ -18,12 +18,12 @@ import (
 // ErrNoPrefix reports a Flush without a prefix: the engine may hold others' keys.
 var ErrNoPrefix = errors.New("there is no prefix")
 
-// Options say which keys there are. All but Prefix must be set. Keys are without the prefix, names with it.
+// Options say which keys there are. All except Prefix must be set. Keys are without the prefix, names with it.
 type Options struct {
 	Link    *link.Link
 	Prefix  string
 	Timeout time.Duration
-	Own     func(key string) bool                                        // keys that nobody is told of
+	Own     func(key string) bool                                        // keys that callers do not see
 	Shows   func(name string, deadline time.Time, done func(shows bool)) // whether a key that may linger is there for callers
 	Flushed func(names []string)                                         // keys that are gone
 }
@@ -31,16 +31,16 @@ type Options struct {
 // Keyspace is all keys of the prefix. Its methods call done once, from any goroutine: with an error when ctx has ended.
 type Keyspace struct {
 	Options
-	turns  chan struct{}
-	asked  atomic.Int64 // questions that are not answered
-	asking atomic.Int64 // requests whose goroutines the client holds
+	admission chan struct{}
+	asked     atomic.Int64 // questions that are not answered
+	asking    atomic.Int64 // requests whose goroutines the client holds
 
 	mu       sync.Mutex
 	replicas map[string]bool // by address, as far as they have said
 }
 
 // New returns a Keyspace.
-func New(o Options) *Keyspace { return &Keyspace{Options: o, turns: make(chan struct{}, atOnce)} }
+func New(o Options) *Keyspace { return &Keyspace{Options: o, admission: make(chan struct{}, atOnce)} }
 
 // ScanOptions are those of SCAN.
 type ScanOptions struct {
@@ -55,8 +55,8 @@ type ScanOptions struct {
 // Scan tells some keys, and the cursor of the next, which is 0 after the last. As with SCAN, a key may be told twice.
 func (k *Keyspace) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
 	var next uint64
-	aside(k, func() (keys []string, err error) {
-		err = k.inTurn(ctx, func(ctx context.Context) (err error) {
+	offload(k, func() (keys []string, err error) {
+		err = k.admitted(ctx, func(ctx context.Context) (err error) {
 			keys, next, err = k.look(ctx, o)
 			return err
 		})
@@ -66,7 +66,7 @@ func (k *Keyspace) Scan(ctx context.Context, o ScanOptions, done func(next uint6
 
 // Keys tells all keys of a pattern, each once. It stops when they take more than mostBytes, with 16 bytes for each beside its own.
 func (k *Keyspace) Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error)) {
-	aside(k, func() (found []string, err error) {
+	offload(k, func() (found []string, err error) {
 		bytes, seen := 0, map[string]struct{}{}
 		err = k.walk(ctx, ScanOptions{Pattern: pattern}, func(_ context.Context, keys []string) (bool, error) {
 			for _, key := range keys {
@@ -84,7 +84,7 @@ func (k *Keyspace) Keys(ctx context.Context, pattern string, mostBytes int, done
 
 // Size tells how many keys there are. With a prefix all keys of the engine are looked at.
 func (k *Keyspace) Size(ctx context.Context, done func(n int64, err error)) {
-	aside(k, func() (n int64, err error) {
+	offload(k, func() (n int64, err error) {
 		if k.Prefix != "" {
 			err = k.walk(ctx, ScanOptions{Pattern: "*"}, func(_ context.Context, keys []string) (bool, error) {
 				n += int64(len(keys))
@@ -92,7 +92,7 @@ func (k *Keyspace) Size(ctx context.Context, done func(n int64, err error)) {
 			})
 			return n, err
 		}
-		err = k.inTurn(ctx, func(ctx context.Context) error {
+		err = k.admitted(ctx, func(ctx context.Context) error {
 			nodes, err := k.masters(ctx)
 			for _, node := range nodes {
 				size, err := inTime(k, ctx, func() (int64, error) { return node.Do(ctx, node.B().Dbsize().Build()).AsInt64() })
@@ -107,15 +107,15 @@ func (k *Keyspace) Size(ctx context.Context, done func(n int64, err error)) {
 	}, done)
 }
 
-// randomTries is how often the engine is asked for any key at all, in the hope that it is one of the prefix.
+// randomTries is how often the engine is asked for any key, in the hope that the key has the prefix.
 const randomTries = 8
 
-// RandomKey tells a key. Where few keys of the engine have the prefix, it is one of the first that are found, and not every key is as
+// RandomKey tells a key. If few keys of the engine have the prefix, it is one of the first that a walk finds, and not every key is as
 // likely.
 func (k *Keyspace) RandomKey(ctx context.Context, done func(key string, found bool, err error)) {
-	aside(k, func() (keys []string, err error) {
+	offload(k, func() (keys []string, err error) {
 		for range randomTries {
-			err := k.inTurn(ctx, func(ctx context.Context) (err error) {
+			err := k.admitted(ctx, func(ctx context.Context) (err error) {
 				keys, err = k.anyOf(ctx)
 				return err
 			})
@@ -137,7 +137,7 @@ func (k *Keyspace) RandomKey(ctx context.Context, done func(key string, found bo
 	})
 }
 
-// anyOf asks a master for any key, and returns it if it is one that is told.
+// anyOf asks a master for any key, and returns it if callers may see it.
 func (k *Keyspace) anyOf(ctx context.Context) ([]string, error) {
 	nodes, err := k.masters(ctx)
 	if err != nil {
@@ -157,13 +157,13 @@ func (k *Keyspace) anyOf(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// Flush removes all keys, step by step: those that are added meanwhile may stay. The error is ErrNoPrefix where there is no prefix.
+// Flush removes all keys, step by step. Keys that are added meanwhile may stay. The error is ErrNoPrefix if there is no prefix.
 func (k *Keyspace) Flush(done func(err error)) {
 	if k.Prefix == "" {
 		done(ErrNoPrefix)
 		return
 	}
-	aside(k, func() (struct{}, error) {
+	offload(k, func() (struct{}, error) {
 		return struct{}{}, k.walk(context.Background(), ScanOptions{Pattern: "*", over: true},
 			func(ctx context.Context, keys []string) (bool, error) {
 				return true, k.unlink(ctx, keys)
@@ -193,7 +193,7 @@ func (k *Keyspace) unlink(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// shown returns the name of a key without the prefix, and whether it is one that is told.
+// shown returns the name of a key without the prefix, and whether callers may see it.
 func (k *Keyspace) shown(name string) (key string, shown bool) {
 	key, shown = strings.CutPrefix(name, k.Prefix)
 	return key, shown && !k.Own(key)
@@ -207,7 +207,7 @@ func (k *Keyspace) walk(ctx context.Context, o ScanOptions, page func(ctx contex
 	o.Count = walkStep
 	for {
 		more := false
-		err := k.inTurn(ctx, func(ctx context.Context) error {
+		err := k.admitted(ctx, func(ctx context.Context) error {
 			keys, next, err := k.look(ctx, o)
 			if err == nil {
 				o.Cursor = next
@@ -271,11 +271,11 @@ func (k *Keyspace) look(ctx context.Context, o ScanOptions) (keys []string, next
 	return keys, next, nil
 }
 
-// gone is what PTTL answers where there is no such key.
-const gone = -2
+// noKey is what PTTL answers if there is no such key.
+const noKey = -2
 
-// alive returns the keys of a master that EXISTS would find. Others linger: what they held is over. Those that stay for longer than keys
-// linger are not read. To ask for how long 1,000 keys stay takes the engine 0.3 ms, as SCAN of them does.
+// alive returns the keys of a master that EXISTS would find. The others linger: what they held is over. It does not read keys that stay
+// longer than any key lingers. Asking for the time to live of 1,000 keys takes the engine 0.3 ms, as their SCAN does.
 func (k *Keyspace) alive(ctx context.Context, node rueidis.Client, keys []string) []string {
 	commands := make(rueidis.Commands, len(keys))
 	for i, key := range keys {
@@ -287,7 +287,7 @@ func (k *Keyspace) alive(ctx context.Context, node rueidis.Client, keys []string
 	deadline, _ := ctx.Deadline()
 	for i, answer := range answers {
 		ms, err := answer.AsInt64()
-		if over[i] = ms == gone; err != nil || ms < 0 || ms > view.LingersMs {
+		if over[i] = ms == noKey; err != nil || ms < 0 || ms > view.LingersMs {
 			continue
 		}
 		asked.Add(1)

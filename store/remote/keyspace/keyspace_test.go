@@ -147,7 +147,7 @@ func TestAllKeysWithoutAPrefix(t *testing.T) {
 }
 
 // Who asks for much does not hold up who asks for little, and who has gone is not worked for.
-func TestTurnsOfAllKeys(t *testing.T) {
+func TestTicketsOfAllKeys(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	for i := range 3000 {
 		put(t, s, fmt.Sprint("p:", i))
@@ -158,7 +158,7 @@ func TestTurnsOfAllKeys(t *testing.T) {
 	for range long {
 		go func() {
 			for ctx.Err() == nil {
-				if err := s.inTurn(t.Context(), func(context.Context) error { return nil }); err != nil {
+				if err := s.admitted(t.Context(), func(context.Context) error { return nil }); err != nil {
 					t.Error(err)
 				}
 			}

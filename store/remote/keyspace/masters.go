@@ -10,7 +10,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// masters are the engine's masters, always in the same order. While the engine is known to be away they are an error, at once.
+// masters returns the engine's masters, always in the same order. While the engine is known to be away, it returns an error at once.
 func (k *Keyspace) masters(ctx context.Context) ([]rueidis.Client, error) {
 	client := k.Link.Client()
 	if client == nil {
@@ -25,8 +25,8 @@ func (k *Keyspace) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return k.mastersOf(ctx, client.Nodes())
 }
 
-// mastersOf are those of a Cluster's nodes that say that they are. A replica that does not answer is left out, but without a master it is
-// an error.
+// mastersOf returns those of a Cluster's nodes that say that they are masters. It leaves out a replica that does not answer. A master that
+// does not answer is an error.
 func (k *Keyspace) mastersOf(ctx context.Context, nodes map[string]rueidis.Client) (masters []rueidis.Client, err error) {
 	addresses := make([]string, 0, len(nodes))
 	for address := range nodes {

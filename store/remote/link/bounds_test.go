@@ -50,7 +50,7 @@ func TestMistakes(t *testing.T) {
 		{&net.OpError{Op: "remote error", Err: errors.New("bad certificate")}, "the engine refuses the connection: bad certificate"},
 		{fmt.Errorf("dial: %w", tls.RecordHeaderError{}), "the engine does not speak TLS"},
 	} {
-		if got := mistake(c.err, Address{}); got != c.want {
+		if got := mistake(c.err, address{}); got != c.want {
 			t.Errorf("%d: %q", i, got)
 		}
 	}
@@ -60,10 +60,10 @@ func TestMistakes(t *testing.T) {
 	for answer, want := range map[string]string{"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": ""} {
 		e.Answers(answer)
 		err := client.Do(t.Context(), client.B().Get().Key("k").Build()).Error()
-		if got := mistake(err, Address{Master: "m"}); !strings.Contains(got, want) || (got == "") != (want == "") {
+		if got := mistake(err, address{Master: "m"}); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q: %q", answer, got)
 		}
-		if got := mistake(err, Address{}); answer == "_\r\n" && got != "" {
+		if got := mistake(err, address{}); answer == "_\r\n" && got != "" {
 			t.Errorf("%q without Sentinels: %q", answer, got)
 		}
 	}
@@ -76,13 +76,13 @@ func TestDialedNodes(t *testing.T) {
 		d.add(fmt.Sprint(i))
 		d.add("0")
 	}
-	if n := len(d.take()); n != mostDialed {
+	if n := len(d.drain()); n != mostDialed {
 		t.Errorf("%d", n)
 	}
-	if d.take() != nil {
+	if d.drain() != nil {
 		t.Error("they are told twice")
 	}
-	if d.add("a"); !slices.Equal(d.take(), []string{"a"}) {
+	if d.add("a"); !slices.Equal(d.drain(), []string{"a"}) {
 		t.Error("a new one")
 	}
 }

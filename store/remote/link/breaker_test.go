@@ -17,7 +17,7 @@ func (s *Link) breaks(t *testing.T, key string) {
 		if s.DownAt(key) != nil {
 			t.Fatal("it is open already")
 		}
-		s.lanes.of(key).breaker.answered(&Request{Keys: []string{key}}, &DownError{Cause: "a test says so", Sent: true})
+		s.pipelines.of(key).breaker.answered(&Request{Keys: []string{key}}, &DownError{Cause: "a test says so", Sent: true})
 	}
 	if s.DownAt(key) == nil {
 		t.Fatalf("it is closed after %d failures in a row", failuresToOpen)
@@ -101,7 +101,7 @@ func TestWhatEndsARowOfFailures(t *testing.T) {
 	} {
 		s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{})
 		s.byHand()
-		b := &s.lanes.of("k").breaker
+		b := &s.pipelines.of("k").breaker
 		down := &DownError{Cause: "a test says so"}
 		for i := range 2 * failuresToOpen {
 			b.answered(&Request{Keys: []string{"k"}}, down)
@@ -138,7 +138,7 @@ func TestProbesEnd(t *testing.T) {
 	s.breaks(t, "k")
 	s.stop()
 	h.Pass(time.Hour)
-	l := s.lanes.of("k")
+	l := s.pipelines.of("k")
 	l.mu.Lock()
 	sending := l.inFlight
 	l.mu.Unlock()
@@ -147,8 +147,8 @@ func TestProbesEnd(t *testing.T) {
 	}
 }
 
-// In a Cluster, a master that is away stops its lanes, and no other. Each lane's probe is about its own slots.
-func TestALaneStopsByItself(t *testing.T) {
+// In a Cluster, a master that is away stops its pipelines, and no others. Each pipeline's probe is about its own hash slots.
+func TestAPipelineStopsByItself(t *testing.T) {
 	for _, prefix := range []string{"", "celld:", "{one}"} {
 		e := celldtest.NewAiling(t)
 		s := newTestLink(t, e.Socket, Options{Prefix: prefix})
@@ -156,14 +156,14 @@ func TestALaneStopsByItself(t *testing.T) {
 		h := s.byHand()
 		away, others := prefix+"k", 0
 		e.AnswersBy(func(command string) string {
-			if s.lanes.of(keyOf(command)) == s.lanes.of(away) {
+			if s.pipelines.of(keyOf(command)) == s.pipelines.of(away) {
 				return "-CLUSTERDOWN Hash slot not served\r\n"
 			}
 			return ":1\r\n"
 		})
-		for i := range 20 * laneCount {
+		for i := range 20 * pipelineCount {
 			key := prefix + fmt.Sprint(i)
-			err, own := s.askFor(key, patient), s.lanes.of(key) == s.lanes.of(away)
+			err, own := s.askFor(key, patient), s.pipelines.of(key) == s.pipelines.of(away)
 			if isDown(err) != own {
 				t.Fatalf("%s: %v", key, err)
 			}
@@ -201,7 +201,8 @@ func TestARealReplica(t *testing.T) {
 		if err := s.askFor("k", patient); !isDown(err) {
 			t.Fatal(err)
 		}
-		if err := s.outcome(&Request{Args: []string{"GET"}, Keys: []string{"k"}, ReadOnly: true, Deadline: time.Now().Add(patient)}); err != nil && !isDown(err) {
+		if err := s.outcome(&Request{Args: []string{"GET"}, Keys: []string{"k"}, ReadOnly: true,
+			Deadline: time.Now().Add(patient)}); err != nil && !isDown(err) {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func TestHowLongFailuresLast(t *testing.T) {
 		{[]time.Duration{0, 0, 0, 0, 0}, true},
 	} {
 		s, h := byItself(t)
-		b := &s.lanes.all[0].breaker
+		b := &s.pipelines.all[0].breaker
 		for _, pause := range c.pauses {
 			h.Pass(pause)
 			b.answered(&Request{Keys: []string{"k"}}, testDown)
@@ -52,7 +52,7 @@ func TestHowLongFailuresLast(t *testing.T) {
 // Keys that a Cluster is moving say nothing of a master, except that it answers.
 func TestMovingIsNoFailure(t *testing.T) {
 	s, h := byItself(t)
-	b := &s.lanes.all[0].breaker
+	b := &s.pipelines.all[0].breaker
 	for range 2 * failuresToOpen {
 		b.answered(&Request{Keys: []string{"k"}}, testDown)
 		b.answered(&Request{Keys: []string{"k"}}, &DownError{Cause: CauseMoving})
@@ -65,7 +65,7 @@ func TestMovingIsNoFailure(t *testing.T) {
 // Opening it twice is one outage, with one probe.
 func TestABreakerOpensOnce(t *testing.T) {
 	s, h := byItself(t)
-	b := &s.lanes.all[0].breaker
+	b := &s.pipelines.all[0].breaker
 	b.open(testDown, "k")
 	b.open(&DownError{Cause: "another"}, "k")
 	if b.down().Error() != testDown.Cause || h.Waiting() != 1 || s.outage.open != 1 {
@@ -78,7 +78,7 @@ func TestABreakerOpensOnce(t *testing.T) {
 	}
 }
 
-// A lane's probe is about a key of the lane, also where that has a single slot, and moves with the lane.
+// A pipeline's probe is about a key of the pipeline, also where that has a single hash slot, and moves with the pipeline.
 func TestTheKeyOfAProbe(t *testing.T) {
 	for _, prefix := range []string{"", "p:"} {
 		s, _ := byItself(t)
@@ -86,62 +86,63 @@ func TestTheKeyOfAProbe(t *testing.T) {
 		s.cluster.Store(true)
 		var o owners
 		key := prefix + "few"
-		o[SlotOf(key)] = 3
-		s.lanes.owners.Store(&o)
-		few, rest := &s.lanes.all[3], &s.lanes.all[0]
+		o[HashSlot(key)] = 3
+		s.pipelines.owners.Store(&o)
+		few, rest := &s.pipelines.all[3], &s.pipelines.all[0]
 		few.breaker.open(testDown, key)
 		probe := few.breaker.newProbe(nil)
-		if name := probe.Keys[0]; s.lanes.of(name) != few || name == key || name[:len(prefix)] != prefix || !probe.probe || probe.Script != probeScript {
-			t.Errorf("prefix %q: %q of slot %d is not of the lane of slot %d", prefix, name, SlotOf(name), SlotOf(key))
+		if name := probe.Keys[0]; s.pipelines.of(name) != few || name == key || name[:len(prefix)] != prefix || !probe.probe ||
+			probe.Script != probeScript {
+			t.Errorf("prefix %q: %q of slot %d is not of the lane of slot %d", prefix, name, HashSlot(name), HashSlot(key))
 		}
 		rest.breaker.open(testDown, prefix+"many")
 		first := rest.breaker.newProbe(nil).Keys[0]
-		if again := rest.breaker.newProbe(nil).Keys[0]; again != first || s.lanes.of(first) != rest {
+		if again := rest.breaker.newProbe(nil).Keys[0]; again != first || s.pipelines.of(first) != rest {
 			t.Errorf("%q, then %q", first, again)
 		}
-		doubted := &s.lanes.all[7]
-		o[SlotOf(key+"2")] = 7
-		s.lanes.owners.Store(&o)
+		doubted := &s.pipelines.all[7]
+		o[HashSlot(key+"2")] = 7
+		s.pipelines.owners.Store(&o)
 		doubted.breaker.late(key + "2")
-		if name := doubted.breaker.newProbe(nil).Keys[0]; s.lanes.of(name) != doubted {
+		if name := doubted.breaker.newProbe(nil).Keys[0]; s.pipelines.of(name) != doubted {
 			t.Errorf("prefix %q: the probe of a doubt is %q", prefix, name)
 		}
 		o2 := o
-		o2[SlotOf(first)] = 5
-		s.lanes.owners.Store(&o2)
-		if moved := rest.breaker.newProbe(nil).Keys[0]; moved == first || s.lanes.of(moved) != rest {
+		o2[HashSlot(first)] = 5
+		s.pipelines.owners.Store(&o2)
+		if moved := rest.breaker.newProbe(nil).Keys[0]; moved == first || s.pipelines.of(moved) != rest {
 			t.Errorf("its slot has moved, and the probe is %q", moved)
 		}
 	}
 }
 
-// The engine is down as a whole if no lane that was asked answers. What was not asked says nothing.
+// The engine is down as a whole if no pipeline that was used answers. One that was not used says nothing.
 func TestDownAsAWhole(t *testing.T) {
 	s, _ := byItself(t)
 	if s.Down() != nil {
 		t.Error("nothing was asked")
 	}
-	s.lanes.all[4].breaker.open(testDown, "k")
-	s.lanes.all[4].asked.Store(true)
+	s.pipelines.all[4].breaker.open(testDown, "k")
+	s.pipelines.all[4].asked.Store(true)
 	if s.Down() == nil {
 		t.Error("the only lane that was asked is down")
 	}
 	for _, i := range []int{2, 9} {
-		s.lanes.all[i].asked.Store(true)
+		s.pipelines.all[i].asked.Store(true)
 		if s.Down() != nil {
 			t.Errorf("lane %d answers", i)
 		}
-		s.lanes.all[i].asked.Store(false)
+		s.pipelines.all[i].asked.Store(false)
 	}
 }
 
-// A doubt that nothing ends opens the breaker after a whole timeout.
-func TestForHowLongADoubtLasts(t *testing.T) {
+// A health probe that nothing ends opens the breaker after a whole timeout.
+func TestForHowLongAHealthProbeLasts(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		resume := e.Hangs(t)
 		began := time.Now()
 		s.options.Timeout = time.Second
-		b := &s.lanes.all[0].breaker
+		b := &s.pipelines.all[0].breaker
 		b.late("k")
 		d := b.doubted()
 		if d == nil || b.row.Load() != 1 || b.since.Before(began) {
@@ -173,14 +174,14 @@ func TestForHowLongADoubtLasts(t *testing.T) {
 	})
 }
 
-// A doubt is over with the outcome of its probe: only a failure that is not about moving keys opens the breaker, and only if no write has
+// A health probe ends with its outcome: only a failure that is not about moving keys opens the breaker, and only if no write has
 // been answered meanwhile.
-func TestHowADoubtEnds(t *testing.T) {
+func TestHowAHealthProbeEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
 		row   int32
-		other bool // the doubt is another by now
+		other bool // the health probe is another by now
 		opens bool
 	}{
 		{"a failure", testDown, 1, false, true},
@@ -191,22 +192,22 @@ func TestHowADoubtEnds(t *testing.T) {
 		{"another doubt", testDown, 1, true, false},
 	} {
 		s, h := byItself(t)
-		b := &s.lanes.all[0].breaker
-		d := &doubt{breaker: b, key: "k", left: doubtTurns}
-		other := &doubt{breaker: b}
-		if b.doubt = d; c.other {
-			b.doubt = other
+		b := &s.pipelines.all[0].breaker
+		d := &healthProbe{breaker: b, key: "k", left: probeSlices}
+		other := &healthProbe{breaker: b}
+		if b.health = d; c.other {
+			b.health = other
 		}
 		b.row.Store(c.row)
 		d.end(c.err)
-		if (b.down() != nil) != c.opens || (h.Waiting() == 1) != c.opens || (b.doubt == other) != c.other || !c.other && b.doubt != nil {
-			t.Errorf("%s: %v, doubt %v", c.name, b.down(), b.doubt)
+		if (b.down() != nil) != c.opens || (h.Waiting() == 1) != c.opens || (b.health == other) != c.other || !c.other && b.health != nil {
+			t.Errorf("%s: %v, doubt %v", c.name, b.down(), b.health)
 		}
 	}
 }
 
-// A probe of a doubt that came too late, or was lost, is asked again with the next turn; any other outcome ends the doubt.
-func TestALostProbeOfADoubt(t *testing.T) {
+// A health probe that came too late, or was lost, is sent again with the next slice. Any other outcome ends it.
+func TestALostHealthProbe(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
 		s.options.Timeout = time.Second
 		lost := 0
@@ -217,19 +218,19 @@ func TestALostProbeOfADoubt(t *testing.T) {
 			return ":1\r\n"
 		})
 		h := s.byHand()
-		b := &s.lanes.all[0].breaker
+		b := &s.pipelines.all[0].breaker
 		b.late("k")
 		d := b.doubted()
 		time.Sleep(5 * time.Second)
-		if !d.asks.Load() {
+		if !d.sending.Load() {
 			t.Error("it is asked again too soon")
 		}
 		time.Sleep(16 * time.Second)
 		synctest.Wait()
-		if d.asks.Load() || b.doubted() != d || e.Count() != 1 {
+		if d.sending.Load() || b.doubted() != d || e.Count() != 1 {
 			t.Fatal(b.doubted(), e.Count())
 		}
-		h.Pass(s.options.Timeout / doubtTurns)
+		h.Pass(s.options.Timeout / probeSlices)
 		time.Sleep(time.Minute)
 		if e.Count() != 2 || b.doubted() != nil || b.down() != nil {
 			t.Error(e.Count(), b.doubted(), b.down())

@@ -14,14 +14,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// nodes are what is known of the engine's nodes, by their addresses.
+// nodes holds what is known of the engine's nodes, by their addresses.
 type nodes struct {
 	mu   sync.Mutex
 	all  map[string]*node
 	last *node
 }
 
-// node is what a node says of itself. Each is "not known" where the engine does not tell.
+// node is what a node says of itself. A text is "not known" if the engine does not tell.
 type node struct {
 	version     string // such as "Redis 7.0.15" or "Valkey 8.1.1"
 	eviction    string // maxmemory-policy
@@ -44,7 +44,7 @@ func (l *Link) check(addr string, c rueidis.Client) {
 	n := &node{version: notKnown, eviction: notKnown, persistence: notKnown, role: notKnown}
 	info, infoErr := c.Do(ctx, c.B().Info().Build()).ToString()
 	save, saveErr := c.Do(ctx, c.B().ConfigGet().Parameter("save").Build()).AsStrMap()
-	if _, answers := rueidis.IsRedisErr(infoErr); infoErr != nil && (!answers || Is(Classify(infoErr), CauseBusy)) {
+	if _, answers := rueidis.IsRedisErr(infoErr); infoErr != nil && (!answers || Is(Classify(infoErr), causeBusy)) {
 		l.dialed.add(addr) // the connection broke, or a script runs: again later
 		return
 	}
@@ -58,7 +58,7 @@ func (l *Link) check(addr string, c rueidis.Client) {
 	n.log(l.log, addr, l.nodes.replace(addr, n))
 }
 
-// replace notes what a node is, and returns what it was.
+// replace notes what a node says, and returns what it said before.
 func (l *nodes) replace(addr string, n *node) (old *node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *nodes) replace(addr string, n *node) (old *node) {
 	return old
 }
 
-// keep forgets the nodes that are no longer there.
+// keep removes the nodes that are no longer there.
 func (l *nodes) keep(there map[string]rueidis.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *node) log(log *slog.Logger, addr string, old *node) {
 	line("eviction policy", n.eviction, old.eviction, n.evictionWarning())
 	line("persistence", n.persistence, old.persistence, n.persistenceWarning())
 	if first := old.version == ""; !first && old.clockKnown == n.clockKnown && old.clockWarning() == n.clockWarning() {
-		return // it is never the same twice
+		return // the time is never the same twice
 	}
 	line("clock", n.clockText(), "", n.clockWarning())
 }

@@ -14,7 +14,8 @@ import (
 func TestWarningsAboutANode(t *testing.T) {
 	warns := func(n node) string {
 		var all []string
-		for name, text := range map[string]string{"version": n.versionWarning(), "role": n.roleWarning(), "eviction": n.evictionWarning(), "persistence": n.persistenceWarning(), "clock": n.clockWarning()} {
+		for name, text := range map[string]string{"version": n.versionWarning(), "role": n.roleWarning(), "eviction": n.evictionWarning(),
+			"persistence": n.persistenceWarning(), "clock": n.clockWarning()} {
 			if text != "" {
 				all = append(all, name)
 			}
@@ -50,9 +51,10 @@ func TestWarningsAboutANode(t *testing.T) {
 		}
 	}
 	for want, n := range map[string]node{
-		notKnown:                             {clock: time.Second},
-		"0s ahead, give or take 1ms":         {clockKnown: true, clockError: time.Millisecond},
-		"1.5s ahead, give or take 0s":        {clockKnown: true, clock: 1500*time.Millisecond + 4*time.Microsecond, clockError: 4 * time.Microsecond},
+		notKnown:                     {clock: time.Second},
+		"0s ahead, give or take 1ms": {clockKnown: true, clockError: time.Millisecond},
+		"1.5s ahead, give or take 0s": {clockKnown: true, clock: 1500*time.Millisecond + 4*time.Microsecond,
+			clockError: 4 * time.Microsecond},
 		"1.5s behind, give or take 10µs":     {clockKnown: true, clock: -1500 * time.Millisecond, clockError: 6 * time.Microsecond},
 		"10µs behind, give or take 1m40.01s": {clockKnown: true, clock: -9 * time.Microsecond, clockError: 100*time.Second + 10*time.Millisecond},
 	} {
@@ -64,7 +66,8 @@ func TestWarningsAboutANode(t *testing.T) {
 
 // Lines about a node are logged that differ from before. The clock's is logged at first, and when its warning comes or goes.
 func TestWhatIsLoggedOfANode(t *testing.T) {
-	known := node{version: "Redis 7.0.0", role: "master", eviction: "noeviction", persistence: "none", clockKnown: true, clock: time.Millisecond}
+	known := node{version: "Redis 7.0.0", role: "master", eviction: "noeviction", persistence: "none", clockKnown: true,
+		clock: time.Millisecond}
 	with := func(f func(n *node)) node { n := known; f(&n); return n }
 	for i, c := range []struct {
 		old, is node
@@ -135,14 +138,16 @@ func TestLookingAtANode(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 				now := time.Now().Add(3 * time.Second)
 				time.Sleep(5 * time.Millisecond)
-				return fmt.Sprintf("*%d\r\n", timeParts) + strings.Join([]string{bulk(fmt.Sprint(now.Unix())), bulk(fmt.Sprint(now.Nanosecond() / 1000)), bulk("0")}[:timeParts], "")
+				return fmt.Sprintf("*%d\r\n", timeParts) + strings.Join([]string{bulk(fmt.Sprint(now.Unix())),
+					bulk(fmt.Sprint(now.Nanosecond() / 1000)), bulk("0")}[:timeParts], "")
 			}
 			return "%0\r\n"
 		})
 		client := *s.client.Load()
 		s.check("a", client)
 		n := s.nodes.all["a"]
-		if n == nil || n != s.nodes.last || !n.clockKnown || n.clock != 3*time.Second || n.clockError != 5*time.Millisecond || n.version != "Redis 7.0.15" {
+		if n == nil || n != s.nodes.last || !n.clockKnown || n.clock != 3*time.Second || n.clockError != 5*time.Millisecond ||
+			n.version != "Redis 7.0.15" {
 			t.Fatalf("%+v", n)
 		}
 		timeParts = 3
@@ -157,7 +162,7 @@ func TestLookingAtANode(t *testing.T) {
 		// Who is busy or gone is looked at later, and any other refusal is an answer.
 		for reply, again := range map[string]bool{"-BUSY a script\r\n": true, "close": true, "-NOPERM no\r\n": false, "-ERR unknown\r\n": false} {
 			before := s.nodes.all["a"]
-			s.dialed.take()
+			s.dialed.drain()
 			e.AnswersBy(func(command string) string {
 				if command == "INFO" {
 					return reply
@@ -165,7 +170,7 @@ func TestLookingAtANode(t *testing.T) {
 				return "%0\r\n"
 			})
 			s.check("a", client)
-			if later := len(s.dialed.take()) == 1; later != again || (s.nodes.all["a"] == before) != again {
+			if later := len(s.dialed.drain()) == 1; later != again || (s.nodes.all["a"] == before) != again {
 				t.Errorf("%q: later %v", reply, later)
 			}
 		}
@@ -179,7 +184,8 @@ func TestWhatIsKnownOfAnEngine(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.address.Master = "m"
-	a, b := &node{version: "Redis 7.0.1", eviction: "noeviction", persistence: "none"}, &node{version: "Redis 6.2.0", clockKnown: true, clock: 1500 * time.Microsecond, eviction: "x", persistence: "y"}
+	a, b := &node{version: "Redis 7.0.1", eviction: "noeviction", persistence: "none"},
+		&node{version: "Redis 6.2.0", clockKnown: true, clock: 1500 * time.Microsecond, eviction: "x", persistence: "y"}
 	s.nodes.all, s.nodes.last = map[string]*node{"a": a, "b": b, "c": {version: "Redis 7.0.1"}}, a
 	if got, want := fmt.Sprintf("%v %s", s.Engine(), s.Kind()), "{[Redis 6.2.0 Redis 7.0.1] noeviction none 0s false} sentinel"; got != want {
 		t.Errorf("%s, want %s", got, want)

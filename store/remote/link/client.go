@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// dialTimeout is for a connection, and again for the engine's first answer. An engine whose machine comes back is found within
-	// that time and the next attempt: 3 s are promised.
+	// dialTimeout is for a connection, and again for the engine's first answer. When the engine's machine comes back, it is found
+	// within that time and the next attempt: 3 s are promised.
 	dialTimeout = 2 * time.Second
 
 	// aliveInterval is how often an idle connection is asked for a PONG, and leastWriteTimeout how long it may take at least. A
@@ -30,9 +30,9 @@ const (
 	sentinelInterval = 5 * time.Second
 )
 
-// clientOptions returns the settings of rueidis. MaxFlushDelay stays 0, as lanes gather already: 50 µs are slept as 1 ms and more, so
-// that 4 callers got 8,000 answers a second and not 38,000, and the engine's CPU for each was the same.
-func (l *Link) clientOptions(a Address) (rueidis.ClientOption, error) {
+// clientOptions returns the settings of rueidis. MaxFlushDelay stays 0, as pipelines gather already: a sleep of 50 µs takes 1 ms and more,
+// so 4 callers got 8,000 answers a second and not 38,000, and each took the engine as much CPU.
+func (l *Link) clientOptions(a address) (rueidis.ClientOption, error) {
 	o := rueidis.ClientOption{
 		InitAddress: a.Hosts, SelectDB: a.DB, ClientName: "celld",
 		Username: a.Username, Password: a.Password,
@@ -66,7 +66,7 @@ func (l *Link) clientOptions(a Address) (rueidis.ClientOption, error) {
 }
 
 // tlsConfig reads the files. It returns nil for a connection without TLS.
-func (l *Link) tlsConfig(a Address) (*tls.Config, error) {
+func (l *Link) tlsConfig(a address) (*tls.Config, error) {
 	o := &l.options
 	if !a.TLS {
 		if o.TLSCACertFile+o.TLSCertFile+o.TLSKeyFile != "" {
@@ -110,14 +110,14 @@ func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// Dial connects to a node, which is checked with the next look. The clients of Use are to connect by it.
+// Dial connects to a node, which the next look checks. Clients that are given to Use must connect by it.
 func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
 	switch {
 	case l.options.Dial != nil:
 		conn, err = l.options.Dial(ctx, to)
 	case l.address.Unix:
 		conn, err = dialer.DialContext(ctx, "unix", to)
-	case config != nil: // which has the server's name, or to's is taken
+	case config != nil: // which has the server's name, or else that of to is used
 		conn, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", to)
 	default:
 		conn, err = dialer.DialContext(ctx, "tcp", to)
@@ -149,8 +149,8 @@ func (l *Link) unsent() func() bool {
 	return func() bool { return open == 0 && l.made.Load() == made }
 }
 
-// refusal returns what a node says of celld's certificate. In TLS 1.3 it says so after the handshake, and resets the connection where it
-// has been sent something meanwhile: so the alert is often lost. Here nothing is sent.
+// refusal returns what a node says of celld's certificate. In TLS 1.3 it says so after the handshake, and resets the connection if it has
+// received something meanwhile: so the alert is often lost. refusal sends nothing.
 func (l *Link) refusal(o rueidis.ClientOption) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()

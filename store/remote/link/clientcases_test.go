@@ -46,24 +46,29 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 
 // What a URL and the settings beside it make of a connection.
 func TestSettingsOfAConnection(t *testing.T) {
-	s := New(Options{URL: "redis://u:p@h:1,h:2?master=m&sentinel-username=su&sentinel-password=sp", Timeout: 3 * time.Second, Username: "other", Password: "word"})
+	s := New(Options{URL: "redis://u:p@h:1,h:2?master=m&sentinel-username=su&sentinel-password=sp", Timeout: 3 * time.Second,
+		Username: "other", Password: "word"})
 	o, err := s.prepare()
 	a := s.address
 	if err != nil || a.Master != "m" {
 		t.Fatal(a, err)
 	}
-	if o.Username != "u" || o.Password != "p" || o.ConnWriteTimeout != 3*time.Second || o.TLSConfig != nil || strings.Join(o.InitAddress, " ") != "h:1 h:2" || o.ClientName != "celld" {
+	if o.Username != "u" || o.Password != "p" || o.ConnWriteTimeout != 3*time.Second || o.TLSConfig != nil ||
+		strings.Join(o.InitAddress, " ") != "h:1 h:2" || o.ClientName != "celld" {
 		t.Errorf("%+v", o)
 	}
-	if !o.DisableCache || !o.DisableRetry || o.PipelineMultiplex != -1 || o.Dialer.Timeout != dialTimeout || o.Dialer.KeepAlive != aliveInterval || o.DialCtxFn == nil {
+	if !o.DisableCache || !o.DisableRetry || o.PipelineMultiplex != -1 || o.Dialer.Timeout != dialTimeout ||
+		o.Dialer.KeepAlive != aliveInterval || o.DialCtxFn == nil {
 		t.Errorf("%+v", o)
 	}
-	if w := o.Sentinel; w.MasterSet != "m" || w.Username != "su" || w.Password != "sp" || w.ClientName != "celld" || w.TopologyRefreshInterval != sentinelInterval || w.Dialer.Timeout != dialTimeout || w.TLSConfig != nil {
+	if w := o.Sentinel; w.MasterSet != "m" || w.Username != "su" || w.Password != "sp" || w.ClientName != "celld" ||
+		w.TopologyRefreshInterval != sentinelInterval || w.Dialer.Timeout != dialTimeout || w.TLSConfig != nil {
 		t.Errorf("%+v", w)
 	}
 	s.options.URL, s.options.Timeout = "redis://h:1/4", time.Millisecond
 	o, err = s.prepare()
-	if err != nil || o.Username != "other" || o.Password != "word" || o.ConnWriteTimeout != leastWriteTimeout || o.SelectDB != 4 || o.Sentinel.MasterSet != "" {
+	if err != nil || o.Username != "other" || o.Password != "word" || o.ConnWriteTimeout != leastWriteTimeout || o.SelectDB != 4 ||
+		o.Sentinel.MasterSet != "" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for text, want := range map[string]string{"http://h": "the engine's URL: it must start with", "redis://h": ""} {
@@ -112,7 +117,8 @@ func TestCertificatesOfAConnection(t *testing.T) {
 		if tlsOf := o.TLSConfig; err == nil {
 			if (tlsOf != nil) != strings.HasPrefix(c.url, "rediss") {
 				t.Errorf("%d: %v", i, tlsOf)
-			} else if tlsOf != nil && (tlsOf.MinVersion != tls.VersionTLS12 || tlsOf.ServerName != "n" || (tlsOf.RootCAs != nil) != (c.ca != "") || len(tlsOf.Certificates) != len(c.cert)/max(len(c.cert), 1)) {
+			} else if tlsOf != nil && (tlsOf.MinVersion != tls.VersionTLS12 || tlsOf.ServerName != "n" ||
+				(tlsOf.RootCAs != nil) != (c.ca != "") || len(tlsOf.Certificates) != len(c.cert)/max(len(c.cert), 1)) {
 				t.Errorf("%d: %+v", i, tlsOf)
 			}
 		}
@@ -174,13 +180,13 @@ func TestDialing(t *testing.T) {
 	s := newLink(Options{})
 	s.address.Unix = true
 	conn, err := s.Dial(context.Background(), path, &net.Dialer{}, nil)
-	if err != nil || s.made.Load() != 1 || s.open.Load() != 1 || strings.Join(s.dialed.take(), " ") != path {
+	if err != nil || s.made.Load() != 1 || s.open.Load() != 1 || strings.Join(s.dialed.drain(), " ") != path {
 		t.Errorf("%v, %d made, %d open", err, s.made.Load(), s.open.Load())
 	}
 	conn.Close()
 	listener.Close()
 	_, err = s.Dial(context.Background(), path, &net.Dialer{}, nil)
-	if d := (*dialError)(nil); !errors.As(err, &d) || s.made.Load() != 1 || s.open.Load() != 0 || len(s.dialed.take()) != 0 {
+	if d := (*dialError)(nil); !errors.As(err, &d) || s.made.Load() != 1 || s.open.Load() != 0 || len(s.dialed.drain()) != 0 {
 		t.Errorf("%v, %d made, %d open", err, s.made.Load(), s.open.Load())
 	}
 }
@@ -209,7 +215,7 @@ func TestAway(t *testing.T) {
 	if s.Away() != nil {
 		t.Error(s.Away())
 	}
-	s.lanes.all[0].breaker.open(testDown, "k")
+	s.pipelines.all[0].breaker.open(testDown, "k")
 	if err := s.Away(); err == nil || err.Error() != testDown.Cause {
 		t.Error(err)
 	}

@@ -16,15 +16,15 @@ type Clock struct {
 	asked  time.Time // when it was last found to be known badly
 }
 
-// fresh is for how long an answer bounds the engine's time. In a second, two clocks that NTP slews drift apart by 1 ms at most
-// (500 ppm each); a clock that is set meanwhile is wrong for that long.
+// fresh is how long an answer bounds the engine's time. In a second, two clocks that NTP slews drift apart by 1 ms at most (500 ppm each).
+// If a clock is set meanwhile, the bounds are wrong for so long.
 const fresh = time.Second
 
 // drift is how far two clocks go apart in d at most.
 func drift(d time.Duration) int64 { return int64(d) / 1000 }
 
-// Observe notes the engine's time: it was timeNS between sent and got. What is known already stays as long as it will be fresh for a while,
-// bounds the time better, and agrees: on a busy machine most answers take long.
+// Observe notes the engine's time: it was timeNS between sent and got. What is known already stays if it will be fresh for a while, bounds
+// the time better, and agrees: on a busy machine most answers take long.
 func (c *Clock) Observe(timeNS int64, sent, got time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *Clock) Observe(timeNS int64, sent, got time.Time) {
 	c.timeNS, c.sent, c.got = timeNS, sent, got
 }
 
-// Lower is an instant that the engine's time has reached. It returns false where that was not asked lately.
+// Lower is an instant that the engine's time has reached. It returns false if no answer is fresh.
 func (c *Clock) Lower() (ns int64, ok bool) {
 	if c.fake != nil {
 		return c.fake(), true
@@ -69,7 +69,7 @@ func (c *Clock) Span() time.Duration {
 	return c.got.Sub(c.sent) + time.Duration(drift(time.Since(c.sent))+drift(time.Since(c.got)))
 }
 
-// askAgain is between requests that are to tell the time as it is known badly.
+// askAgain is the time between requests that are to tell the time because it is known badly.
 const askAgain = 2 * time.Millisecond
 
 // Asks reports whether the next request is to tell the time.
@@ -83,7 +83,7 @@ func (c *Clock) Asks(now time.Time) bool {
 	return true
 }
 
-// Forget makes it unknown.
+// Forget makes the engine's time unknown.
 func (c *Clock) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,8 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://:s3cret":                        "port",
 		"redis://" + celld.addr:                  "it is a celld",
 	} {
-		if err := newLink(Options{URL: url}).Connect(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+		if err := newLink(Options{URL: url}).Connect(); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}

@@ -97,7 +97,8 @@ func TestConnectingGoesOn(t *testing.T) {
 			{func() { c.e.Does(map[string]string{"INFO": bulk("celld_version:1\r\n")}) }, itself},
 		} {
 			step.is()
-			if n := c.attempts(3); n != 3 || c.Away() == nil || c.Away().Error() != step.away || c.said(`"msg":"the engine is away","store":"engine","why":"`+step.away+`"`) != 1 {
+			if n := c.attempts(3); n != 3 || c.Away() == nil || c.Away().Error() != step.away ||
+				c.said(`"msg":"the engine is away","store":"engine","why":"`+step.away+`"`) != 1 {
 				t.Errorf("%d: %d attempts, away: %v, the log says\n%s", i, n, c.Away(), c.told.String())
 			}
 			if c.open.Load() != 0 || c.client.Load() != nil || c.said("\n") != i+1 {
@@ -219,7 +220,7 @@ type modal struct{ manyNodes }
 
 func (modal) Mode() rueidis.ClientMode { return rueidis.ClientModeCluster }
 
-// Whether an engine is a Cluster is what its client found. The masters of its slots are asked for at once.
+// Whether an engine is a Cluster is what its client found. The masters of its hash slots are asked for at once.
 func TestWhatIsConnectedTo(t *testing.T) {
 	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		e.Does(map[string]string{"CLUSTER SLOTS": clusterSlots("0-16383 a")})
@@ -228,10 +229,11 @@ func TestWhatIsConnectedTo(t *testing.T) {
 			s.cluster.Store(mode == "standalone")
 			s.client.Store(nil)
 			s.setAway("not yet")
-			s.lanes.owners.Store(nil)
+			s.pipelines.owners.Store(nil)
 			s.connected(client)
 			cluster := mode == "cluster"
-			if text := log(); s.Cluster() != cluster || (s.lanes.owners.Load() != nil) != cluster || (*s.client.Load()).Mode() != client.Mode() || s.Away() != nil || !strings.Contains(text, `"mode":"`+mode+`"`) {
+			if text := log(); s.Cluster() != cluster || (s.pipelines.owners.Load() != nil) != cluster ||
+				(*s.client.Load()).Mode() != client.Mode() || s.Away() != nil || !strings.Contains(text, `"mode":"`+mode+`"`) {
 				t.Errorf("%s: a Cluster %v, away: %v, the log says %s", mode, s.Cluster(), s.Away(), text)
 			}
 		}
@@ -241,7 +243,8 @@ func TestWhatIsConnectedTo(t *testing.T) {
 // Until there is a connection, several addresses are a Cluster's, unless they are Sentinels.
 func TestTheKindOfAnEngineThatIsAway(t *testing.T) {
 	addr := freeAddr(t)
-	for query, kind := range map[string]string{"": "standalone", "," + addr: "cluster", "," + addr + "?master=m": "sentinel", "?master=m": "sentinel"} {
+	for query, kind := range map[string]string{"": "standalone", "," + addr: "cluster", "," + addr + "?master=m": "sentinel",
+		"?master=m": "sentinel"} {
 		s := openLink(t, Options{URL: "redis://" + addr + query})
 		if s.Kind() != kind || s.Name() != "redis://"+addr+query || s.Away() == nil {
 			t.Errorf("%q: %s, %s", query, s.Kind(), s.Name())
@@ -272,7 +275,8 @@ func TestARefusalOfACertificate(t *testing.T) {
 	}()
 	s := newLink(Options{})
 	o := rueidis.ClientOption{InitAddress: []string{listener.Addr().String()}, TLSConfig: &tls.Config{InsecureSkipVerify: true}}
-	if why := mistake(s.refusal(o), Address{}); why != "the engine refuses the connection: tls: certificate required" || s.made.Load() != 1 || s.open.Load() != 0 {
+	if why := mistake(s.refusal(o), address{}); why != "the engine refuses the connection: tls: certificate required" ||
+		s.made.Load() != 1 || s.open.Load() != 0 {
 		t.Errorf("%q, %d connections were made, %d are open", why, s.made.Load(), s.open.Load())
 	}
 	listener.Close()

@@ -12,23 +12,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// coverage is which slots of a Cluster have a master, as its nodes say.
+// coverage is which hash slots of a Cluster have a master, as its nodes say.
 //
-// A Cluster that serves no key is away. One that lacks a part of its Slots, and serves the rest (cluster-require-full-coverage no), is
-// not: all instances see the same, so that where they were not ready, nobody would serve the keys that can be served.
+// A Cluster that serves no key is away. One that lacks some hash slots, and serves the rest (cluster-require-full-coverage no), is
+// not: all instances see the same, so if they were not ready, nobody would serve the keys that can be served.
 type coverage struct {
 	mu        sync.Mutex
 	now       func() time.Time
 	known     bool
 	down      bool // no key is served
-	uncovered int  // slots
+	uncovered int  // hash slots
 	wrong     trouble
 	told      bool      // the log has been
 	refusedAt time.Time // when a node last refused to tell
-	calls     trouble   // no lane that was asked answers
+	calls     trouble   // no pipeline that was used answers
 }
 
-// trouble is what may go away by itself.
+// trouble is a reason that may go away by itself, and since when it holds.
 type trouble struct {
 	since time.Time // zero: there is none
 	why   error
@@ -47,10 +47,10 @@ func (t *trouble) lastsLonger(than time.Duration, now time.Time) bool {
 }
 
 // A failover takes the Cluster's node timeout, after which the nodes say that a master has failed, and failoverTakes, in which they may
-// serve no key. What is over within that is neither told nor makes celld unready.
+// serve no key. Trouble that is over by then is not logged, and celld stays ready.
 const failoverTakes = 3 * time.Second
 
-// refusalLasts is for how long a node is not asked that refused to tell.
+// refusalLasts is how long nodes are not asked after one has refused to tell.
 const refusalLasts = time.Minute
 
 func (c *coverage) init() { c.now = time.Now }
@@ -61,14 +61,14 @@ type clusterView struct {
 	uncovered int
 }
 
-// viewOf reads the answer of CLUSTER INFO. Slots whose master is only suspected are covered.
+// viewOf reads the answer of CLUSTER INFO. Hash slots whose master is only suspected are covered.
 func viewOf(info map[string]string) (clusterView, error) {
 	assigned, err := strconv.Atoi(info["cluster_slots_assigned"])
 	failed, err2 := strconv.Atoi(info["cluster_slots_fail"])
-	return clusterView{info["cluster_state"] != "ok", Slots - assigned + failed}, errors.Join(err, err2)
+	return clusterView{info["cluster_state"] != "ok", hashSlots - assigned + failed}, errors.Join(err, err2)
 }
 
-// better reports whether a node has a better view than another. One that was cut off from the others sees less.
+// better reports whether one node's view is better than another's. A node that was cut off from the others sees less.
 func (v clusterView) better(other clusterView) bool {
 	if v.down != other.down {
 		return other.down
@@ -76,13 +76,13 @@ func (v clusterView) better(other clusterView) bool {
 	return v.uncovered < other.uncovered
 }
 
-// lookAtSlots asks a Cluster which slots have a master. If one node says that something is wrong, all are asked.
-func (l *Link) lookAtSlots(client rueidis.Client) {
+// lookAtHashSlots asks a node of a Cluster which hash slots have a master. If it says that something is wrong, all are asked.
+func (l *Link) lookAtHashSlots(client rueidis.Client) {
 	if l.coverage.isRefused() {
 		return
 	}
 	best, err := l.viewFrom(client)
-	if Is(Classify(err), CauseNoRight) {
+	if Is(Classify(err), causeNoRight) {
 		l.coverage.refuse()
 		return
 	}
@@ -94,12 +94,12 @@ func (l *Link) lookAtSlots(client rueidis.Client) {
 				if v, err := l.viewFrom(node); err == nil {
 					views <- v
 				} else {
-					views <- clusterView{down: true, uncovered: Slots + 1}
+					views <- clusterView{down: true, uncovered: hashSlots + 1}
 				}
 			}()
 		}
 		for range nodes {
-			if v := <-views; v.uncovered <= Slots && (err != nil || v.better(best)) {
+			if v := <-views; v.uncovered <= hashSlots && (err != nil || v.better(best)) {
 				best, err = v, nil
 			}
 		}
@@ -139,14 +139,14 @@ func (l *Link) noteCoverage(v clusterView) {
 	c.known, c.down, c.uncovered = true, v.down, v.uncovered
 	now, began := c.now(), c.wrong.since
 	if v.down || v.uncovered > 0 {
-		c.wrong.note(fmt.Errorf("the Cluster is down, and %d of its %d slots have no master", v.uncovered, Slots), now)
+		c.wrong.note(fmt.Errorf("the Cluster is down, and %d of its %d slots have no master", v.uncovered, hashSlots), now)
 	} else {
 		c.wrong.note(nil, now)
 	}
 	switch lasts := c.wrong.lastsLonger(failoverTakes, now); {
 	case lasts && !c.told:
 		c.told = true
-		l.log.Warn("slots of the Cluster have no master", "slots", v.uncovered, "of", Slots, "serves_the_rest", !v.down)
+		l.log.Warn("slots of the Cluster have no master", "slots", v.uncovered, "of", hashSlots, "serves_the_rest", !v.down)
 	case c.told && c.wrong.why == nil:
 		c.told = false
 		l.log.Info("all slots of the Cluster have a master again", "after", now.Sub(began).Round(time.Millisecond))
@@ -160,7 +160,7 @@ func (c *coverage) noteCalls(why error) {
 	c.calls.note(why, c.now())
 }
 
-// away returns why a Cluster serves no key, once that has lasted for longer than a failover; nil if it does.
+// away returns why a Cluster serves no key, once that has lasted for longer than a failover; nil if it serves some.
 func (c *coverage) away() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *coverage) away() error {
 	return nil
 }
 
-// Uncovered is how many slots of a Cluster have no master. known is false where no node tells.
+// Uncovered is how many hash slots of a Cluster have no master. known is false if no node tells.
 func (l *Link) Uncovered() (n int, known bool) {
 	c := &l.coverage
 	c.mu.Lock()

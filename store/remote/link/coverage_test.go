@@ -24,11 +24,11 @@ func TestCoverage(t *testing.T) {
 		away      string
 		said      string
 	}{
-		{"whole", clusterInfo("ok", Slots, 0), 0, true, "", ""},
-		{"a part", clusterInfo("ok", Slots, 5461), 5461, true, "", `"slots":5461,"of":16384,"serves_the_rest":true`},
-		{"down", clusterInfo("fail", Slots, 5461), 5461, true, "the Cluster is down, and 5461 of its 16384 slots have no master", `"slots":5461,"of":16384,"serves_the_rest":false`},
-		{"slots of nobody", clusterInfo("fail", Slots-1, 0), 1, true, "the Cluster is down, and 1 of its 16384 slots have no master", `"slots":1,"of":16384,"serves_the_rest":false`},
-		{"in a minority", clusterInfo("fail", Slots, 0), 0, true, "the Cluster is down, and 0 of its", `"slots":0`},
+		{"whole", clusterInfo("ok", hashSlots, 0), 0, true, "", ""},
+		{"a part", clusterInfo("ok", hashSlots, 5461), 5461, true, "", `"slots":5461,"of":16384,"serves_the_rest":true`},
+		{"down", clusterInfo("fail", hashSlots, 5461), 5461, true, "the Cluster is down, and 5461 of its 16384 slots have no master", `"slots":5461,"of":16384,"serves_the_rest":false`},
+		{"slots of nobody", clusterInfo("fail", hashSlots-1, 0), 1, true, "the Cluster is down, and 1 of its 16384 slots have no master", `"slots":1,"of":16384,"serves_the_rest":false`},
+		{"in a minority", clusterInfo("fail", hashSlots, 0), 0, true, "the Cluster is down, and 0 of its", `"slots":0`},
 		{"no right to ask", "-NOPERM this user has no permissions to run the 'cluster|info' command\r\n", 0, false, "", ""},
 		{"busy", "-BUSY Redis is busy running a script.\r\n", 0, false, "", ""},
 	} {
@@ -40,7 +40,7 @@ func TestCoverage(t *testing.T) {
 			s.cluster.Store(true)
 			c, h := &s.coverage, s.byHand()
 			c.goesBy(h)
-			look := func() { s.lookAtSlots(*s.client.Load()) }
+			look := func() { s.lookAtHashSlots(*s.client.Load()) }
 			look()
 			if n, known := s.Uncovered(); n != test.uncovered || known != test.known || s.Away() != nil {
 				t.Fatalf("%d slots, known %v, away: %v", n, known, s.Away())
@@ -63,9 +63,10 @@ func TestCoverage(t *testing.T) {
 				t.Errorf("it was refused, and asked %d times in %v", asked, failoverTakes)
 			}
 			h.Pass(refusalLasts)
-			e.Does(map[string]string{"CLUSTER INFO": clusterInfo("ok", Slots, 0)})
+			e.Does(map[string]string{"CLUSTER INFO": clusterInfo("ok", hashSlots, 0)})
 			look()
-			if n, known := s.Uncovered(); n != 0 || !known || s.Away() != nil || strings.Contains(log.String(), "a master again") != (test.said != "") {
+			if n, known := s.Uncovered(); n != 0 || !known || s.Away() != nil ||
+				strings.Contains(log.String(), "a master again") != (test.said != "") {
 				t.Errorf("whole again: %d slots, known %v, away: %v\n%s", n, known, s.Away(), log.String())
 			}
 		})
@@ -100,16 +101,16 @@ func TestAwayInAClusterNeedsAllOfIt(t *testing.T) {
 		h := s.byHand()
 		s.coverage.goesBy(h)
 		e.AnswersBy(func(command string) string {
-			if strings.HasPrefix(command, "EVALSHA ") && (all || s.lanes.of(keyOf(command)) == s.lanes.of("k")) {
+			if strings.HasPrefix(command, "EVALSHA ") && (all || s.pipelines.of(keyOf(command)) == s.pipelines.of("k")) {
 				return "-CLUSTERDOWN Hash slot not served\r\n"
 			}
 			return ":1\r\n"
 		})
 		s.breaks(t, "k")
 		eventually(t, "all parts are asked", func() bool {
-			s.askRest()
-			for i := range s.lanes.all {
-				if l := &s.lanes.all[i]; !l.asked.Load() && l.breaker.down() == nil || all && l.breaker.down() == nil {
+			s.probeRest()
+			for i := range s.pipelines.all {
+				if l := &s.pipelines.all[i]; !l.asked.Load() && l.breaker.down() == nil || all && l.breaker.down() == nil {
 					return false
 				}
 			}

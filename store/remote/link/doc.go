@@ -1,4 +1,4 @@
-// Package link is the connection to an engine: a Redis or Valkey, alone, behind Sentinels or as a Cluster.
+// Package link connects to an engine, and sends requests to it: a Redis or Valkey, alone, behind Sentinels or as a Cluster.
 //
 //	l := link.New(link.Options{URL: "redis://cache:6379", Timeout: time.Second})
 //	err := l.Connect()                                          // an error for what no waiting mends
@@ -6,13 +6,13 @@
 //
 // # What becomes of a request
 //
-//	Send ─▶ lane of its slot ─▶ pipeline ─▶ engine
-//	        breaker, clock      answered or failed by its deadline
+//	Send ─▶ pipeline of its hash slot ─▶ round trip ─▶ engine
+//	        breaker, clock               answered or failed by its deadline
 //
-// A lane gathers requests while others are under way, and each of a Cluster's masters has lanes of its own. The breaker of a lane opens
-// after failures in a row, or once a health probe is not answered; then only probes are sent, and each request is answered at once. An
-// outage is over when all breakers have been closed for a while.
+// A pipeline gathers requests while others are under way. Each of a Cluster's masters has pipelines of its own. The breaker of a pipeline
+// opens after failures in a row, or once a health probe is not answered. Then only probes are sent, and each request is answered at once.
+// An outage is over when all breakers have been closed for a while.
 //
-// What was sent is not sent again, unless the answer says that nothing was done. Errors are read in one place, Classify: a *DownError
-// says that the engine has not decided, and whether it may have.
+// A request is not sent again, unless the answer says that nothing was done. Classify alone reads errors: a *DownError says that the engine
+// has not decided, or that nobody knows whether it has.
 package link

@@ -16,18 +16,18 @@ import (
 // ErrBusy reports that too much waits for the engine already. Nothing was sent.
 var ErrBusy = errors.New("too many calls wait for the engine")
 
-// ErrLate is the error of what has waited too long to be sent.
+// ErrLate is the error of a request that has waited too long to be sent.
 var ErrLate = &DownError{Cause: CauseTimeout}
 
-// ErrNoConnection is the error of what cannot be sent, as there has been no connection yet.
+// ErrNoConnection is the error of a request that cannot be sent, as there has been no connection yet.
 var ErrNoConnection = &DownError{Cause: "there is no connection to the engine"}
 
 // ErrAnswer reports an answer that no script of celld gives.
 var ErrAnswer = errors.New("the engine's answer is not one that celld's script gives")
 
-// DownError reports that the engine has not decided.
+// DownError reports that the engine has not decided, or that nobody knows whether it has.
 type DownError struct {
-	Cause string // one of the constants, where it is about one of these
+	Cause string // one of the constants, if one fits
 	Sent  bool   // the call may have been counted
 }
 
@@ -41,18 +41,18 @@ func Unsent(err error) error {
 	return err
 }
 
-// What an EngineError may be, for errors.Is.
+// Kinds of EngineErrors, for errors.Is.
 var (
-	ErrNoScript    = errors.New("the engine does not know the script's digest")
+	errNoScript    = errors.New("the engine does not know the script's digest")
 	ErrSyntax      = errors.New("the engine does not know an option of a command")
 	ErrUnknownType = errors.New("the engine does not know a type's name")
 )
 
-// refusals are the engine's errors that say that nothing was done, and may go away, by their beginning. rueidis has cut off an ERR.
+// refusals are errors of the engine by their beginning, which say that nothing was done, and may go away. rueidis has cut off an ERR.
 var refusals = []struct{ prefix, cause string }{
 	{"READONLY ", "the engine is a read-only replica"},
 	{"LOADING ", "the engine is loading its data"},
-	{"BUSY ", CauseBusy},
+	{"BUSY ", causeBusy},
 	{"CLUSTERDOWN ", "the Cluster is down"},
 	{"MASTERDOWN ", "the engine has lost its master"},
 	{"NOREPLICAS ", "the engine has too few replicas to write"},
@@ -62,21 +62,21 @@ var refusals = []struct{ prefix, cause string }{
 	{"ASK ", CauseMoving},
 	{"NOAUTH ", "the engine wants a password"},
 	{"WRONGPASS ", "the engine refuses the password"},
-	{"NOPERM ", CauseNoRight},
-	{"The user executing the script can't ", CauseNoRight},
-	{"ACL failure in script: ", CauseNoRight},
+	{"NOPERM ", causeNoRight},
+	{"The user executing the script can't ", causeNoRight},
+	{"ACL failure in script: ", causeNoRight},
 	{"DENIED ", "the engine is in protected mode"},
 	{"max number of clients reached", "the engine has no room for a connection"},
 }
 
 const (
 	CauseTimeout = "the engine has not answered in time"
-	CauseAway    = "the engine cannot be reached"
-	CauseLost    = "the connection to the engine was lost"
-	CauseNoNode  = "no node of the Cluster has the key"
+	causeAway    = "the engine cannot be reached"
+	causeLost    = "the connection to the engine was lost"
+	causeNoNode  = "no node of the Cluster has the key"
 	CauseMoving  = "the Cluster is moving the key"
-	CauseBusy    = "the engine is busy with a script"
-	CauseNoRight = "the engine's user lacks a permission"
+	causeBusy    = "the engine is busy with a script"
+	causeNoRight = "the engine's user lacks a permission"
 )
 
 // dialError is of a connection that was not made. Nothing was sent.
@@ -93,7 +93,7 @@ func Is(err error, cause string) bool {
 // EngineError is another error of the engine's, with its code: ERR syntax error.
 type EngineError struct {
 	Text string
-	is   error // one of the variables, where it is about one of these
+	is   error // one of the variables, if one fits
 }
 
 func (e *EngineError) Error() string { return e.Text }
@@ -104,7 +104,7 @@ func (e *EngineError) Unwrap() error { return e.is }
 var kinds = []struct {
 	prefix string
 	is     error
-}{{"NOSCRIPT ", ErrNoScript}, {"syntax error", ErrSyntax}, {"unknown type name", ErrUnknownType}}
+}{{"NOSCRIPT ", errNoScript}, {"syntax error", ErrSyntax}, {"unknown type name", ErrUnknownType}}
 
 // withCode puts back the ERR that rueidis has cut off. Codes are upper-case words.
 func withCode(text string) string {
@@ -142,7 +142,7 @@ func Classify(err error) error {
 		return e
 	}
 	cause := causeOf(err)
-	return &DownError{Cause: cause, Sent: cause != CauseAway && cause != CauseNoNode}
+	return &DownError{Cause: cause, Sent: cause != causeAway && cause != causeNoNode}
 }
 
 // causeOf says in a few words what an error is about. Its texts are those of DownErrors.
@@ -156,20 +156,20 @@ func causeOf(err error) string {
 	dial, network := (*dialError)(nil), net.Error(nil)
 	switch {
 	case errors.As(err, &dial):
-		return CauseAway
+		return causeAway
 	case errors.Is(err, rueidis.ErrNoSlot):
-		return CauseNoNode
+		return causeNoNode
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return CauseTimeout
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, rueidis.ErrClosing),
 		errors.As(err, &network):
-		return CauseLost
+		return causeLost
 	}
 	return err.Error()
 }
 
-// unwrapped returns an error as the command gave it. Redis 6.2 puts the script before that of a command which a script has called:
-// ERR Error running script (call to f_…): @user_script:1: WRONGTYPE …, and writes the line twice and a - for some.
+// unwrapped returns an error as the command gave it. If a script called the command, Redis 6.2 puts the script before the error:
+// ERR Error running script (call to f_…): @user_script:1: WRONGTYPE …. For some errors it writes the line twice, and a -.
 func unwrapped(text string) string {
 	inner, ok := strings.CutPrefix(text, "Error running script (call to f_")
 	if !ok {

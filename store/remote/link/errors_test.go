@@ -82,11 +82,12 @@ func TestClassify(t *testing.T) {
 		if d := (*DownError)(nil); errors.As(got, &d) && d.Sent {
 			t.Errorf("%s: says that it may have been counted", line)
 		}
-		if errors.Is(got, ErrNoScript) != strings.HasPrefix(line, "NOSCRIPT") {
-			t.Errorf("%s: is of no script: %v", line, errors.Is(got, ErrNoScript))
+		if errors.Is(got, errNoScript) != strings.HasPrefix(line, "NOSCRIPT") {
+			t.Errorf("%s: is of no script: %v", line, errors.Is(got, errNoScript))
 		}
 	}
-	if !errors.Is(Classify(fakeError(t, client, "ERR syntax error")), ErrSyntax) || !errors.Is(Classify(fakeError(t, client, "ERR unknown type name 'x'")), ErrUnknownType) {
+	if !errors.Is(Classify(fakeError(t, client, "ERR syntax error")), ErrSyntax) ||
+		!errors.Is(Classify(fakeError(t, client, "ERR unknown type name 'x'")), ErrUnknownType) {
 		t.Error("a syntax error is not recognised")
 	}
 }
@@ -99,17 +100,17 @@ func TestClassifyConnections(t *testing.T) {
 		cause string
 		sent  bool
 	}{
-		{&dialError{refused}, CauseAway, false},
-		{&dialError{os.ErrDeadlineExceeded}, CauseAway, false},
-		{rueidis.ErrNoSlot, CauseNoNode, false},
+		{&dialError{refused}, causeAway, false},
+		{&dialError{os.ErrDeadlineExceeded}, causeAway, false},
+		{rueidis.ErrNoSlot, causeNoNode, false},
 		{context.DeadlineExceeded, CauseTimeout, true},
 		{os.ErrDeadlineExceeded, CauseTimeout, true},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, CauseTimeout, true},
-		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, CauseLost, true},
-		{io.EOF, CauseLost, true},
-		{io.ErrUnexpectedEOF, CauseLost, true},
-		{net.ErrClosed, CauseLost, true},
-		{rueidis.ErrClosing, CauseLost, true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, causeLost, true},
+		{io.EOF, causeLost, true},
+		{io.ErrUnexpectedEOF, causeLost, true},
+		{net.ErrClosed, causeLost, true},
+		{rueidis.ErrClosing, causeLost, true},
 		{errors.New("some other"), "some other", true},
 	} {
 		d := (*DownError)(nil)

@@ -32,7 +32,8 @@ func newTestLinkBy(t testing.TB, socket string, o Options, dialerOf func(s *Link
 	s := New(o)
 	s.address.Unix = true
 	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true, DialCtxFn: dialerOf(s),
+		InitAddress: []string{socket}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1, ForceSingleClient: true,
+		DialCtxFn: dialerOf(s),
 	})
 	if err != nil {
 		t.Fatal(err)

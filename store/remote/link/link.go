@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// startPatience is how long Connect waits for the engine. One that has not answered by then is away.
+// startPatience is how long Connect waits for the engine. An engine that has not answered by then is away.
 const startPatience = 3 * time.Second
 
 // connectPause is between attempts to connect to an engine that is away.
@@ -22,9 +22,9 @@ const connectPause = 250 * time.Millisecond
 // Options say which engine a Link is to, and how. URL must be set.
 type Options struct {
 	URL    string // see ParseURL
-	Prefix string // of all keys on the engine, and of those that probes are about
+	Prefix string // of all keys on the engine, also of those of probes
 
-	PerSlot string // a key that a Cluster has in each slot, with a tag such as :{4zp} behind it; "": none
+	PerHashSlot string // a key that a Cluster has in each hash slot, with a tag such as :{4zp} behind it; "": none
 
 	Username, Password string // where URL has none
 
@@ -34,11 +34,11 @@ type Options struct {
 	Log     *slog.Logger  // nil: nothing is logged
 	Stats   *Stats        // nil: nothing is counted for others
 
-	OutageBegins func(why string)           // when calls begin not to be answered; nil: nobody is told, as below
-	OutageEnds   func(lasted time.Duration) // when they have been answered for a while
+	OutageBegins func(why string)           // is called when calls begin to fail; nil: nobody is, as below
+	OutageEnds   func(lasted time.Duration) // is called when they have been answered for a while
 
-	// For tests: the engine's time in Unix ns, which is asked where it is nil; what connects in place of the net; and the clock and the timers
-	// that breakers go by.
+	// For tests: the engine's time in Unix ns (nil: the engine is asked); what connects in place of the net; and the clock and the timers of
+	// breakers.
 	Time  func() int64
 	Dial  func(ctx context.Context, to string) (net.Conn, error)
 	Now   func() time.Time
@@ -48,32 +48,32 @@ type Options struct {
 // Stats count what a Link does.
 type Stats struct {
 	Requests atomic.Int64 // commands sent to the engine, each of which may decide many calls
-	Failures atomic.Int64 // requests that it has not answered, or with an error that says it cannot
+	Failures atomic.Int64 // requests that it has not answered, or has answered with an error that says it cannot
 	Timeouts atomic.Int64 // of these, those that took too long
 }
 
 // Link is the connection to an engine, or to the nodes of a Cluster. Its methods may be called by many goroutines at once.
 type Link struct {
 	options Options
-	address Address
+	address address
 	name    string // the URL without users and passwords
 	log     *slog.Logger
 	ctx     context.Context // until it is closed
 	stop    context.CancelFunc
 	client  atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
-	cluster atomic.Bool                    // keys of one request must share a slot
+	cluster atomic.Bool                    // keys of one request must share a hash slot
 	dialed  dialed
-	made    atomic.Int64           // connections to nodes, and
+	made    atomic.Int64           // connections to nodes, ever
 	open    atomic.Int64           // those that are not closed yet
 	away    atomic.Pointer[string] // why the engine was away when it was last asked; nil: it was not
 
-	lanes    lanes
-	nodes    nodes
-	coverage coverage
-	outage   outage
+	pipelines pipelines
+	nodes     nodes
+	coverage  coverage
+	outage    outage
 
 	tagOnce sync.Once
-	tagged  []string // by slot: see PerSlot
+	tagged  []string // by hash slot: see PerHashSlot
 }
 
 // New returns a Link without a connection, which answers each request with an error until there is one.
@@ -92,7 +92,7 @@ func New(o Options) *Link {
 	}
 	l := &Link{options: o, log: o.Log}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.lanes.init(l)
+	l.pipelines.init(l)
 	l.coverage.init()
 	l.outage.since = o.Now()
 	return l
@@ -101,7 +101,7 @@ func New(o Options) *Link {
 // deadline is when a call that arrives now has waited long enough.
 func (l *Link) deadline() time.Time { return time.Now().Add(l.options.Timeout) }
 
-// Client is what others may ask the engine by, nil while there has been no connection.
+// Client is the client of the engine; nil while there has been no connection.
 func (l *Link) Client() rueidis.Client {
 	if client := l.client.Load(); client != nil {
 		return *client
@@ -115,7 +115,7 @@ func (l *Link) Use(client rueidis.Client) {
 	l.client.Store(&client)
 }
 
-// Cluster reports whether keys of one request must share a slot.
+// Cluster reports whether keys of one request must share a hash slot.
 func (l *Link) Cluster() bool { return l.cluster.Load() }
 
 // Name is the engine's URL without users and passwords.
@@ -135,13 +135,13 @@ func (l *Link) Kind() string {
 // ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
 var ErrCrossSlot = errors.New("keys in request don't hash to the same slot; use a hash tag such as {user1}")
 
-// OneSlot returns ErrCrossSlot for keys that no request can have together.
-func (l *Link) OneSlot(keys []string) error {
+// CheckHashSlot returns ErrCrossSlot for keys that no request can name together.
+func (l *Link) CheckHashSlot(keys []string) error {
 	if !l.cluster.Load() {
 		return nil
 	}
 	for _, key := range keys[1:] {
-		if SlotOf(key) != SlotOf(keys[0]) {
+		if HashSlot(key) != HashSlot(keys[0]) {
 			return ErrCrossSlot
 		}
 	}
@@ -173,8 +173,8 @@ func (l *Link) prepare() (options rueidis.ClientOption, err error) {
 	return l.clientOptions(l.address)
 }
 
-// Connect connects, and goes on to do so in the background until it succeeds. The error is for what no waiting mends: a URL that cannot
-// be read, a file that is not there, a password that is refused. An engine that is away is none.
+// Connect connects, and goes on to do so in the background until it succeeds. The error is for what waiting does not mend: a URL that
+// cannot be read, a file that is not there, a password that is refused. An engine that is away is no error.
 func (l *Link) Connect() error {
 	options, err := l.prepare()
 	if err != nil {
@@ -195,7 +195,7 @@ func (l *Link) Connect() error {
 	return nil
 }
 
-// keepConnecting connects. The mistake that an attempt has shown, or none, goes to Connect while that waits: a mistake ends it all then.
+// keepConnecting connects. While Connect waits, it gets the mistake that an attempt has shown, or none. A mistake ends the attempts then.
 func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string, opened <-chan struct{}) {
 	for said := ""; ; {
 		client, err := rueidis.NewClient(options)
@@ -204,7 +204,7 @@ func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string,
 			client.Close()
 			err, wrong = errors.New(itself), itself
 		}
-		if err != nil && wrong == "" && options.TLSConfig != nil && causeOf(err) == CauseLost {
+		if err != nil && wrong == "" && options.TLSConfig != nil && causeOf(err) == causeLost {
 			wrong = mistake(l.refusal(options), l.address)
 		}
 		why := wrong
@@ -241,8 +241,8 @@ func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string,
 // connected makes a client known.
 func (l *Link) connected(client rueidis.Client) {
 	if client.Mode() == rueidis.ClientModeCluster {
-		l.perSlot() // no call should wait for that
-		l.askOwners(client)
+		l.perHashSlot() // no call should wait for that
+		l.readOwners(client)
 	}
 	l.Use(client)
 	l.look(client)

@@ -47,22 +47,24 @@ func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
 		for range 2 {
 			e.Answers(readOnlyReply)
 			time.Sleep(2 * watchInterval)
-			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"WARN","msg":"the engine is away"`) || !strings.Contains(text, "read-only replica") || s.Away() == nil {
+			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"WARN","msg":"the engine is away"`) ||
+				!strings.Contains(text, "read-only replica") || s.Away() == nil {
 				t.Errorf("away: %v, the log says %s", s.Away(), text)
 			}
 			e.Answers(":1\r\n")
 			time.Sleep(2 * watchInterval)
-			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"INFO","msg":"the engine is back"`) || s.Away() != nil {
+			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"INFO","msg":"the engine is back"`) ||
+				s.Away() != nil {
 				t.Errorf("away: %v, the log says %s", s.Away(), text)
 			}
 		}
-		s.lanes.all[0].breaker.cause.Store(testDown)
+		s.pipelines.all[0].breaker.cause.Store(testDown)
 		e.Answers(readOnlyReply)
 		time.Sleep(watchInterval)
 		if text := log(); text != "" || s.Away() == nil {
 			t.Errorf("away: %v, calls have found out, and the log says %s", s.Away(), text)
 		}
-		s.lanes.all[0].breaker.cause.Store(nil)
+		s.pipelines.all[0].breaker.cause.Store(nil)
 		e.Answers(":1\r\n")
 		time.Sleep(watchInterval)
 		if text := log(); text != "" || s.Away() != nil || ended {
@@ -111,7 +113,7 @@ func TestWhatALookFinds(t *testing.T) {
 	}
 }
 
-// In a Cluster a look asks for its slots, and all of its parts, and sends no probe: PING is enough.
+// In a Cluster a look asks for its hash slots, and all of its parts, and sends no probe: PING is enough.
 func TestLookingAtACluster(t *testing.T) {
 	watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, log func() string) {
 		s.cluster.Store(true)
@@ -120,7 +122,7 @@ func TestLookingAtACluster(t *testing.T) {
 			switch {
 			case command == "CLUSTER INFO":
 				info++
-				return clusterInfo("ok", Slots, 0)
+				return clusterInfo("ok", hashSlots, 0)
 			case strings.HasSuffix(command, "celld:probe"):
 				parts++
 			}
@@ -128,18 +130,18 @@ func TestLookingAtACluster(t *testing.T) {
 		})
 		go s.watch(*s.client.Load())
 		time.Sleep(watchInterval + 1)
-		if text := log(); info != 2 || parts != 2*laneCount || text != "" {
+		if text := log(); info != 2 || parts != 2*pipelineCount || text != "" {
 			t.Errorf("asked %d times for the slots, and %d times a part of it, and the log says %s", info, parts, text)
 		}
 		if n, known := s.Uncovered(); n != 0 || !known {
 			t.Errorf("%d slots, known %v", n, known)
 		}
-		for i := range s.lanes.all {
-			s.lanes.all[i].breaker.cause.Store(testDown)
+		for i := range s.pipelines.all {
+			s.pipelines.all[i].breaker.cause.Store(testDown)
 		}
 		time.Sleep(failoverTakes + 2*watchInterval)
 		synctest.Wait()
-		if err := s.Away(); err == nil || err.Error() != testDown.Cause || parts != 2*laneCount || s.away.Load() != nil {
+		if err := s.Away(); err == nil || err.Error() != testDown.Cause || parts != 2*pipelineCount || s.away.Load() != nil {
 			t.Errorf("away: %v, asked a part of it %d times", err, parts)
 		}
 	})
@@ -174,15 +176,15 @@ func TestNodesAreCheckedOnce(t *testing.T) {
 	})
 }
 
-// Of the nodes of a Cluster all are asked for its slots where the first says that something is wrong, or nothing; the one that sees most
+// All nodes of a Cluster are asked for its hash slots where the first says that something is wrong, or nothing; the one that sees most
 // is right. Where none tells, nothing is noted.
-func TestWhichNodesAreAskedForSlots(t *testing.T) {
+func TestWhichNodesAreAskedForHashSlots(t *testing.T) {
 	addresses := []string{"h:1", "h:2", "h:3"}
 	s, engines := aCluster(t, Options{}, addresses...)
 	all := (*s.client.Load()).Nodes()
 	client := rueidis.Client(manyNodes{all["h:1"], all})
 	const silent = "-LOADING Redis is loading the dataset in memory\r\n"
-	whole, part, down := clusterInfo("ok", Slots, 0), clusterInfo("ok", Slots, 5), clusterInfo("fail", Slots, 0)
+	whole, part, down := clusterInfo("ok", hashSlots, 0), clusterInfo("ok", hashSlots, 5), clusterInfo("fail", hashSlots, 0)
 	for i, c := range []struct {
 		says      []string
 		asked     int
@@ -197,7 +199,7 @@ func TestWhichNodesAreAskedForSlots(t *testing.T) {
 		{[]string{down, silent, silent}, 4, true, 0, true},
 		{[]string{silent, down, silent}, 4, true, 0, true},
 		{[]string{silent, down, part}, 4, true, 5, false},
-		{[]string{silent, clusterInfo("fail", 0, 0), silent}, 4, true, Slots, true},
+		{[]string{silent, clusterInfo("fail", 0, 0), silent}, 4, true, hashSlots, true},
 		{[]string{silent, silent, silent}, 4, false, 0, false},
 		{[]string{"-NOPERM no\r\n", whole, whole}, 1, false, 0, false},
 		{[]string{whole, whole, whole}, 0, false, 0, false}, // it has been refused
@@ -208,7 +210,7 @@ func TestWhichNodesAreAskedForSlots(t *testing.T) {
 			engines[address].Answers(c.says[j])
 		}
 		s.coverage.known, s.coverage.uncovered, s.coverage.down = false, 0, false
-		s.lookAtSlots(client)
+		s.lookAtHashSlots(client)
 		asked := -before
 		for _, address := range addresses {
 			asked += engines[address].Count()

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// mistakes are answers to the first commands of a connection that no waiting mends. rueidis has cut off an ERR.
+// mistakes are answers to the first commands of a connection that waiting does not mend. rueidis has cut off an ERR.
 var mistakes = []struct{ prefix, why string }{
 	{"WRONGPASS ", "the engine refuses the user or password"},
 	{"NOAUTH ", "the engine wants a password"},
@@ -26,8 +26,8 @@ var mistakes = []struct{ prefix, why string }{
 	{"This instance has cluster support disabled", "several addresses are for a Cluster, and it is not one; with Sentinels, add ?master="},
 }
 
-// mistake returns what is wrong with the settings if that is what an error of connecting is about, else "".
-func mistake(err error, a Address) string {
+// mistake returns what is wrong with the settings, if an error of connecting shows it; else "".
+func mistake(err error, a address) string {
 	if err == nil {
 		return ""
 	}
@@ -54,10 +54,10 @@ func mistake(err error, a Address) string {
 	return ""
 }
 
-// itself is what is wrong with a celld as the engine. That one may even be this process, whose calls would ask for each other.
+// itself says that the engine is a celld. It may even be this process, which would then call itself for ever.
 const itself = "it is a celld, not a Redis or Valkey"
 
-// isCelld reports whether an engine says that it is a celld. One that does not tell is taken for none.
+// isCelld reports whether an engine says that it is a celld.
 func isCelld(c rueidis.Client) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// outage is a time in which the engine, or a part of a Cluster, does not answer. It ends when it has answered for a while: so
-// Options.OutageBegins and OutageEnds are not called for each breath that a dying engine takes.
+// outage is a time in which the engine, or a part of a Cluster, does not answer. It ends when the engine has answered for a while: so
+// Options.OutageBegins and OutageEnds are not called for each moment in which a failing engine answers.
 type outage struct {
-	mu    sync.Mutex
-	open  int       // breakers
-	turns int       // how often one has opened or closed
-	since time.Time // open is 0, or is not, since then
+	mu      sync.Mutex
+	open    int       // breakers
+	changes int       // how often one has opened or closed
+	since   time.Time // open is 0, or is not, since then
 
 	told  bool      // of its beginning
 	began time.Time // then
@@ -30,7 +30,7 @@ func (l *Link) opened(why *DownError) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open++
-	o.turns++
+	o.changes++
 	if o.open > 1 {
 		return
 	}
@@ -39,7 +39,7 @@ func (l *Link) opened(why *DownError) {
 		return
 	}
 	o.told, o.began = true, o.since
-	l.ownersAgain()
+	l.readOwnersAgain()
 	if tell := l.options.OutageBegins; tell != nil {
 		tell(why.Cause)
 	}
@@ -51,12 +51,12 @@ func (l *Link) closed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open--
-	o.turns++
+	o.changes++
 	if o.open > 0 {
 		return
 	}
 	o.since = l.options.Now()
-	wait, turns := settled, o.turns
+	wait, turns := settled, o.changes
 	if o.began.Sub(o.ended) < time.Minute {
 		wait = flapping
 	}
@@ -68,14 +68,14 @@ func (l *Link) settle(turns int) {
 	o := &l.outage
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if turns != o.turns {
+	if turns != o.changes {
 		return
 	}
 	o.told, o.ended = false, o.since
 	if tell := l.options.OutageEnds; tell != nil {
 		tell(o.since.Sub(o.began))
 	}
-	l.ownersAgain()
+	l.readOwnersAgain()
 }
 
 // Answers reports whether there is a connection and all of the engine answers, and since when that is so or not.

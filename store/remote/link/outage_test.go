@@ -37,7 +37,10 @@ func TestOutagesThatFollow(t *testing.T) {
 func TestAnOutageOfSeveralParts(t *testing.T) {
 	var told []string
 	s := newTestLink(t, celldtest.NewAiling(t).Socket, Options{
-		OutageBegins: func(why string) { told = append(told, why) }, OutageEnds: func(lasted time.Duration) { told = append(told, lasted.String()) },
+		OutageBegins: func(why string) { told = append(told, why) }, OutageEnds: func(lasted time.Duration) {
+			told = append(told,
+				lasted.String())
+		},
 	})
 	h := s.byHand()
 	began := h.Now()
@@ -76,8 +79,8 @@ func TestAnOutageOfSeveralParts(t *testing.T) {
 	answers(false, began.Add(time.Hour+3*time.Second-1))
 }
 
-// The slots of a Cluster are asked for when an outage begins, and when it ends.
-func TestSlotsAreAskedForInAnOutage(t *testing.T) {
+// The owners of hash slots are read when an outage begins, and when it ends.
+func TestOwnersAreReadInAnOutage(t *testing.T) {
 	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	h := s.byHand()
@@ -94,5 +97,5 @@ func TestSlotsAreAskedForInAnOutage(t *testing.T) {
 	h.Pass(flapping)
 	eventually(t, "it is asked at the end", asked(2))
 	s.client.Store(nil)
-	s.ownersAgain()
+	s.readOwnersAgain()
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// owners finds the lane of each slot of a Cluster. A master's slots have lanes of their own, so that one which is away, or whose clock
-// differs, is not taken for another.
-type owners [Slots]uint8
+// owners is the pipeline of each hash slot of a Cluster. Each master has pipelines of its own, so that a master which is away, or whose
+// clock differs, does not affect others.
+type owners [hashSlots]uint8
 
-// askOwners asks a Cluster which slots have the same master. Lanes stay as they are where it does not say.
-func (l *Link) askOwners(client rueidis.Client) {
+// readOwners asks a Cluster which hash slots have the same master. If it does not say, pipelines stay as they are.
+func (l *Link) readOwners(client rueidis.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
 	defer cancel()
 	rows, err := client.Do(ctx, client.B().ClusterSlots().Build()).ToArray()
@@ -20,14 +20,14 @@ func (l *Link) askOwners(client rueidis.Client) {
 		return
 	}
 	if o := ownersOf(rows); o != nil {
-		l.lanes.split(o)
+		l.pipelines.split(o)
 	}
 }
 
-// ownersAgain asks in the background: slots may have moved.
-func (l *Link) ownersAgain() {
+// readOwnersAgain asks in the background: hash slots may have moved.
+func (l *Link) readOwnersAgain() {
 	if client := l.client.Load(); client != nil && l.cluster.Load() {
-		go l.askOwners(*client)
+		go l.readOwners(*client)
 	}
 }
 
@@ -46,7 +46,7 @@ func ownersOf(rows []rueidis.RedisMessage) *owners {
 		first, err1 := columns[0].ToInt64()
 		last, err2 := columns[1].ToInt64()
 		master, err3 := columns[2].ToArray()
-		if err1 != nil || err2 != nil || err3 != nil || len(master) < 3 || first < 0 || last >= Slots {
+		if err1 != nil || err2 != nil || err3 != nil || len(master) < 3 || first < 0 || last >= hashSlots {
 			return nil
 		}
 		id, err := master[2].ToString()
@@ -55,7 +55,7 @@ func ownersOf(rows []rueidis.RedisMessage) *owners {
 		}
 		spans = append(spans, span{first, last, id})
 	}
-	slices.SortFunc(spans, func(a, b span) int { return int(a.first - b.first) }) // so a replica that takes over has the same lanes
+	slices.SortFunc(spans, func(a, b span) int { return int(a.first - b.first) }) // so a replica that takes over gets the same pipelines
 	var masters []string
 	for _, sp := range spans {
 		if !slices.Contains(masters, sp.master) {
@@ -65,18 +65,18 @@ func ownersOf(rows []rueidis.RedisMessage) *owners {
 	if len(masters) == 0 {
 		return nil
 	}
-	o, each := new(owners), int64(max(laneCount/len(masters), 1))
+	o, each := new(owners), int64(max(pipelineCount/len(masters), 1))
 	for _, sp := range spans {
 		begin := int64(slices.Index(masters, sp.master)) * each
 		for slot := sp.first; slot <= sp.last; slot++ {
-			o[slot] = uint8((begin + slot%each) % laneCount)
+			o[slot] = uint8((begin + slot%each) % pipelineCount)
 		}
 	}
 	return o
 }
 
-// split assigns lanes to these slots from now on. What they knew of the masters' clocks may be of others.
-func (l *lanes) split(o *owners) {
+// split assigns pipelines by these owners from now on, and forgets the clocks, which may be those of other masters.
+func (l *pipelines) split(o *owners) {
 	if old := l.owners.Load(); old != nil && *old == *o {
 		return
 	}

@@ -17,16 +17,16 @@ type Request struct {
 	ReadOnly bool
 	Deadline time.Time
 
-	// Done is called once, from a goroutine of the lane, and must not block. The error is one of Classify's.
+	// Done is called once, from a goroutine of the pipeline, and must not block. The error is one of Classify's.
 	Done func(answer rueidis.RedisMessage, err error)
 
 	Sent time.Time // set when it is sent; zero: it is not
 
-	whole bool // as EVAL, with the script's text: the engine did not know it
+	whole bool // as EVAL, with the script's text: the engine did not know its digest
 	probe bool // sent though the breaker is open
 }
 
-// Ignore is a Done of what nobody waits for.
+// Ignore is the Done of a request that nobody waits for.
 func Ignore(rueidis.RedisMessage, error) {}
 
 // Script is a Lua script that the engine knows by its digest.

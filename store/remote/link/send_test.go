@@ -35,7 +35,7 @@ func TestWhatGoesInOnePipeline(t *testing.T) {
 	count := &counting{Client: *s.client.Load()}
 	client := rueidis.Client(count)
 	s.client.Store(&client)
-	l := &s.lanes.all[0]
+	l := &s.pipelines.all[0]
 	for i, c := range []struct {
 		n     int
 		later time.Duration // the last one's deadline
@@ -49,7 +49,8 @@ func TestWhatGoesInOnePipeline(t *testing.T) {
 		l.inFlight, count.sizes = inFlight, nil
 		for j := range c.n {
 			answered.Add(1)
-			r := &Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: deadline, Done: func(rueidis.RedisMessage, error) { answered.Done() }}
+			r := &Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: deadline,
+				Done: func(rueidis.RedisMessage, error) { answered.Done() }}
 			if j == c.n-1 {
 				r.Deadline = deadline.Add(c.later)
 			}
@@ -71,11 +72,12 @@ func TestWhatGoesInOnePipeline(t *testing.T) {
 func TestWhenAPipelineStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLink(Options{})
-		l := &s.lanes.all[0]
+		l := &s.pipelines.all[0]
 		for under, starts := range map[int]bool{0: true, 1: false} {
 			l.inFlight, l.waiting = under, nil
 			answered := make(chan error, 1)
-			s.Send(&Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: time.Now().Add(patient), Done: func(_ rueidis.RedisMessage, err error) { answered <- err }})
+			s.Send(&Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: time.Now().Add(patient),
+				Done: func(_ rueidis.RedisMessage, err error) { answered <- err }})
 			if !starts {
 				if len(l.waiting) != 1 || l.inFlight != under {
 					t.Errorf("%d under way: %d wait, and %d are under way", under, len(l.waiting), l.inFlight)
@@ -90,7 +92,7 @@ func TestWhenAPipelineStarts(t *testing.T) {
 
 // The quickest round trip of a second counts, and near is less than nearby.
 func TestRoundTrips(t *testing.T) {
-	now, l := time.Now(), lane{}
+	now, l := time.Now(), pipeline{}
 	took := func(after, d time.Duration) time.Duration {
 		l.took(now.Add(after-d), now.Add(after))
 		return l.least
@@ -129,13 +131,14 @@ func TestFailedRequests(t *testing.T) {
 	} {
 		s := newLink(Options{})
 		s.byHand()
-		l := &s.lanes.all[0]
+		l := &s.pipelines.all[0]
 		err := l.failed(&Request{Keys: []string{"k"}}, c.err, c.unsent)
 		down := (*DownError)(nil)
 		if is := errors.As(err, &down); is != (c.failures > 0) || is && down.Sent != c.sent {
 			t.Errorf("%v: %#v", c.err, err)
 		}
-		if st := s.options.Stats; st.Failures.Load() != c.failures || st.Timeouts.Load() != c.timeouts || l.breaker.row.Load() != c.row || l.breaker.doubt != nil {
+		if st := s.options.Stats; st.Failures.Load() != c.failures || st.Timeouts.Load() != c.timeouts || l.breaker.row.Load() != c.row ||
+			l.breaker.health != nil {
 			t.Errorf("%v: %d failures, %d time-outs, %d in a row", c.err, st.Failures.Load(), st.Timeouts.Load(), l.breaker.row.Load())
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Address is what a URL says of an engine.
-type Address struct {
+// address is what a URL says of an engine.
+type address struct {
 	Hosts  []string // host:port, each once; those of the Sentinels where Master is set. Of a unix socket: its path
 	Unix   bool
 	TLS    bool
@@ -29,17 +29,17 @@ type Address struct {
 // sentinel-username and sentinel-password; that of rediss is server-name. The error is one line, and quotes nothing of the URL that could
 // be a password.
 //
-// rueidis.ParseURL does not do: it knows no list of hosts with ports, ignores unknown options, and its errors quote the password.
-func ParseURL(text string) (Address, error) {
-	var a Address
+// rueidis.ParseURL is not enough: it knows no list of hosts with ports, ignores unknown options, and its errors quote the password.
+func ParseURL(text string) (address, error) {
+	var a address
 	rest, err := a.readScheme(text)
 	if err != nil {
-		return Address{}, err
+		return address{}, err
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(text, "#") || !a.Unix && strings.Contains(path, "@") || strings.Contains(query, "@") {
-		return Address{}, errUnescaped
+		return address{}, errUnescaped
 	}
 	at := strings.LastIndexByte(authority, '@')
 	if at >= 0 {
@@ -59,13 +59,13 @@ func ParseURL(text string) (Address, error) {
 		err = a.readDatabase(database)
 	}
 	if err != nil {
-		return Address{}, err
+		return address{}, err
 	}
 	return a, nil
 }
 
 // readScheme returns what is behind the scheme.
-func (a *Address) readScheme(text string) (rest string, err error) {
+func (a *address) readScheme(text string) (rest string, err error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
 	case ok && scheme == "redis":
@@ -79,7 +79,7 @@ func (a *Address) readScheme(text string) (rest string, err error) {
 	return rest, nil
 }
 
-func (a *Address) readSocket(host, path string) error {
+func (a *address) readSocket(host, path string) error {
 	if host != "" || path == "" {
 		return errors.New("unix:// must be followed by the socket's path, which starts with /")
 	}
@@ -88,7 +88,7 @@ func (a *Address) readSocket(host, path string) error {
 	return err
 }
 
-func (a *Address) readHosts(text string) error {
+func (a *address) readHosts(text string) error {
 	port := "6379"
 	if a.Master != "" {
 		port = "26379"
@@ -103,7 +103,7 @@ func (a *Address) readHosts(text string) error {
 	return nil
 }
 
-func (a *Address) readDatabase(text string) error {
+func (a *address) readDatabase(text string) error {
 	if text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
@@ -119,7 +119,7 @@ func (a *Address) readDatabase(text string) error {
 
 var errUnescaped = errors.New("a / ? # @ or % in the user or password must be written as %2F %3F %23 %40 or %25")
 
-// unescape is for all parts: a + is a +, unlike in web forms, as passwords may have it.
+// unescape is for all parts. A + stays a +, unlike in web forms, as passwords may contain it.
 func unescape(text string) (string, error) {
 	text, err := url.PathUnescape(text)
 	if err != nil {
@@ -131,7 +131,7 @@ func unescape(text string) (string, error) {
 	return text, nil
 }
 
-func (a *Address) readUser(text string) (err error) {
+func (a *address) readUser(text string) (err error) {
 	name, password, _ := strings.Cut(text, ":")
 	if a.Username, err = unescape(name); err == nil {
 		a.Password, err = unescape(password)
@@ -139,7 +139,7 @@ func (a *Address) readUser(text string) (err error) {
 	return err
 }
 
-func (a *Address) readOptions(query string, database *string) error {
+func (a *address) readOptions(query string, database *string) error {
 	if query == "" {
 		return nil
 	}
@@ -210,7 +210,7 @@ func notInName(r rune) bool {
 }
 
 // String is the URL without users and passwords, for logs.
-func (a Address) String() string {
+func (a address) String() string {
 	var b strings.Builder
 	switch {
 	case a.Unix:

@@ -8,24 +8,34 @@ import (
 
 func TestParseURL(t *testing.T) {
 	for text, want := range map[string]struct {
-		is   Address
+		is   address
 		text string // without passwords; "": as it was given
 	}{
-		"redis://cache":                                                    {Address{Hosts: []string{"cache:6379"}}, "redis://cache:6379"},
-		"redis://cache:7000/":                                              {Address{Hosts: []string{"cache:7000"}}, "redis://cache:7000"},
-		"redis://10.0.0.1:7000/15":                                         {Address{Hosts: []string{"10.0.0.1:7000"}, DB: 15}, ""},
-		"rediss://cache.example-1.com?server-name=a.b":                     {Address{Hosts: []string{"cache.example-1.com:6379"}, TLS: true, ServerName: "a.b"}, "rediss://cache.example-1.com:6379"},
-		"redis://me@cache:1":                                               {Address{Hosts: []string{"cache:1"}, Username: "me"}, "redis://cache:1"},
-		"redis://:secret@cache:1":                                          {Address{Hosts: []string{"cache:1"}, Password: "secret"}, "redis://cache:1"},
-		"redis://me:se%40c%2Fr%3Ae+t@cache:1":                              {Address{Hosts: []string{"cache:1"}, Username: "me", Password: "se@c/r:e+t"}, "redis://cache:1"},
-		"redis://me:a:b@c@cache:1":                                         {Address{Hosts: []string{"cache:1"}, Username: "me", Password: "a:b@c"}, "redis://cache:1"},
-		"redis://h1,h2:7001,[::1]:7002":                                    {Address{Hosts: []string{"h1:6379", "h2:7001", "[::1]:7002"}}, "redis://h1:6379,h2:7001,[::1]:7002"},
-		"redis://[2001:db8::1]":                                            {Address{Hosts: []string{"[2001:db8::1]:6379"}}, "redis://[2001:db8::1]:6379"},
-		"redis://[fe80::1%25eth0]:1":                                       {Address{Hosts: []string{"[fe80::1%eth0]:1"}}, ""},
-		"redis://h1,h2:1/3?master=my%20one":                                {Address{Hosts: []string{"h1:26379", "h2:1"}, DB: 3, Master: "my one"}, "redis://h1:26379,h2:1/3?master=my%20one"},
-		"redis://h1:1?master=m&sentinel-password=s%26&sentinel-username=u": {Address{Hosts: []string{"h1:1"}, Master: "m", SentinelUsername: "u", SentinelPassword: "s&"}, "redis://h1:1?master=m"},
-		"unix:///run/redis%20s":                                            {Address{Hosts: []string{"/run/redis s"}, Unix: true}, ""},
-		"redis+unix://me:pw@/run/r@1?db=2":                                 {Address{Hosts: []string{"/run/r@1"}, Unix: true, DB: 2, Username: "me", Password: "pw"}, "unix:///run/r@1?db=2"},
+		"redis://cache":            {address{Hosts: []string{"cache:6379"}}, "redis://cache:6379"},
+		"redis://cache:7000/":      {address{Hosts: []string{"cache:7000"}}, "redis://cache:7000"},
+		"redis://10.0.0.1:7000/15": {address{Hosts: []string{"10.0.0.1:7000"}, DB: 15}, ""},
+		"rediss://cache.example-1.com?server-name=a.b": {address{Hosts: []string{"cache.example-1.com:6379"}, TLS: true,
+			ServerName: "a.b"}, "rediss://cache.example-1.com:6379"},
+		"redis://me@cache:1": {address{Hosts: []string{"cache:1"}, Username: "me"},
+			"redis://cache:1"},
+		"redis://:secret@cache:1": {address{Hosts: []string{"cache:1"}, Password: "secret"},
+			"redis://cache:1"},
+		"redis://me:se%40c%2Fr%3Ae+t@cache:1": {address{Hosts: []string{"cache:1"}, Username: "me",
+			Password: "se@c/r:e+t"}, "redis://cache:1"},
+		"redis://me:a:b@c@cache:1": {address{Hosts: []string{"cache:1"}, Username: "me",
+			Password: "a:b@c"}, "redis://cache:1"},
+		"redis://h1,h2:7001,[::1]:7002": {address{Hosts: []string{"h1:6379", "h2:7001", "[::1]:7002"}},
+			"redis://h1:6379,h2:7001,[::1]:7002"},
+		"redis://[2001:db8::1]": {address{Hosts: []string{"[2001:db8::1]:6379"}},
+			"redis://[2001:db8::1]:6379"},
+		"redis://[fe80::1%25eth0]:1": {address{Hosts: []string{"[fe80::1%eth0]:1"}}, ""},
+		"redis://h1,h2:1/3?master=my%20one": {address{Hosts: []string{"h1:26379", "h2:1"}, DB: 3,
+			Master: "my one"}, "redis://h1:26379,h2:1/3?master=my%20one"},
+		"redis://h1:1?master=m&sentinel-password=s%26&sentinel-username=u": {address{Hosts: []string{"h1:1"}, Master: "m",
+			SentinelUsername: "u", SentinelPassword: "s&"}, "redis://h1:1?master=m"},
+		"unix:///run/redis%20s": {address{Hosts: []string{"/run/redis s"}, Unix: true}, ""},
+		"redis+unix://me:pw@/run/r@1?db=2": {address{Hosts: []string{"/run/r@1"}, Unix: true, DB: 2,
+			Username: "me", Password: "pw"}, "unix:///run/r@1?db=2"},
 	} {
 		got, err := ParseURL(text)
 		if err != nil || !reflect.DeepEqual(got, want.is) {
@@ -94,7 +104,8 @@ func TestParseURLErrors(t *testing.T) {
 
 // What is shown of a URL reads as the same engine, without its users.
 func FuzzParseURL(f *testing.F) {
-	for _, text := range []string{"redis://me:pw@h1:1,[::1%25a]:2/0?master=m", "rediss://h/3?server-name=s", "unix://a@/p?db=1", "redis://h?sentinel-password=%20&master=x"} {
+	for _, text := range []string{"redis://me:pw@h1:1,[::1%25a]:2/0?master=m", "rediss://h/3?server-name=s", "unix://a@/p?db=1",
+		"redis://h?sentinel-password=%20&master=x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

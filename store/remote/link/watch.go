@@ -13,13 +13,13 @@ import (
 	"celld/store"
 )
 
-// watchInterval is how often the engine is asked whether it is there. Calls find out for themselves; this is for INFO and for celld
-// ready, and finds a new connection of an idle celld.
+// watchInterval is how often watch asks the engine whether it is there. Calls find out by themselves. The watch is for INFO and celld
+// ready, and connects an idle celld anew.
 const watchInterval = time.Second
 
-// watch asks whether the engine is there, and checks nodes that were connected to, until the Store is closed.
+// watch asks whether the engine is there, and checks nodes that were connected to, until the Link is closed.
 func (l *Link) watch(client rueidis.Client) {
-	said := false // that it is away: where calls have found out, that has been logged
+	said := false // that it is away: if calls have found out, that is logged already
 	for ok := true; ok; ok = l.pause(watchInterval) {
 		switch why := l.look(client); {
 		case why != "":
@@ -33,12 +33,12 @@ func (l *Link) watch(client rueidis.Client) {
 				said = false
 			}
 			if l.cluster.Load() {
-				l.lookAtSlots(client)
+				l.lookAtHashSlots(client)
 				l.coverage.noteCalls(l.Down())
-				l.askRest()
+				l.probeRest()
 			}
 		}
-		if dialed := l.dialed.take(); len(dialed) > 0 {
+		if dialed := l.dialed.drain(); len(dialed) > 0 {
 			there := client.Nodes()
 			l.nodes.keep(there)
 			for _, addr := range dialed {
@@ -51,7 +51,7 @@ func (l *Link) watch(client rueidis.Client) {
 	client.Close() // once more: it may have come after Close
 }
 
-// look asks the engine whether it is there and takes calls, and notes why not. In a Cluster one node may not while others do: see coverage.
+// look asks the engine whether it is there and takes calls, and notes why not. In a Cluster some nodes may, and others not: see coverage.
 func (l *Link) look(client rueidis.Client) (why string) {
 	if err := l.ping(client); err != nil {
 		why = l.reason(err)
@@ -69,7 +69,7 @@ func (l *Link) look(client rueidis.Client) (why string) {
 // probe returns why calls are not decided; "" where they are.
 func (l *Link) probe() string {
 	ended := make(chan error, 1)
-	probe := l.lanes.all[0].breaker.newProbe(func(err error) { ended <- err })
+	probe := l.pipelines.all[0].breaker.newProbe(func(err error) { ended <- err })
 	probe.Deadline = time.Now().Add(max(l.options.Timeout, watchInterval))
 	l.Send(probe)
 	switch err := <-ended; {
@@ -106,7 +106,7 @@ func (l *Link) ping(client rueidis.Client) error {
 	return err
 }
 
-// dialed are the nodes that have been connected to since the last look.
+// dialed are the nodes to which Dial has connected since the last look.
 type dialed struct {
 	mu    sync.Mutex
 	addrs map[string]bool
@@ -126,7 +126,7 @@ func (d *dialed) add(addr string) {
 	}
 }
 
-func (d *dialed) take() []string {
+func (d *dialed) drain() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	addrs := slices.Collect(maps.Keys(d.addrs))

@@ -1,10 +1,12 @@
-// Package queue sends one request to the engine at a time for each key. What is asked of the key meanwhile waits, and is decided by the
-// next request, in its order: so 50 clients on one key cost the engine one script and not 50.
+// Package queue sends one request at a time for each key of the engine.
 //
 //	q := queue.New(mostBytes, link.DownAt)
-//	q.Ask(o)      // o.Send is called with a Batch once o's turn has come, or o.Answer with an error
+//	q.Enqueue(o)      // calls o.Send with a Group when o is first, or o.Answer with an error
 //
-// Send ends each operation of its Batch by Batch.Answer, and then calls Batch.Next, from any goroutine.
+// Operations on the key meanwhile wait. The next request decides them together, in their order: so 50 clients on one key cost the engine
+// one script and not 50. Send ends each operation of its Group by Group.Answer, and then calls Group.Next, from any goroutine.
+//
+//	key ─▶ Group under way ─▶ waiting operations ─ Next ─▶ Group under way ─▶ …
 package queue
 
 import (
@@ -17,7 +19,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Common is what every Operation has. It is embedded.
+// Common is what operations have in common. They embed it.
 type Common struct {
 	Key      string // on the engine
 	Deadline time.Time
@@ -25,18 +27,18 @@ type Common struct {
 
 func (c *Common) common() *Common { return c }
 
-// Operation is what is asked of one key.
+// Operation is a question about one key, or a change of it.
 type Operation interface {
 	common() *Common
 	GoesWith(first Operation) bool // one request can decide both, which have the same key
-	Send(b *Batch)                 // sends the request for a Batch whose first operation it is
+	Send(b *Group)                 // sends the request for a Group whose first operation it is
 	Answer(err error)              // ends it; nil: it was decided
 }
 
 // Most is how many operations of a key one request decides.
 const Most = 256
 
-// operationBytes is what an operation takes while it waits, beside its key.
+// operationBytes is how much memory an operation takes while it waits, beside its key.
 const operationBytes = 256
 
 func bytesOf(o Operation) int64 { return int64(len(o.common().Key)) + operationBytes }
@@ -54,7 +56,7 @@ type Queues struct {
 
 type shard struct {
 	mu   sync.Mutex
-	keys map[string]*Batch // for which a request is under way
+	keys map[string]*Group // for which a request is under way
 	_    [40]byte
 }
 
@@ -62,7 +64,7 @@ type shard struct {
 func New(most int64, down func(key string) error) *Queues {
 	q := &Queues{most: most, down: down, seed: maphash.MakeSeed()}
 	for i := range q.shards {
-		q.shards[i].keys = make(map[string]*Batch)
+		q.shards[i].keys = make(map[string]*Group)
 	}
 	return q
 }
@@ -71,7 +73,7 @@ func (q *Queues) shardOf(key string) *shard {
 	return &q.shards[maphash.String(q.seed, key)%shards]
 }
 
-// Bytes is what all operations take that are not answered.
+// Bytes is how much memory all unanswered operations take.
 func (q *Queues) Bytes() int64 { return q.bytes.Load() }
 
 // Busy reports whether a request for a key is under way.
@@ -82,8 +84,8 @@ func (q *Queues) Busy(key string) bool {
 	return sh.keys[key] != nil
 }
 
-// Ask sends an operation after those of its key that wait already.
-func (q *Queues) Ask(o Operation) {
+// Enqueue sends an operation after those of its key that wait already.
+func (q *Queues) Enqueue(o Operation) {
 	key := o.common().Key
 	if q.bytes.Add(bytesOf(o)) > q.most {
 		q.answer(o, link.ErrBusy)
@@ -100,7 +102,7 @@ func (q *Queues) Ask(o Operation) {
 		sh.mu.Unlock()
 		return
 	}
-	b := &Batch{queues: q, key: key, Operations: []Operation{o}}
+	b := &Group{queues: q, key: key, Operations: []Operation{o}}
 	sh.keys[key] = b
 	sh.mu.Unlock()
 	b.send()
@@ -108,30 +110,30 @@ func (q *Queues) Ask(o Operation) {
 
 func (q *Queues) answer(o Operation, err error) {
 	o.Answer(err)
-	q.bytes.Add(-bytesOf(o)) // after what the answer has asked: who drains a store waits for that, too
+	q.bytes.Add(-bytesOf(o)) // after what the answer has enqueued: a store that is drained waits for that, too
 }
 
-// Batch is operations that go together, for which a request is under way.
-type Batch struct {
+// Group is operations that go together, for which a request is under way.
+type Group struct {
 	queues     *Queues
 	key        string
 	Operations []Operation
 	waiting    []Operation // for the next; under the lock of the key's shard
 }
 
-// Answer ends an operation of the batch.
-func (b *Batch) Answer(o Operation, err error) { b.queues.answer(o, err) }
+// Answer ends an operation of the group.
+func (b *Group) Answer(o Operation, err error) { b.queues.answer(o, err) }
 
-// End ends all operations, and sends what waits.
-func (b *Batch) End(err error) {
+// End ends all operations, and sends those that wait.
+func (b *Group) End(err error) {
 	for _, o := range b.Operations {
 		b.Answer(o, err)
 	}
 	b.Next()
 }
 
-// Next sends what has gathered meanwhile. It is called once.
-func (b *Batch) Next() {
+// Next sends the operations that have gathered meanwhile. It is called once for each Send.
+func (b *Group) Next() {
 	sh := b.queues.shardOf(b.key)
 	sh.mu.Lock()
 	waiting, n := b.waiting, 0
@@ -148,8 +150,8 @@ func (b *Batch) Next() {
 	b.send()
 }
 
-// send answers those that have waited too long unsent.
-func (b *Batch) send() {
+// send sends the operations, and answers those that have waited too long.
+func (b *Group) send() {
 	if now := time.Now(); b.Operations[0].common().Deadline.Before(now) {
 		b.Operations = slices.DeleteFunc(b.Operations, func(o Operation) bool {
 			late := o.common().Deadline.Before(now)

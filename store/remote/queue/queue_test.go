@@ -13,12 +13,12 @@ import (
 type operation struct {
 	Common
 	kind    string
-	sent    *Batch // of which it is the first
+	sent    *Group // of which it is the first
 	answers []error
 }
 
 func (o *operation) GoesWith(first Operation) bool { return o.kind == first.(*operation).kind }
-func (o *operation) Send(b *Batch)                 { o.sent = b }
+func (o *operation) Send(b *Group)                 { o.sent = b }
 func (o *operation) Answer(err error)              { o.answers = append(o.answers, err) }
 
 func operationOf(key, kind string, left time.Duration) *operation {
@@ -35,10 +35,10 @@ func TestOneRequestAtATime(t *testing.T) {
 	for _, kind := range []string{"a", "b", "b", "a", "b"} {
 		o := operationOf("k", kind, time.Minute)
 		all = append(all, o)
-		q.Ask(o)
+		q.Enqueue(o)
 	}
 	other := operationOf("other", "a", time.Minute)
-	if q.Ask(other); other.sent == nil {
+	if q.Enqueue(other); other.sent == nil {
 		t.Error("another key waits")
 	}
 	for _, together := range [][]*operation{all[:1], all[1:3], all[3:4], all[4:]} {
@@ -62,7 +62,7 @@ func TestOneRequestAtATime(t *testing.T) {
 		t.Errorf("busy %v, %d bytes wait", q.Busy("k"), q.Bytes())
 	}
 	again := operationOf("k", "a", time.Minute)
-	if q.Ask(again); again.sent == nil {
+	if q.Enqueue(again); again.sent == nil {
 		t.Error("the next is not sent")
 	}
 }
@@ -72,12 +72,12 @@ func TestHowManyGoTogether(t *testing.T) {
 	for n, left := range map[int]int{1: 0, Most: 0, Most + 1: 1} {
 		q := New(1<<20, up)
 		first := operationOf("k", "", time.Minute)
-		q.Ask(first)
+		q.Enqueue(first)
 		var all []*operation
 		for range n {
 			o := operationOf("k", "", time.Minute)
 			all = append(all, o)
-			q.Ask(o)
+			q.Enqueue(o)
 		}
 		first.sent.Next()
 		if b := all[0].sent; len(b.Operations) != n-left || len(b.waiting) != left {
@@ -92,7 +92,7 @@ func TestOperationsThatAreLate(t *testing.T) {
 		for i, late := range [][]bool{{false}, {true}, {true, false, true, false}, {true, true}} {
 			q := New(1<<20, up)
 			first := operationOf("k", "first", time.Hour)
-			q.Ask(first)
+			q.Enqueue(first)
 			var all []*operation
 			for j, late := range late {
 				left := time.Duration(j+5) * time.Second
@@ -101,7 +101,7 @@ func TestOperationsThatAreLate(t *testing.T) {
 				}
 				o := operationOf("k", "", left)
 				all = append(all, o)
-				q.Ask(o)
+				q.Enqueue(o)
 			}
 			time.Sleep(5 * time.Second)
 			first.sent.End(nil)
@@ -140,7 +140,7 @@ func TestHowMuchWaits(t *testing.T) {
 	for most, busy := range map[int64]bool{one: false, one - 1: true} {
 		q := New(most, up)
 		o := operationOf("k", "", time.Minute)
-		q.Ask(o)
+		q.Enqueue(o)
 		if (len(o.answers) == 1 && o.answers[0] == link.ErrBusy) != busy || (o.sent == nil) != busy || busy && q.Bytes() != 0 {
 			t.Errorf("%d bytes: %v, sent %v, and %d bytes wait", most, o.answers, o.sent != nil, q.Bytes())
 		}
@@ -152,12 +152,12 @@ func TestHowMuchWaits(t *testing.T) {
 		}
 		return nil
 	})
-	if q.Ask(o); len(o.answers) != 1 || o.answers[0] != down || o.sent != nil || q.Bytes() != 0 {
+	if q.Enqueue(o); len(o.answers) != 1 || o.answers[0] != down || o.sent != nil || q.Bytes() != 0 {
 		t.Errorf("%v, %d bytes", o.answers, q.Bytes())
 	}
 	next := operationOf("next", "", time.Minute)
-	asks := &asking{operation: operationOf("o", "", time.Minute), ask: func() int64 { q.Ask(next); return q.Bytes() }}
-	q.Ask(asks)
+	asks := &asking{operation: operationOf("o", "", time.Minute), ask: func() int64 { q.Enqueue(next); return q.Bytes() }}
+	q.Enqueue(asks)
 	if asks.sent.End(nil); asks.bytes != bytesOf(asks)+bytesOf(next) || q.Bytes() != bytesOf(next) {
 		t.Errorf("%d bytes, then %d", asks.bytes, q.Bytes())
 	}

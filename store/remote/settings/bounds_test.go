@@ -21,7 +21,8 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		t.Error("they are known without an engine")
 	}
 	s.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5", "q": "5/1s", "r": "odd 5", "s": "5/1s x"})
-	if n := strings.Count(log.String(), "cannot be used"); n != 3 || s.Policies.PolicyNamed("p") == nil || len(s.Policies.Settings(policy.PolicySetting)) != 1 {
+	if n := strings.Count(log.String(), "cannot be used"); n != 3 || s.Policies.PolicyNamed("p") == nil ||
+		len(s.Policies.Settings(policy.PolicySetting)) != 1 {
 		t.Errorf("the log says\n%s", log.String())
 	}
 	for name, value := range map[string]string{"q": "5/1s", "r": "odd 5", "": "5/1s 5"} {
@@ -31,7 +32,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	}
 	answered := make(chan error, 1)
 	s.Link.Break("", &link.DownError{Cause: "known"})
-	for range 2 { // the next one has its turn
+	for range 2 { // the next one is first
 		s.DeletePolicy("p", func(_ bool, err error) { answered <- err })
 		if err := <-answered; !linktest.IsDown(err) {
 			t.Error(err)
@@ -53,12 +54,19 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
 	s.setAll(list[:1])
-	celldtest.Eventually(t, "the log tells of it", func() bool { return strings.Contains(log.String(), "A policy of the file is not on the engine") })
+	celldtest.Eventually(t, "the log tells of it", func() bool {
+		return strings.Contains(log.String(),
+			"A policy of the file is not on the engine")
+	})
 	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)
 	}
-	for lasts, ms := range map[time.Duration]string{0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1<<63 - 1: "9223372036855"} {
-		if _, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(lasting(policy.Rule{Pattern: "r"}, lasts), 0, done) }); !errors.Is(err, policy.ErrTooMany) {
+	for lasts, ms := range map[time.Duration]string{0: "0", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2",
+		1<<63 - 1: "9223372036855"} {
+		if _, err := linktest.Told(t, func(done func(bool, error)) {
+			s.PutRule(lasting(policy.Rule{Pattern: "r"}, lasts), 0,
+				done)
+		}); !errors.Is(err, policy.ErrTooMany) {
 			t.Error(err)
 		}
 		words := strings.Fields(e.Commands()[e.Count()-1])

@@ -13,7 +13,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// hash is a hash of settings on the engine. What is done with it is done in turn: so its answers arrive in their order.
+// hash is a hash of settings on the engine. Its requests go one after the other: so their answers arrive in order.
 type hash struct {
 	settings *Settings
 	key      string
@@ -22,20 +22,20 @@ type hash struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []func()
-	version string // of the engine's that this process has; "": the engine had none
+	version string // of the hash that this process has read; "": the engine had none
 	since   string // its first version
 	answers bool   // it has been read
 }
 
-// known reports whether the hash has been read.
-func (h *hash) known() bool {
+// loaded reports whether the hash has been read.
+func (h *hash) loaded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answers
 }
 
-// inTurn calls do, from another goroutine, after what has been asked before.
-func (h *hash) inTurn(do func()) {
+// enqueue calls do, from another goroutine, after what was enqueued before.
+func (h *hash) enqueue(do func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiting = append(h.waiting, do)
@@ -65,14 +65,14 @@ func (h *hash) deadline() time.Time { return time.Now().Add(h.settings.Timeout) 
 // read reads the hash if it has changed, and then closes done. What is known stays where that fails.
 func (h *hash) read() (done <-chan struct{}) {
 	ended, deadline := make(chan struct{}), h.deadline()
-	h.inTurn(func() {
+	h.enqueue(func() {
 		defer close(ended)
 		h.load(deadline)
 	})
 	return ended
 }
 
-// load is read, in its turn.
+// load is read, when it comes first.
 func (h *hash) load(deadline time.Time) {
 	k := h.settings.Link
 	if k.Down() != nil {
@@ -87,8 +87,8 @@ func (h *hash) load(deadline time.Time) {
 	}
 }
 
-// replace gives this process what the engine has. An engine that is met for the first time, or has lost all, gets what is in the
-// file.
+// replace sets this process's settings to the engine's. An engine that is read for the first time, or has lost all, gets the policies of
+// the file.
 func (h *hash) replace(fields map[string]string) {
 	t := h.settings
 	version, since := fields[versionField], fields[sinceField]
@@ -130,7 +130,7 @@ func (h *hash) replace(fields map[string]string) {
 // change makes a change on the engine and then in this process. The first argument is the field.
 func (h *hash) change(sc *link.Script, args []string, done func(did bool, err error)) {
 	deadline := h.deadline()
-	h.inTurn(func() { done(h.changeNow(sc, args, deadline)) })
+	h.enqueue(func() { done(h.changeNow(sc, args, deadline)) })
 }
 
 func (h *hash) changeNow(sc *link.Script, args []string, deadline time.Time) (did bool, err error) {
@@ -153,7 +153,7 @@ func (h *hash) changeNow(sc *link.Script, args []string, deadline time.Time) (di
 	return h.changed(args[0], parts, deadline)
 }
 
-// changed applies a change's answer: see the scripts. Where others have changed something before it, all is read.
+// changed applies the answer of a change: see the scripts. If others have changed something before, it reads all.
 func (h *hash) changed(name string, parts []rueidis.RedisMessage, deadline time.Time) (bool, error) {
 	t := h.settings
 	did, _ := parts[0].AsInt64()

@@ -21,15 +21,15 @@ func (h *hash) isBusy() bool {
 	return h.busy
 }
 
-// What is done with a hash is done in turn, one after the other.
-func TestTurnsAtAHash(t *testing.T) {
+// Requests on a hash go one after the other.
+func TestTicketsAtAHash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Value
 		told.Store("")
 		tell := func(name string) { told.Store(told.Load().(string) + name) }
 		h := &hash{}
 		for _, name := range []string{"a", "b", "c"} {
-			h.inTurn(func() {
+			h.enqueue(func() {
 				time.Sleep(time.Second)
 				tell(name)
 			})
@@ -41,7 +41,7 @@ func TestTurnsAtAHash(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		h.inTurn(func() { tell("d") })
+		h.enqueue(func() { tell("d") })
 		if synctest.Wait(); told.Load() != "abcd" || h.isBusy() {
 			t.Errorf("%q are done, busy %v", told.Load(), h.isBusy())
 		}
@@ -84,8 +84,8 @@ func TestReadingARegistry(t *testing.T) {
 			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) || !strings.Contains(asked[0], readSettings.Digest) {
 				t.Errorf("%d: asked %q", i, asked)
 			}
-			if r.known() != c.known || r.version != c.version || r.since != c.since || textOf(s.Policies) != c.has {
-				t.Errorf("%d: known %v, %q since %q, %q", i, r.known(), r.version, r.since, textOf(s.Policies))
+			if r.loaded() != c.known || r.version != c.version || r.since != c.since || textOf(s.Policies) != c.has {
+				t.Errorf("%d: known %v, %q since %q, %q", i, r.loaded(), r.version, r.since, textOf(s.Policies))
 			}
 		}
 		s.Link.Break("", linktest.Down)
@@ -152,7 +152,8 @@ func TestWhatARegistryReplaces(t *testing.T) {
 					}
 					return
 				}
-				got := slices.DeleteFunc(strings.SplitAfter(textOf(s.Policies), "\n"), func(line string) bool { return strings.Contains(line, "ALLOW") })
+				got := slices.DeleteFunc(strings.SplitAfter(textOf(s.Policies), "\n"),
+					func(line string) bool { return strings.Contains(line, "ALLOW") })
 				if text := strings.Join(got, ""); !strings.HasPrefix(text, c.has) || !s.Policies.HasRules() {
 					t.Errorf("%s: it has\n%swant\n%s", c.name, text, c.has)
 				}
@@ -231,7 +232,8 @@ func TestAnswersOfAChange(t *testing.T) {
 				t.Errorf("%s: %q, version %q since %q, busy %v", c.name, textOf(s.Policies), r.version, r.since, r.busy)
 			}
 			reads := slices.ContainsFunc(e.Commands(), func(command string) bool { return strings.Contains(command, readSettings.Digest) })
-			if told, pokes := s.told.Load() == 1, s.pokes.Load() == 1; told != c.tells || reads != c.readsAll || pokes != strings.HasPrefix(c.reply, "*") {
+			if told, pokes := s.told.Load() == 1, s.pokes.Load() == 1; told != c.tells || reads != c.readsAll ||
+				pokes != strings.HasPrefix(c.reply, "*") {
 				t.Errorf("%s: tells others %v, reads all %v, something has changed %v", c.name, told, reads, pokes)
 			}
 		})
@@ -250,8 +252,8 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 	})
 }
 
-// Changes wait for their turn, and for no engine that is known to be away.
-func TestChangesTakeTurns(t *testing.T) {
+// Changes wait for those before them, but not for an engine that is known to be away.
+func TestChangesGoByTickets(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		s.policies.answers = true
 		e.AnswersBy(func(command string) string {
@@ -268,8 +270,9 @@ func TestChangesTakeTurns(t *testing.T) {
 		}
 		s.Link.Break("", linktest.Down)
 		asked := e.Count()
-		for range 2 { // the first leaves the turn to the second
-			if did, err := linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did || !link.Is(err, linktest.Down.Cause) || e.Count() != asked {
+		for range 2 { // then the second is first
+			if did, err := linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy("p", done) }); did ||
+				!link.Is(err, linktest.Down.Cause) || e.Count() != asked {
 				t.Errorf("%v, %v, asked %q", did, err, e.Commands()[asked:])
 			}
 		}

@@ -26,7 +26,8 @@ func TestPolls(t *testing.T) {
 				}
 				return celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(was), celldtest.BulkOf("6"), celldtest.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && has.Load():
-				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("5"), celldtest.BulkOf("file"), celldtest.BulkOf("2/1s 6"))
+				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("5"),
+					celldtest.BulkOf("file"), celldtest.BulkOf("2/1s 6"))
 			case strings.Contains(command, readSettings.Digest) && answers.Load():
 				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("5"), celldtest.BulkOf(sinceField), celldtest.BulkOf("5"))
 			case strings.Contains(command, setPolicy.Digest):
@@ -58,7 +59,7 @@ func TestPolls(t *testing.T) {
 		}
 		answers.Store(true)
 		passes(2 * firstPoll)
-		if !s.policies.known() || !s.rules.known() || sets() == 0 {
+		if !s.policies.loaded() || !s.rules.loaded() || sets() == 0 {
 			t.Errorf("they are not known, or the file is not set, %d times", sets())
 		}
 		before := sets()

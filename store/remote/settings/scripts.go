@@ -5,14 +5,14 @@ import (
 )
 
 // Policies and rules are two hashes on the engine. A field is a policy's name, or a rule's as policy.Rule.Name has it. Two more fields
-// have the version, which grows with each change, and the first version that the hash has had. Every celld asks for the version again and
-// again, and reads all when it is another. A first version that is another tells that the engine has lost all since. Without it, a
+// have the version, which grows with each change, and the first version that the hash has had. Every instance asks for the version again
+// and again, and reads all when it is another. Another first version tells that the engine has lost all since. Without it, a
 // change just after the loss hid it, and policies of files stayed away.
 //
 //	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456      a limit, and its epoch
 //	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
 //
-// An epoch is the version that made a policy, or reset it. What was taken under another epoch no longer counts. Versions are the
+// An epoch is the version that made a policy, or reset it. What was taken under another epoch does not count any more. Versions are the
 // engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
 
 // No policy and no rule has the name of one of these fields.
@@ -20,8 +20,8 @@ const versionField, sinceField = " version", " since"
 
 // Callers who choose whole keys may have made a limit of the hash's name. It counts as no settings, and the first change removes it.
 
-// bump defines was, the version before a change, bump, which sets the next, and full, whether there are as many as may be. The last
-// argument is the time in Unix ms, empty for the engine's own.
+// bump defines was, the version before a change; bump, which sets the next version; and full, whether there are as many settings as may be.
+// The last argument is the time in Unix ms, empty for the engine's own.
 const bump = `
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
 local time = redis.call('TIME')

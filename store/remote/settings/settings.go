@@ -14,15 +14,15 @@ import (
 	"celld/store/remote/link"
 )
 
-// Options say where settings are. All but Time must be set.
+// Options say where settings are. All except Time must be set.
 type Options struct {
 	Link     *link.Link
 	Prefix   string
 	Timeout  time.Duration
 	Policies *policy.Set     // of this process; those on the engine are copied into it
-	Changed  func(here bool) // some have; here: by this process, so others are to be told
-	Poll     func()          // is called before each poll
-	Time     func() int64    // limit time in Unix ns, for tests: the engine's is used where it is nil
+	Changed  func(here bool) // some have changed; here: by this process, so others must be told
+	Poll     func()          // called before each poll
+	Time     func() int64    // limit time in Unix ns, for tests; nil: the engine's
 	Log      *slog.Logger
 }
 
@@ -34,7 +34,7 @@ type Settings struct {
 	mu     sync.RWMutex
 	epochs map[uint32]uint64 // by Policy.ID
 	file   []policy.Policy   // of this process's file
-	unset  []policy.Policy   // those of the file that the engine has refused, or not answered: they are set again with the next poll
+	unset  []policy.Policy   // policies of the file that the engine has refused, or not answered: the next poll sets them again
 	closed chan struct{}
 	once   sync.Once
 }
@@ -52,13 +52,13 @@ func New(o Options) *Settings {
 	return t
 }
 
-// pollEvery is how often the version is asked for. One question costs the engine some 2 µs.
+// pollEvery is how often the version is read. That costs the engine some 2 µs.
 const pollEvery = 500 * time.Millisecond
 
-// firstPoll is how often while none has been answered yet: until then the engine's policies are unknown.
+// firstPoll is how often before the first answer: until then the engine's policies are unknown.
 const firstPoll = 20 * time.Millisecond
 
-// Start reads the settings, and again and again until Close. It waits for the first time, so that the first call finds its policy.
+// Start reads the settings again and again until Close. It waits for the first reading, so that the first call finds its policy.
 func (t *Settings) Start() {
 	first := make(chan struct{})
 	go t.poll(sync.OnceFunc(func() { close(first) }))
@@ -77,7 +77,7 @@ func (t *Settings) poll(done func()) {
 		t.setAll(again)
 		done()
 		every := pollEvery
-		if !t.policies.known() || !t.rules.known() {
+		if !t.policies.loaded() || !t.rules.loaded() {
 			every = firstPoll
 		}
 		select {
@@ -107,7 +107,7 @@ func (t *Settings) Read() {
 
 // AwaitPolicies waits until the engine has those of KeepPolicies, or has refused them, for one timeout at most. What is taken under a
 // policy before that is void: the policy has no epoch yet.
-func (t *Settings) AwaitPolicies() { t.await(t.policies.read()) } // its turn comes after theirs
+func (t *Settings) AwaitPolicies() { t.await(t.policies.read()) } // the reading comes after those changes
 
 // EpochOf is the epoch of a policy of the process's Set: states of the engine under another are void. 0: it is not on the engine.
 func (t *Settings) EpochOf(p *policy.Policy) uint64 {
@@ -116,13 +116,13 @@ func (t *Settings) EpochOf(p *policy.Policy) uint64 {
 	return t.epochs[p.ID]
 }
 
-// PoliciesUnknown says why the engine may have policies that this process has not: it is away, or has not been asked yet. nil: it was asked
-// a moment ago.
+// PoliciesUnknown says why the engine may hold policies that this process does not know: it is away, or has not been read yet. nil: it was
+// read a moment ago.
 func (t *Settings) PoliciesUnknown() error {
 	if err := t.Link.Away(); err != nil {
 		return err
 	}
-	if !t.policies.known() {
+	if !t.policies.loaded() {
 		return errors.New("its policies have not been read yet")
 	}
 	return nil
@@ -149,7 +149,7 @@ func (t *Settings) DeletePolicy(name string, done func(was bool, err error)) {
 	t.policies.change(deleteSetting, []string{name}, done)
 }
 
-// PutRule adds a rule, as SetPolicy sets a policy. The rule's UntilNS is by the clock of nowNS. The engine's time decides.
+// PutRule adds a rule, as SetPolicy sets a policy. The rule's UntilNS is by the clock of nowNS; the engine applies its own.
 func (t *Settings) PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) {
 	ms := int64(0) // for ever
 	if r.UntilNS != 0 {
@@ -163,9 +163,8 @@ func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err e
 	t.rules.change(deleteSetting, []string{r.Name()}, done)
 }
 
-// KeepPolicies gives the engine these policies, which are those of a file. Those that differ are set as soon as it answers, and
-// once more where it has lost all that it had. This process has them at once. The error is policy.ErrTooMany, for the policy whose place
-// in the list is returned.
+// KeepPolicies gives the engine the policies of a file. It sets those that differ as soon as the engine answers, and again if the engine
+// has lost all. This process has them at once. The error is policy.ErrTooMany, for the policy whose place in the list is returned.
 func (t *Settings) KeepPolicies(list []policy.Policy) (refused int, err error) {
 	for i, p := range list {
 		if old := t.Policies.PolicyNamed(p.Name); old == nil {
@@ -177,7 +176,7 @@ func (t *Settings) KeepPolicies(list []policy.Policy) (refused int, err error) {
 	t.mu.Lock()
 	t.file = list
 	t.mu.Unlock()
-	if t.policies.known() {
+	if t.policies.loaded() {
 		t.setFile()
 	}
 	return 0, nil
@@ -207,10 +206,10 @@ func (t *Settings) setAll(list []policy.Policy) {
 	}
 }
 
-// put gives this process what a field says.
+// put sets what a field says in this process.
 func (t *Settings) put(kind policy.Kind, name, value string) error {
 	set := t.Policies
-	if kind == policy.RuleSetting { // whether it is over is asked with each call
+	if kind == policy.RuleSetting { // each call checks whether it is over
 		setting := policy.Setting{Kind: kind, Name: name}
 		if text, there := set.SettingText(setting, 0); there && text == value {
 			return nil
@@ -226,7 +225,7 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock() // who has found the policy waits for its epoch
+	t.mu.Lock() // whoever has found the policy waits for its epoch
 	defer t.mu.Unlock()
 	old, was := set.PolicyNamed(name), uint64(0)
 	if old != nil {
@@ -244,7 +243,7 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 	return nil
 }
 
-// remove takes from this process what the engine has no longer.
+// remove removes from this process what the engine does not hold any more.
 func (t *Settings) remove(kind policy.Kind, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

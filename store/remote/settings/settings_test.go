@@ -114,7 +114,8 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 		if got != want || err != nil {
 			t.Fatalf("%v, %v; want %v", got, err, want)
 		}
-		if have, want := s.Policies.PolicyNamed(name), model.PolicyNamed(name); kind < 2 && ((have == nil) != (want == nil) || have != nil && have.Limit != want.Limit) {
+		if have, want := s.Policies.PolicyNamed(name), model.PolicyNamed(name); kind < 2 &&
+			((have == nil) != (want == nil) || have != nil && have.Limit != want.Limit) {
 			t.Fatalf("who has changed %s has %+v, want %+v", name, have, want)
 		}
 	}
@@ -358,7 +359,7 @@ func TestALimitOfTheNameOfSettings(t *testing.T) {
 		s.do(t, "SET", name, "1")
 	}
 	s = openSettings(t, addr)
-	if !s.policies.known() || !s.rules.known() {
+	if !s.policies.loaded() || !s.rules.loaded() {
 		t.Error("the settings are not known")
 	}
 	if !setPolicyOf(t, s, "api", "10/1m", policy.Options{}) {

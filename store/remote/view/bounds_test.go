@@ -11,8 +11,8 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// A queue's list is in the slot of its key, or there is none.
-func TestWhereTurnsAre(t *testing.T) {
+// The list of tickets is in the hash slot of its key, or there is none.
+func TestWhereTicketsAre(t *testing.T) {
 	for _, c := range []struct {
 		cluster           bool
 		prefix, key, want string
@@ -25,32 +25,34 @@ func TestWhereTurnsAre(t *testing.T) {
 		if c.cluster {
 			linktest.InCluster(s.Link)
 		}
-		want := c.want + turnsSuffix
+		want := c.want + ticketsSuffix
 		if c.want == "-" {
 			want = ""
 		}
-		got := s.Link.Beside(c.key, turnsSuffix)
+		got := s.Link.Beside(c.key, ticketsSuffix)
 		if got != want {
 			t.Errorf("%+v: %q", c, got)
 		}
-		turn := turn{}
-		keys, args := turn.ask(s.Views, []string{c.key})
-		if want == "" && (len(keys) != 1 || !slices.Equal(args, []string{"", ""})) || want != "" && (!slices.Equal(keys, []string{c.key, want}) || args[0] == "" || args[0] != turn.name) {
+		turn := ticket{}
+		keys, args := turn.arguments(s.Views, []string{c.key})
+		if want == "" && (len(keys) != 1 || !slices.Equal(args, []string{"", ""})) || want != "" &&
+			(!slices.Equal(keys, []string{c.key, want}) || args[0] == "" || args[0] != turn.name) {
 			t.Errorf("%+v: %q, %q", c, keys, args)
 		}
 	}
 	s := newStore(Options{Policies: &policy.Set{}})
-	for conflicts, begins := range map[int]string{0: "", conflictsBeforeTurn - 2: "", conflictsBeforeTurn - 1: "1", conflictsBeforeTurn: "1"} {
-		turn := turn{name: "me", conflicts: conflicts}
-		if _, args := turn.ask(s.Views, []string{"k"}); !slices.Equal(args, []string{"me", begins}) {
+	for conflicts, begins := range map[int]string{0: "", conflictsBeforeTicket - 2: "", conflictsBeforeTicket - 1: "1",
+		conflictsBeforeTicket: "1"} {
+		turn := ticket{name: "me", conflicts: conflicts}
+		if _, args := turn.arguments(s.Views, []string{"k"}); !slices.Equal(args, []string{"me", begins}) {
 			t.Errorf("%d conflicts: %q", conflicts, args)
 		}
 	}
-	if keys, args := (&turn{none: true}).ask(s.Views, []string{"k"}); len(keys) != 1 || args[0] != "" {
+	if keys, args := (&ticket{none: true}).arguments(s.Views, []string{"k"}); len(keys) != 1 || args[0] != "" {
 		t.Errorf("without turns: %q, %q", keys, args)
 	}
 	for before, want := range map[int64]time.Duration{0: 0, 1: 2 * time.Millisecond, 4: 8 * time.Millisecond, 100: 25 * time.Millisecond} {
-		if got := (&turn{before: before}).pause(8 * time.Millisecond); got != want {
+		if got := (&ticket{before: before}).pause(8 * time.Millisecond); got != want {
 			t.Errorf("%d before it: %v", before, got)
 		}
 	}
@@ -80,7 +82,8 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		stored, done := false, make(chan struct{})
 		v.raise(func() { stored = true; close(done) }, func() { close(done) })
 		<-done
-		if n := e.Count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks || (v.Err != nil) != (c.fails || c.asks) {
+		if n := e.Count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks ||
+			(v.Err != nil) != (c.fails || c.asks) {
 			t.Errorf("%+v: stored %v, %d requests, conflict %v, %v", c, stored, n, v.conflict, v.Err)
 		}
 		if next := s.Policies.NextIDOf(0, 0, processes); c.asks && next <= c.first {

@@ -7,7 +7,7 @@ import (
 	"celld/store/remote/queue"
 )
 
-// Change is an operation that a table of this process decides, which has its keys.
+// Change is an operation that a table of this process decides, into which its keys are read.
 type Change struct {
 	queue.Common
 	Keys  []string // on the engine; the first names the queue
@@ -34,7 +34,7 @@ func (c *Change) GoesWith(first queue.Operation) bool {
 	return changes
 }
 
-func (c *Change) Send(b *queue.Batch) {
+func (c *Change) Send(b *queue.Group) {
 	changes := make([]*Change, len(b.Operations))
 	for i, o := range b.Operations {
 		changes[i] = o.(*Change)
@@ -44,25 +44,25 @@ func (c *Change) Send(b *queue.Batch) {
 
 // changing is changes of one key that are decided together.
 type changing struct {
-	batch   *queue.Batch
-	changes []*Change // one for each operation of the batch
-	wrong   []error   // of each that its keys do not allow
+	group   *queue.Group
+	changes []*Change // one for each operation of the group
+	wrong   []error   // for each: why its keys do not allow it
 	view    *View
 }
 
-// Decide decides on the operations of a batch as these changes, in their order, by one view. It ends the batch, from any goroutine.
-func (s *Views) Decide(b *queue.Batch, changes []*Change) {
-	c := &changing{batch: b, changes: changes, wrong: make([]error, len(changes)), view: s.newView(changes[0].Deadline)}
+// Decide decides on the operations of a group as these changes, in their order, by one view. It ends the group, from any goroutine.
+func (s *Views) Decide(b *queue.Group, changes []*Change) {
+	c := &changing{group: b, changes: changes, wrong: make([]error, len(changes)), view: s.newView(changes[0].Deadline)}
 	for _, one := range changes {
-		if s.Link.OneSlot(one.Keys) == nil {
+		if s.Link.CheckHashSlot(one.Keys) == nil {
 			c.view.addAll(one.Keys)
 		}
 	}
-	if len(c.view.keys) == 0 || c.view.guess() {
+	if len(c.view.keys) == 0 || c.view.loadCached() {
 		c.decide()
 		return
 	}
-	c.view.turn.early = true
+	c.view.ticket.early = true
 	c.view.open(c.read)
 }
 
@@ -78,7 +78,7 @@ func (c *changing) decide() {
 	v := c.view
 	v.Table()
 	for i, one := range c.changes {
-		if c.wrong[i] = v.views.Link.OneSlot(one.Keys); c.wrong[i] == nil && v.foreignAmong(one.Keys) {
+		if c.wrong[i] = v.views.Link.CheckHashSlot(one.Keys); c.wrong[i] == nil && v.foreignAmong(one.Keys) {
 			c.wrong[i] = store.ErrWrongType
 		}
 		if c.wrong[i] == nil {
@@ -101,15 +101,15 @@ func (c *changing) stored() {
 
 func (c *changing) end(err error) {
 	if err == nil {
-		c.view.remember()
+		c.view.cache()
 	}
 	c.view.Close()
-	for i, o := range c.batch.Operations {
+	for i, o := range c.group.Operations {
 		if err != nil {
-			c.batch.Answer(o, err)
+			c.group.Answer(o, err)
 		} else {
-			c.batch.Answer(o, c.wrong[i])
+			c.group.Answer(o, c.wrong[i])
 		}
 	}
-	c.batch.Next()
+	c.group.Next()
 }

@@ -25,9 +25,9 @@ func TestChangesThatGoTogether(t *testing.T) {
 		decided := 0
 		hold := func(again ...*Change) {
 			first := &holder{Common: queue.Common{Key: "k", Deadline: s.deadline()}}
-			s.queues.Ask(first)
+			s.queues.Enqueue(first)
 			for _, c := range again {
-				s.queues.Ask(c)
+				s.queues.Enqueue(c)
 			}
 			first.batch.Next()
 			synctest.Wait()
@@ -58,9 +58,9 @@ func TestChangesThatGoTogether(t *testing.T) {
 // holder holds up what is asked of its key, until its batch goes on.
 type holder struct {
 	queue.Common
-	batch *queue.Batch
+	batch *queue.Group
 }
 
 func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Batch)           { h.batch = b }
+func (h *holder) Send(b *queue.Group)           { h.batch = b }
 func (h *holder) Answer(error)                  {}

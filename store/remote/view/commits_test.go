@@ -17,7 +17,8 @@ import (
 // missing, and then it is done again.
 func TestWhatACommitAsks(t *testing.T) {
 	take := func(t *testing.T, v *View, key string) {
-		if _, err := v.Table().Take([]store.Call{takeCall(t, key, "5/1h")}, store.TakeOptions{Cost: 1}, store.Access{NowNS: v.NowNS}); err != nil {
+		if _, err := v.Table().Take([]store.Call{takeCall(t, key, "5/1h")}, store.TakeOptions{Cost: 1},
+			store.Access{NowNS: v.NowNS}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,8 +33,8 @@ func TestWhatACommitAsks(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, *View) {}, nil, "", false, nil, 1},
 		{"a change", func(t *testing.T, v *View) { take(t, v, "k") }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
-		{"nothing, as the first of a queue", func(_ *testing.T, v *View) { v.turn.taken = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
-		{"nothing, by a guess", func(_ *testing.T, v *View) { v.guessed = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
+		{"nothing, as the first of a queue", func(_ *testing.T, v *View) { v.ticket.taken = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
+		{"nothing, by a guess", func(_ *testing.T, v *View) { v.cached = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
 		{"what is not declared", func(t *testing.T, v *View) { take(t, v, "other") }, nil, "", false, ErrUndeclared, 1},
 		{"a key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k", "p:other"}) }, openScript, "2 p:k p:other", true, nil, 0},
 		{"no key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k"}) }, nil, "", false, nil, 1},
@@ -65,10 +66,11 @@ func TestWhatACommitAsks(t *testing.T) {
 			if v.Err != c.err || v.Conflict() != c.conflict || len(v.missing) > 0 || s.counts.Changes.Load() != c.counts {
 				t.Errorf("%s: %v, conflict %v, %q are missing, %d are counted", c.name, v.Err, v.Conflict(), v.missing, s.counts.Changes.Load())
 			}
-			if got := e.Commands()[asked:]; c.asks == nil && len(got) > 0 || c.asks != nil && (len(got) != 1 || !strings.Contains(got[0], c.asks.Digest+" "+c.keys)) {
+			if got := e.Commands()[asked:]; c.asks == nil && len(got) > 0 || c.asks != nil &&
+				(len(got) != 1 || !strings.Contains(got[0], c.asks.Digest+" "+c.keys)) {
 				t.Errorf("%s: asked %q", c.name, got)
 			}
-			v.turn.taken = false
+			v.ticket.taken = false
 			v.Close()
 			if n := table.Len(v.NowNS); n != 0 || table.first != 0 || table.last != 0 || v.table != nil {
 				t.Errorf("%s: %d keys stay in the table", c.name, n)
@@ -77,7 +79,7 @@ func TestWhatACommitAsks(t *testing.T) {
 	}
 }
 
-// The time that a handler takes is none of the engine's, and a view that is closed first leaves the queue it stands in.
+// The time that a handler takes is none of the engine's, and a view that is closed first leaves the list it stands in.
 func TestTheEndOfAView(t *testing.T) {
 	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
@@ -90,10 +92,10 @@ func TestTheEndOfAView(t *testing.T) {
 			if !v.Commit(woken) || v.Err != nil || v.deadline.Sub(deadline) != time.Hour {
 				t.Errorf("%v, its deadline is later by %v", v.Err, v.deadline.Sub(deadline))
 			}
-			v.turn.taken, v.turn.queue, v.turn.name = taken, "queue", "name"
+			v.ticket.taken, v.ticket.list, v.ticket.name = taken, "queue", "name"
 			v.Close()
 			synctest.Wait()
-			if leaves := e.Commands()[len(e.Commands())-1] == "LREM queue 1 name"; leaves != taken || v.turn.taken {
+			if leaves := e.Commands()[len(e.Commands())-1] == "LREM queue 1 name"; leaves != taken || v.ticket.taken {
 				t.Errorf("in the queue: %v, it leaves: %v", taken, leaves)
 			}
 		}
@@ -109,7 +111,8 @@ func TestATableThatIsGivenUp(t *testing.T) {
 		v.Table()
 		for _, key := range keys {
 			terms := &store.Terms{}
-			if _, err := v.Take([]store.Call{takeCall(t, key, "5/1h,algo=conc")}, store.TakeOptions{Cost: 1, Terms: terms}, store.Access{NowNS: atNS}); err != nil || terms.Lease == 0 {
+			if _, err := v.Take([]store.Call{takeCall(t, key, "5/1h,algo=conc")}, store.TakeOptions{Cost: 1, Terms: terms},
+				store.Access{NowNS: atNS}); err != nil || terms.Lease == 0 {
 				t.Fatal(err, terms)
 			}
 		}
@@ -123,15 +126,16 @@ func TestATableThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// What keys are for a request: in a Cluster those of one slot, and none that is foreign.
+// What keys are for a request: in a Cluster those of one hash slot, and none that is foreign.
 func TestKeysOfARequest(t *testing.T) {
 	s := newStore(Options{})
 	for _, cluster := range []bool{false, true} {
 		if cluster {
 			linktest.InCluster(s.Link)
 		}
-		for names, together := range map[string]bool{"a": true, "a a": true, "{x}a {x}b": true, "a b": false, "{x}a {x}b c": false, "c {x}a {x}b": false} {
-			if err := s.Link.OneSlot(strings.Fields(names)); err != nil && err != link.ErrCrossSlot || (err == nil) != (together || !cluster) {
+		for names, together := range map[string]bool{"a": true, "a a": true, "{x}a {x}b": true, "a b": false, "{x}a {x}b c": false,
+			"c {x}a {x}b": false} {
+			if err := s.Link.CheckHashSlot(strings.Fields(names)); err != nil && err != link.ErrCrossSlot || (err == nil) != (together || !cluster) {
 				t.Errorf("%s: %v", names, err)
 			}
 		}
@@ -143,7 +147,8 @@ func TestKeysOfARequest(t *testing.T) {
 		t.Errorf("it ends: %v, %v", asked, v.Err)
 	}
 	v = s.viewOf(atNS, []string{"foreign", "ours"}, content{kind: "list", foreign: true}, content{kind: kindNone})
-	for names, foreign := range map[string]bool{"": false, "ours": false, "none": false, "foreign": true, "ours foreign": true, "none ours": false} {
+	for names, foreign := range map[string]bool{"": false, "ours": false, "none": false, "foreign": true, "ours foreign": true,
+		"none ours": false} {
 		if is := v.foreignAmong(strings.Fields(names)); is != foreign {
 			t.Errorf("%q: one is foreign: %v", names, is)
 		}

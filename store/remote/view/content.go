@@ -13,7 +13,7 @@ import (
 	"celld/store/policy"
 )
 
-// content is what the engine has under a key.
+// content is what the engine holds under a key.
 type content struct {
 	kind    string // of TYPE
 	text    string // of a string
@@ -37,42 +37,42 @@ const (
 
 const noExpiry = -1
 
-// Linger is for how long celld keeps what has nothing left to remember. So what was taken lately leaves a trace: a key or a field that was
-// not there and still is not has not been taken from, if the one who saw that is quicker. Else a call that is decided before another's
-// and stored after it would find nothing of that, where a TAT has passed in between. Before, 4 stores with one key of
+// Linger is how long celld keeps a state on the engine that has nothing left to remember. So whatever was taken lately leaves a trace: if a
+// key or field was absent and still is, nobody has taken from it, provided that less time has passed than quickest. Otherwise a call that
+// is decided before another and stored after it would not see that call, if its TAT has passed in between. Before, 4 stores with one key of
 // 200/1s on a loaded machine let 10 calls too many pass in 10 s now and then.
 //
-// quickest is how quick that one must be. The rest is for the clocks.
+// quickest is Linger less a margin for the clocks.
 const (
 	Linger   = time.Second
 	quickest = Linger - 50*time.Millisecond
 )
 
-// Held is how soon after it was read a view must be committed for a key that was not there.
-const Held = quickest
+// CommitWithin is how soon after its reading a view must be committed, if a key was not there.
+const CommitWithin = quickest
 
-// persisted is for how many ms a key stays on the engine after it has nothing left to remember where its TTL reads -1. So it goes, though
-// PERSIST was called, and is told from one that lingers.
+// persisted is how many ms a key whose TTL reads -1 stays on the engine after it has nothing left to remember. So it goes although PERSIST
+// was called, and differs from one that lingers.
 const persisted = 2 * int64(Linger/time.Millisecond)
 
-// LingersMs is for how many ms a key lingers at most.
+// LingersMs is how many ms a key lingers at most.
 const LingersMs = persisted + nearMs
 
-// untilField is the field of a hash that says when EXPIRE would remove the key, in Unix ms, where it goes before that, as it has nothing
-// left to remember. A TAT has that behind a space. Calls drop it, as they end an EXPIRE.
+// untilField is the field of a hash that says when EXPIRE lets the key go, in Unix ms, if the key goes before that, as it has nothing left
+// to remember. In the text of a TAT it follows a space. Calls drop it, as they end an EXPIRE.
 const untilField = " until"
 
-// idField is the field of a hash in which builds before marks kept the highest ID of its leases. It says nothing now, and goes with the
-// next change.
+// idField is the field of a hash in which builds before marks kept the highest ID of its leases. It means nothing now, and the next change
+// removes it.
 const idField = " id"
 
-// nearMs is by how much the same expiry may differ: see readLua.
+// nearMs is by how much two readings of one expiry may differ: see readLua.
 const nearMs = 2
 
-// foreignTAT stands in a view for what is foreign: it has been spent since 1970.
+// foreignTAT stands in a view for foreign content: a value that is spent since 1970.
 const foreignTAT = 0x666f726569676e
 
-// put puts what the engine has under a key into a view's table.
+// put puts what the engine holds under a key into a view's table.
 func (k *viewKey) put(v *View) {
 	k.left, k.leftEnd, k.epochs, k.shown = nil, 0, nil, false
 	value, there := k.value(v)
@@ -85,7 +85,7 @@ func (k *viewKey) put(v *View) {
 	_, k.shown = v.IdleNS(k.key, v.NowNS)
 }
 
-// value reads what the engine has, except its expiry. It returns false where there is nothing for this process.
+// value reads what the engine holds, except its expiry. It returns false if there is nothing for this process.
 func (k *viewKey) value(v *View) (value store.Value, there bool) {
 	c := &k.read
 	switch c.kind {
@@ -99,7 +99,7 @@ func (k *viewKey) value(v *View) (value store.Value, there bool) {
 	case kindHash:
 		limits, ok := k.limits(v)
 		if c.foreign = !ok; ok && len(limits) == 0 {
-			return value, false // of policies that this process does not know, or that are gone
+			return value, false // all limits are of policies that this process does not know, or that are gone
 		}
 		value.Kind, value.Limits, value.TAT = store.HoldsLimits, &limits, limits.EndNS()
 	default:
@@ -111,7 +111,7 @@ func (k *viewKey) value(v *View) (value store.Value, there bool) {
 	return value, true
 }
 
-// shownExpiry is the expiry that callers see of a key that the engine keeps until c.expiry, and that has nothing left to remember at endMs.
+// shownExpiry is the expiry that callers see, of a key that the engine keeps until c.expiry and that has nothing left to remember at endMs.
 func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
 	over := tatNS <= uint64(nowNS)
 	switch {
@@ -142,7 +142,7 @@ func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
 
 // limits reads a hash. It returns false for one that celld has not written.
 func (k *viewKey) limits(v *View) (store.Limits, bool) {
-	fields := make(store.Fields, 0, len(k.read.fields))
+	fields := make([]store.Field, 0, len(k.read.fields))
 	k.findEpochs()
 	for _, f := range k.read.fields {
 		if f.name == untilField && k.read.parseUntil(f.text) || f.name == idField {
@@ -177,12 +177,12 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 		}
 		fields = append(fields, one)
 	}
-	limits, _, err := memory.Join(fields, nil, false, v.NowNS, 0)
+	limits, _, err := memory.Merge(fields, nil, false, v.NowNS, 0)
 	return limits, err == nil && len(k.read.fields) > 0
 }
 
-// findEpochs finds the highest epochs of a hash. One that is above this process's was begun by another just now: its state counts here,
-// too, or what the other drops of the epoch before would be granted again and again.
+// findEpochs finds the highest epochs of a hash. If one is above this process's, another process has just begun it. Its state counts here,
+// too: otherwise what the other drops of the epoch before would be granted again and again.
 func (k *viewKey) findEpochs() {
 	for _, f := range k.read.fields {
 		if name, epoch := cutEpoch(f.name); epoch > 0 {
@@ -198,13 +198,13 @@ func (k *viewKey) epochOf(v *View, p *policy.Policy) uint64 {
 	return max(v.views.EpochOf(p), k.epochs[p.Name])
 }
 
-// policyIn is the policy's name in that of its field, without the epoch.
+// policyIn is the policy's name in the name of its field, without the epoch.
 func policyIn(field string) string {
 	name, _, _ := strings.Cut(field[1:], " ")
 	return name
 }
 
-// leave keeps a field as it is whose policy this process does not know. It returns false for one that is no state.
+// leave keeps a field unchanged whose policy this process does not know. It returns false for a text that is no state.
 func (k *viewKey) leave(f field) bool {
 	l, st, err := cell.ParseState(f.text)
 	if err == nil {
@@ -214,7 +214,7 @@ func (k *viewKey) leave(f field) bool {
 	return err == nil
 }
 
-// now is what a view's table has under a key, as the engine is to have it. found says that the table has it.
+// now is what a view's table holds under a key, as the engine is to hold it. found: the table has the key.
 func (k *viewKey) now(v *View) (c content, found bool) {
 	c.kind = kindNone
 	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, store.Action) {
@@ -289,8 +289,8 @@ func (k *viewKey) nameOf(v *View, l *store.LimitState) string {
 }
 
 // cutEpoch cuts the epoch out of the name of a policy's field: "@api 5" and "@api 5 leases" are those of api in its epoch 5. Without a
-// number it is 0. A reset of a policy, and a new one by the name of another that was deleted, begin another epoch: so all that
-// was used of it is void at once, whatever keys it is under.
+// number it is 0. A reset of a policy begins another epoch, and so does a new policy of a deleted one's name: so all that was used of it
+// is void at once, under whatever keys.
 func cutEpoch(name string) (without string, epoch uint64) {
 	if !strings.HasPrefix(name, "@") {
 		return name, 0
@@ -307,7 +307,7 @@ func cutEpoch(name string) (without string, epoch uint64) {
 	return policy, epoch
 }
 
-// CeilMs is the first ms that is not before an instant in Unix ns.
+// CeilMs rounds an instant in Unix ns up to ms.
 func CeilMs(ns uint64) int64 {
 	ms := ns / 1e6
 	if ns%1e6 != 0 {
@@ -318,7 +318,7 @@ func CeilMs(ns uint64) int64 {
 
 func near(a, b int64) bool { return a-b <= nearMs && b-a <= nearMs && a < math.MaxInt64-nearMs }
 
-// steps are the commands that make the engine's key what it is to be, each without the key.
+// steps returns the commands that turn the engine's key into what it is to be, each without the key.
 func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
 	switch {
 	case want.kind == kindNone && c.kind == kindNone:
@@ -372,7 +372,7 @@ func (c *content) hashSteps(want *content) (steps [][]string) {
 	return steps
 }
 
-// expiryStep is the command that sets the expiry, nil for none. Who only reads does not write.
+// expiryStep is the command that sets the expiry; nil for none. A view that only reads does not write.
 func (c *content) expiryStep(want *content, nowNS int64, writes bool) []string {
 	had := c.expiry
 	if c.kind == kindNone {

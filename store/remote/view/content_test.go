@@ -76,7 +76,8 @@ func TestWhatAnExpiryMeans(t *testing.T) {
 			t.Errorf("%s: it is read as %+v", c.name, r)
 		}
 	}
-	for text, foreign := range map[string]bool{"7": false, "07": true, "7 ": true, "7 0": true, "7 1": false, "7 x": true, "-7": true, "": true} {
+	for text, foreign := range map[string]bool{"7": false, "07": true, "7 ": true, "7 0": true, "7 1": false, "7 x": true, "-7": true,
+		"": true} {
 		v, k := viewAt(in2100, content{kind: kindString, text: text, expiry: nowMs + 9})
 		value, there := v.raw("k")
 		if k.read.foreign != foreign || foreign && (!there || value.TAT != foreignTAT || value.ExpiryNS != in2100+9e6) {
@@ -143,7 +144,8 @@ func TestFieldsThatLinger(t *testing.T) {
 			t.Errorf("%s: it is celld's", name)
 		}
 	}
-	read := content{kind: kindHash, fields: []field{window(in2100 + 5e9), {untilField, strconv.FormatInt(in2100/1e6+60_000, 10)}}, expiry: in2100/1e6 + 5000}
+	read := content{kind: kindHash, fields: []field{window(in2100 + 5e9), {untilField, strconv.FormatInt(in2100/1e6+60_000, 10)}},
+		expiry: in2100/1e6 + 5000}
 	v, k := viewAt(in2100, read)
 	value, there := v.raw("k")
 	if !there || value.ExpiryNS != in2100+60e9 || len(*value.Limits) != 1 || k.read.foreign {

@@ -19,7 +19,8 @@ func TestIDsAfterLeasesThatHaveEnded(t *testing.T) {
 	one, other := all[0], all[1]
 	lease := func(v *View) uint64 {
 		terms := store.Terms{Bound: true}
-		r := [1]store.TakeRequest{{Calls: []store.Call{takeCall(t, "k", "1/1h,algo=conc")}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}}
+		r := [1]store.TakeRequest{{Calls: []store.Call{takeCall(t, "k", "1/1h,algo=conc")},
+			TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}}
 		v.TakeBatch(r[:], store.Access{NowNS: v.NowNS}, nil)
 		return uint64(terms.Lease)
 	}
@@ -44,16 +45,16 @@ func TestIDsAfterLeasesThatHaveEnded(t *testing.T) {
 	v.Close()
 }
 
-// In a Cluster the marks of a key are in the key's slot, whatever the prefix is.
-func TestMarksAreInTheSlotOfTheirKey(t *testing.T) {
+// In a Cluster the marks of a key are in the key's hash slot, whatever the prefix is.
+func TestMarksAreInTheHashSlotOfTheirKey(t *testing.T) {
 	for _, prefix := range []string{"", "p:", "{p}:", "p{", "p}", "{}", "{"} {
 		s := newStore(Options{Prefix: prefix, Policies: &policy.Set{}})
 		linktest.InCluster(s.Link)
 		hashes := map[string]bool{}
 		for i := range 1000 {
 			key := prefix + fmt.Sprint("k", i)
-			name := s.Link.PerSlot(key)
-			if link.SlotOf(name) != link.SlotOf(key) {
+			name := s.Link.PerHashSlot(key)
+			if link.HashSlot(name) != link.HashSlot(key) {
 				t.Fatalf("prefix %q: the marks of %q are in %q", prefix, key, name)
 			}
 			if !Own(strings.TrimPrefix(name, prefix)) {
@@ -91,11 +92,11 @@ func TestNoNumberIsAskedOfAnEngineThatRefuses(t *testing.T) {
 	s := newTestStore(t, e.Socket, Options{})
 	h := s.hands
 	s.Link.Break("k", linktest.Down)
-	s.AskNumber()
+	s.RequestNumber()
 	if e.Count() != 0 || s.process.given.Load() {
 		t.Errorf("%d commands", e.Count())
 	}
 	celldtest.Eventually(t, "it takes calls again", func() bool { h.Pass(time.Second); return s.Link.Down() == nil })
-	s.AskNumber()
+	s.RequestNumber()
 	celldtest.Eventually(t, "the number is there", func() bool { return s.process.number.Load() == 1 })
 }

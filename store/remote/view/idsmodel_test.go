@@ -24,7 +24,7 @@ func TestIDsGrowWhateverClocksDo(outer *testing.T) {
 	for i := range stores {
 		stores[i] = newTestStore(outer, socket, Options{Prefix: "p:", Time: func() int64 { return base + engine }})
 		stores[i].own = func() int64 { return base + own[i] }
-		stores[i].AskNumber()
+		stores[i].RequestNumber()
 		stores[i].do(outer, "PING") // goes behind it
 	}
 	run := 0

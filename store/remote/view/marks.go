@@ -16,7 +16,7 @@ type marks struct {
 	fields []string
 	first  uint64 // the lowest ID that it gives, which must be above the marks; 0: it gives none, but brings leases from elsewhere
 	last   uint64
-	apart  bool // they are raised already, as a Cluster that moves the slot does not take them together with the keys
+	apart  bool // they are raised already, as a Cluster that moves the hash slot does not take them together with the keys
 }
 
 // newMarks says what a change of the view does to marks, of which highest is the highest ID that is new under one of its keys.
@@ -25,9 +25,9 @@ func (v *View) newMarks(highest uint64) (m marks) {
 	if m.last == 0 || m.last > policy.MostID {
 		return marks{}
 	}
-	m.key = v.views.Link.PerSlot(v.keys[0].name)
+	m.key = v.views.Link.PerHashSlot(v.keys[0].name)
 	for i := range v.keys {
-		if slot := strconv.Itoa(int(link.SlotOf(v.keys[i].name))); !slices.Contains(m.fields, slot) {
+		if slot := strconv.Itoa(int(link.HashSlot(v.keys[i].name))); !slices.Contains(m.fields, slot) {
 			m.fields = append(m.fields, slot)
 		}
 	}
@@ -74,8 +74,8 @@ end
 var raiseScript = link.NewScript("local at, count = 1, #KEYS\n" + marksLua +
 	"if not behind then" + raiseLua + "end\nreturn string.format('%.0f', highest)")
 
-// raise raises the marks before a change that a Cluster takes without them only, and then stores it. Between the two another process
-// may give and end a lease with a higher ID, and the change is stored all the same.
+// raise raises the marks before a change that a Cluster takes only without them, and then calls store. Between the two another process may
+// give and end a lease with a higher ID, and the change is stored all the same.
 func (v *View) raise(store, done func()) {
 	m := &v.marks
 	r := &link.Request{Script: raiseScript, Keys: []string{m.key}, Args: m.args(), Deadline: v.deadline}
@@ -91,7 +91,7 @@ func (v *View) raise(store, done func()) {
 		case m.first > 0 && mark >= m.first:
 			v.views.Policies.RaiseID(mark)
 			v.conflict = true
-			v.ask(openScript, nil, done)
+			v.send(openScript, nil, done)
 		default:
 			m.apart = true
 			store()

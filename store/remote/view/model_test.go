@@ -80,7 +80,8 @@ func TestViewsAreTheTable(t *testing.T) {
 		stores[i] = newTestStore(t, socket, Options{Prefix: "p:", Time: now.Load})
 	}
 	stores[1].Policies = stores[0].Policies // as in time that stands still, two would give the same IDs
-	literals := []string{"3/10s", "5/1m,burst=9", "4/10s,algo=window", "4/10s,algo=slide,buckets=4", "3/5s,algo=log", "2/7s,algo=conc", "9/2m,block=2s", "@p", "@q"}
+	literals := []string{"3/10s", "5/1m,burst=9", "4/10s,algo=window", "4/10s,algo=slide,buckets=4", "3/5s,algo=log", "2/7s,algo=conc",
+		"9/2m,block=2s", "@p", "@q"}
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		now.Store(in2100)
@@ -259,7 +260,10 @@ func TestSetOfWhatHasJustPassed(t *testing.T) {
 	for _, passed := range []int64{0, 5e9, 5e9 + 1} {
 		now.Store(in2100 + passed)
 		s.on(t, func(v *View) {
-			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, store.Action) {
+				return value,
+					store.Put
+			})
 		}, "k")
 		s.on(t, func(v *View) {
 			if got := shown(v.Store, "k", now.Load()); got == "none" {

@@ -45,8 +45,8 @@ local function answer(did, first)
 end
 `
 
-// openScript answers what the keys hold, or tells the view to wait for its turn.
-var openScript = link.NewScript(turnLua + readLua + `
+// openScript answers what the keys hold, or that the view must wait until its ticket is first.
+var openScript = link.NewScript(ticketLua + readLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
 return answer('read', first)
@@ -59,7 +59,7 @@ return answer('read', first)
 //
 // A key that is not there may have been there since it was read, and have expired: see Linger. So one that was read too long ago counts
 // as changed.
-var commitScript = link.NewScript(turnLua + readLua + "local at = 3\n" + marksLua + `
+var commitScript = link.NewScript(ticketLua + readLua + "local at = 3\n" + marksLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
 local us = now[1] * 1000000 + now[2]
@@ -122,7 +122,7 @@ for i = 1, count do
 end
 if first == 0 then
   redis.call('LPOP', turns)
-  redis.call('PEXPIRE', turns, ` + strconv.Itoa(turnMs) + `)
+  redis.call('PEXPIRE', turns, ` + strconv.Itoa(ticketMs) + `)
 end
 return {'stored', now[1], now[2], -1}
 `)
@@ -130,10 +130,10 @@ return {'stored', now[1], now[2], -1}
 // movingPause is between attempts at keys that a Cluster is moving, one by one.
 const movingPause = 10 * time.Millisecond
 
-// ask sends one of the view's scripts, and calls done when it has stored, or the view has been read anew: then it is a conflict, unless it
-// has just been opened.
-func (v *View) ask(how *link.Script, args []string, done func()) {
-	if v.turn.name != "" && !v.deadline.After(time.Now()) { // it is others that it has waited for, and not the engine
+// send sends one of the view's scripts. It calls done when the script has stored, or has read the view anew: then that is a conflict,
+// unless the view has just been opened.
+func (v *View) send(how *link.Script, args []string, done func()) {
+	if v.ticket.name != "" && !v.deadline.After(time.Now()) { // it has waited for other views, and not for the engine
 		v.Err = link.ErrLate
 		done()
 		return
@@ -141,14 +141,14 @@ func (v *View) ask(how *link.Script, args []string, done func()) {
 	names, header := v.header(how)
 	r := &link.Request{Script: how, Keys: names, Args: append(header, args...), Deadline: v.deadline}
 	r.Done = func(m rueidis.RedisMessage, err error) {
-		if link.Is(err, link.CauseMoving) && v.askMoving(how, len(names), func() { v.ask(how, args, done) }, done) {
+		if link.Is(err, link.CauseMoving) && v.sendAgain(how, len(names), func() { v.send(how, args, done) }, done) {
 			return
 		}
 		waits := false
 		switch {
 		case err == nil:
 			waits, v.Err = v.answered(how, m, r.Sent)
-		case how == openScript: // which counts nothing
+		case how == openScript: // which changes nothing
 			v.Err = link.Unsent(err)
 		default:
 			v.Err = err
@@ -157,8 +157,8 @@ func (v *View) ask(how *link.Script, args []string, done func()) {
 			done()
 			return
 		}
-		time.AfterFunc(min(v.turn.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() {
-			v.ask(openScript, nil, func() {
+		time.AfterFunc(min(v.ticket.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() {
+			v.send(openScript, nil, func() {
 				v.conflict = v.conflict || how == commitScript // what it stored by is void
 				done()
 			})
@@ -167,11 +167,11 @@ func (v *View) ask(how *link.Script, args []string, done func()) {
 	v.views.Link.Send(r)
 }
 
-// header is the keys of a script, and its arguments before those of the keys: about turns and marks.
+// header is the keys of a script, and its first arguments: about tickets and marks.
 func (v *View) header(how *link.Script) (names, args []string) {
 	names, args = v.engineKeys(), []string{"", ""}
-	if how == commitScript || v.turn.early || v.turn.taken {
-		names, args = v.turn.ask(v.views, names)
+	if how == commitScript || v.ticket.early || v.ticket.taken {
+		names, args = v.ticket.arguments(v.views, names)
 	}
 	if how == commitScript {
 		marks := v.marks.args()
@@ -183,12 +183,12 @@ func (v *View) header(how *link.Script) (names, args []string) {
 	return names, args
 }
 
-// askMoving asks again, as a Cluster is moving some of the n keys, and reports whether there is time for that. The list and the marks are
-// elsewhere then: it does without the list, and raises the marks before.
-func (v *View) askMoving(how *link.Script, n int, again, done func()) bool {
+// sendAgain sends a script again, as a Cluster is moving some of the n keys, and reports whether there is time for that. The list of
+// tickets and the marks are elsewhere then: the script goes without the list, and the marks are raised before.
+func (v *View) sendAgain(how *link.Script, n int, again, done func()) bool {
 	switch {
 	case n > len(v.keys):
-		v.turn.none = true
+		v.ticket.none = true
 		if how != commitScript || v.marks.key == "" || v.marks.apart {
 			again()
 		} else {
@@ -203,7 +203,7 @@ func (v *View) askMoving(how *link.Script, n int, again, done func()) bool {
 }
 
 // answered reads the answer of a script: an array of what it did, the seconds and microseconds of the engine's time, how many go
-// first, and what the keys hold. It reports whether the view has to wait for its turn.
+// first, and what the keys hold. It reports whether the view has to wait for its ticket.
 func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time) (waits bool, err error) {
 	answer, err := m.ToArray()
 	if err != nil {
@@ -221,10 +221,10 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 	}
 	nowNS := seconds*1e9 + micros*1e3
 	v.views.Link.Clock(v.keys[0].name).Observe(nowNS, sent, time.Now())
-	v.guessed = false
+	v.cached = false
 	switch did {
 	case "stored":
-		v.turn.taken = false
+		v.ticket.taken = false
 		v.views.Changed(v.engineKeys()...)
 		for _, key := range v.freed {
 			v.views.Freed(key)
@@ -234,16 +234,16 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 		}
 		return false, nil
 	case "wait":
-		v.turn.taken, v.turn.before = true, before
+		v.ticket.taken, v.ticket.before = true, before
 		return true, nil
 	case "conflict":
-		v.turn.conflicts++
+		v.ticket.conflicts++
 	}
 	if how == commitScript {
 		v.conflict = true
 		v.views.Counts.Conflicts.Add(1)
 	}
-	v.turn.taken = before >= 0
+	v.ticket.taken = before >= 0
 	contents := answer[4:]
 	if did == "behind" && len(contents) > 0 {
 		mark, err := contents[len(contents)-1].AsUint64()
@@ -304,8 +304,8 @@ func (k *viewKey) hold(answer []rueidis.RedisMessage) error {
 	return nil
 }
 
-// absentUntil is until when a key that was not there must still not be there for nobody to have taken from it, by the engine's time in
-// Unix µs; empty where that is the test's.
+// absentUntil is the time until which a key that was absent, and still is, cannot have been taken from: the engine's time in Unix µs; empty
+// if a test sets the time.
 func (v *View) absentUntil() string {
 	if v.views.Time != nil {
 		return ""
@@ -316,8 +316,8 @@ func (v *View) absentUntil() string {
 // script returns the arguments of commitScript.
 func (v *View) script() (args []string, changed bool, err error) {
 	highest := uint64(0)
-	first, last := "", "" // a view that was read takes part in the order of changes with its reading, also if EXPIRE comes between
-	if v.guessed && v.keys[0].read.kind != kindNone {
+	first, last := "", "" // a view that was read is ordered by its reading, also if an EXPIRE comes after that
+	if v.cached && v.keys[0].read.kind != kindNone {
 		c := &v.keys[0].read
 		slack := int64(nearMs)
 		first = strconv.FormatInt(c.expiry-slack, 10)
@@ -345,7 +345,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 			args = append(args, v.absentUntil())
 		}
 		was := k.read
-		was.never = was.never && k.shown // what is over has no expiry to keep: a SET of the same begins anew
+		was.never = was.never && k.shown // a key that is over has no expiry to keep: a SET of the same begins anew
 		steps := was.steps(&want, v.NowNS)
 		if k.want = want; want.lease > k.read.lease {
 			highest = max(highest, want.lease)
@@ -380,8 +380,8 @@ func (c *content) expect(args []string) []string {
 	return append(args, kindNone)
 }
 
-// frees reports whether something of a key may have been given back, where its next content is this. It may be wrong, which costs those who
-// wait a try: states only grow with what is taken, in their numbers or in how many there are.
+// frees reports whether a change of a key to this content may give something back: taking only makes states grow, in their numbers or in
+// how many there are. It may be wrong, which costs those who wait a try.
 func (k *viewKey) frees(want *content) bool {
 	if k.read.kind != kindHash {
 		return k.read.kind != want.kind && k.read.kind != kindNone

@@ -73,16 +73,16 @@ func TestAnswersOfAView(t *testing.T) {
 				t.Errorf("%q: %s, %v", c.reply, got, v.Err)
 			}
 			if c.want != "" {
-				if ns, ok := s.Link.Clock("k").Lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.turn.taken {
-					t.Errorf("%q: %d, %v, a turn %v", c.reply, ns, ok, v.turn.taken)
+				if ns, ok := s.Link.Clock("k").Lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.ticket.taken {
+					t.Errorf("%q: %d, %v, a turn %v", c.reply, ns, ok, v.ticket.taken)
 				}
 			}
 		}
 	})
 }
 
-// A view that has to wait for its turn looks again after a part of a round trip, and not after its deadline.
-func TestAViewThatWaitsForItsTurn(t *testing.T) {
+// A view that has to wait for its ticket looks again after a part of a round trip, and not after its deadline.
+func TestAViewThatWaitsForItsTicket(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for _, how := range []*link.Script{openScript, commitScript} {
 			began, waits := time.Now(), 3
@@ -96,24 +96,25 @@ func TestAViewThatWaitsForItsTurn(t *testing.T) {
 			v := s.newView(time.Now().Add(time.Second))
 			v.add("k")
 			done := make(chan struct{})
-			v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
+			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
 			// 4 requests, and 3 pauses of two quarters of one
-			if took := time.Since(began); v.Err != nil || v.turn.taken || v.turn.before != 2 || took != 4*4*time.Millisecond+3*2*time.Millisecond {
-				t.Errorf("%v, taken %v, %d before, after %v", v.Err, v.turn.taken, v.turn.before, took)
+			if took := time.Since(began); v.Err != nil || v.ticket.taken || v.ticket.before != 2 ||
+				took != 4*4*time.Millisecond+3*2*time.Millisecond {
+				t.Errorf("%v, taken %v, %d before, after %v", v.Err, v.ticket.taken, v.ticket.before, took)
 			}
 			if v.conflict != (how == commitScript) {
 				t.Errorf("what it stored by is void: %v", v.conflict)
 			}
 			v = s.newView(time.Now().Add(5 * time.Millisecond))
 			v.add("k")
-			v.turn.early = true
+			v.ticket.early = true
 			done = make(chan struct{})
 			e.AnswersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return linktest.ViewReply("wait", 100) })
 			began = time.Now()
-			v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
+			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || !v.turn.taken {
+			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || !v.ticket.taken {
 				t.Errorf("%v after %v", v.Err, took)
 			}
 		}
@@ -146,14 +147,14 @@ func TestAnswersOfACommit(t *testing.T) {
 			counted, last := s.counts.Conflicts.Load(), s.Policies.LastID()
 			v := s.newView(s.deadline())
 			v.add("k")
-			v.guessed, v.turn.taken = c.guessed, true
+			v.cached, v.ticket.taken = c.guessed, true
 			v.keys[0].want = content{kind: kindHash, text: "wanted"}
 			s.changed = nil
 			done := make(chan struct{})
-			v.ask(commitScript, []string{"", "", kindNone, "0"}, func() { close(done) })
+			v.send(commitScript, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.guessed || v.turn.taken != c.taken || v.turn.conflicts != c.conflicts {
-				t.Errorf("%s: %v, conflict %v, guess %v, %+v", c.name, v.Err, v.Conflict(), v.guessed, v.turn)
+			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.cached || v.ticket.taken != c.taken || v.ticket.conflicts != c.conflicts {
+				t.Errorf("%s: %v, conflict %v, guess %v, %+v", c.name, v.Err, v.Conflict(), v.cached, v.ticket)
 			}
 			if n := s.counts.Conflicts.Load() - counted; n != c.counted {
 				t.Errorf("%s: %d conflicts are counted", c.name, n)
@@ -172,7 +173,7 @@ func TestAnswersOfACommit(t *testing.T) {
 	})
 }
 
-// While a Cluster moves keys one by one, a view first goes without the list of turns, then asks again until shortly before its deadline.
+// While a Cluster moves keys one by one, a view first goes without the list of tickets, then asks again until shortly before its deadline.
 func TestAViewWhileKeysMove(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		var with []int // keys of each request
@@ -190,10 +191,10 @@ func TestAViewWhileKeysMove(t *testing.T) {
 		ask := func(how *link.Script, left time.Duration) (*View, time.Duration) {
 			v := s.newView(time.Now().Add(left))
 			v.add("k")
-			v.turn.early = true
+			v.ticket.early = true
 			with = nil
 			began, done := time.Now(), make(chan struct{})
-			v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
+			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
 			return v, time.Since(began)
 		}
@@ -220,7 +221,7 @@ func TestAViewWhileKeysMove(t *testing.T) {
 	})
 }
 
-// A view's scripts have the list of turns behind its keys where it may have to wait, and a commit also the hash of the marks.
+// A view's scripts have the list of tickets behind its keys where it may have to wait, and a commit also the hash of the marks.
 func TestTheKeysOfAViewsScripts(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		marked := marks{key: "celld:ids", fields: []string{"12706"}, first: 5000, last: 6000}
@@ -245,23 +246,23 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 			})
 			v := s.newView(s.deadline())
 			v.add("k")
-			v.turn.early, v.turn.taken, v.marks = c.early, c.taken, c.marks
+			v.ticket.early, v.ticket.taken, v.marks = c.early, c.taken, c.marks
 			done := make(chan struct{})
-			v.ask(c.how, []string{"rest"}, func() { close(done) })
+			v.send(c.how, []string{"rest"}, func() { close(done) })
 			<-done
 			header, ok := strings.CutPrefix(got, "EVALSHA "+c.how.Digest+" "+c.keys+" ")
 			header, rest := strings.CutSuffix(header, " rest")
 			if !ok || !rest || v.Err != nil || strings.Count(header, " ") != c.args-1 {
 				t.Errorf("%d: %q, %v", i, got, v.Err)
 			}
-			if named := strings.Contains(c.keys, "turns"); named != (v.turn.name != "" && strings.HasPrefix(header, v.turn.name+" ")) {
-				t.Errorf("%d: %q by %q", i, header, v.turn.name)
+			if named := strings.Contains(c.keys, "turns"); named != (v.ticket.name != "" && strings.HasPrefix(header, v.ticket.name+" ")) {
+				t.Errorf("%d: %q by %q", i, header, v.ticket.name)
 			}
 		}
 	})
 }
 
-// A Cluster that moves a slot takes a change without its marks: so they are raised before, once, unless they are above its IDs.
+// A Cluster that moves a hash slot takes a change without its marks: so they are raised before, once, unless they are above its IDs.
 func TestMarksWhileKeysMove(t *testing.T) {
 	for mark, asked := range map[string]string{
 		"4999": "commit 3 k celld:ids, raise 1 celld:ids 1, commit 1 k  0",
@@ -289,7 +290,7 @@ func TestMarksWhileKeysMove(t *testing.T) {
 			v.add("k")
 			v.marks = marks{key: "celld:ids", fields: []string{"12706"}, first: 5000, last: 6000}
 			done := make(chan struct{})
-			v.ask(commitScript, []string{"rest"}, func() { close(done) })
+			v.send(commitScript, []string{"rest"}, func() { close(done) })
 			<-done
 			if is := strings.Join(got, ", "); v.Err != nil || v.conflict != (mark == "5000") || is != asked {
 				t.Errorf("%s: %q, %v, conflict %v", mark, is, v.Err, v.conflict)
@@ -310,7 +311,7 @@ func TestFailuresOfAView(t *testing.T) {
 				v := s.newView(s.deadline())
 				v.add("k")
 				done := make(chan struct{})
-				v.ask(how, []string{"", "", kindNone, "0"}, func() { close(done) })
+				v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 				<-done
 				down := (*link.DownError)(nil)
 				if errors.As(v.Err, &down) != sent || sent && down.Sent != (how == commitScript) || !sent && v.Err != store.ErrFull {
@@ -332,9 +333,9 @@ func TestAViewThatComesTooLate(t *testing.T) {
 		}{{"waits", 0, true}, {"waits", 1, false}, {"", time.Second, false}} {
 			v := s.newView(time.Now().Add(c.left))
 			v.add("k")
-			v.turn.name = c.name
+			v.ticket.name = c.name
 			asked, done := e.Count(), make(chan struct{})
-			v.ask(openScript, nil, func() { close(done) })
+			v.send(openScript, nil, func() { close(done) })
 			<-done
 			if (v.Err == link.ErrLate) != c.late || (e.Count() == asked) != c.late {
 				t.Errorf("%+v: %v, asked %d", c, v.Err, e.Count()-asked)
@@ -384,9 +385,9 @@ func (s *Store) viewOf(nowNS int64, names []string, contents ...content) *View {
 	return v
 }
 
-// A change by a guess takes part in the order of changes: the engine's key must still expire when it was thought to, give or take what
-// keys Linger where nothing was said of it.
-func TestTheExpiryThatAGuessExpects(t *testing.T) {
+// A change by a cached content takes part in the order of changes: the engine's key must still expire when it was thought to, give or take
+// what keys Linger where nothing was said of it.
+func TestTheExpiryThatACachedContentExpects(t *testing.T) {
 	s := newStore(Options{})
 	now := int64(1_700_000_000_000_000_000)
 	tat := fmt.Sprint(now + 5e9)
@@ -403,7 +404,7 @@ func TestTheExpiryThatAGuessExpects(t *testing.T) {
 		{content{kind: kindNone}, true, "", ""},
 	} {
 		v := s.viewOf(now, []string{"k"}, c.read)
-		v.guessed = c.guessed
+		v.cached = c.guessed
 		v.Table()
 		args, changed, err := v.script()
 		if err != nil || changed || args[0] != c.first || args[1] != c.last {
@@ -421,7 +422,8 @@ func TestTheLeasesThatAChangeMarks(t *testing.T) {
 	v := s.viewOf(now, []string{"a", "b"}, content{kind: kindNone, expiry: noExpiry}, content{kind: kindNone, expiry: noExpiry})
 	v.Table()
 	terms := &store.Terms{}
-	if _, err := v.Take([]store.Call{{Key: []byte("a"), Limit: limit}}, store.TakeOptions{Cost: 1, Terms: terms}, store.Access{NowNS: now}); err != nil || terms.Lease == 0 {
+	if _, err := v.Take([]store.Call{{Key: []byte("a"), Limit: limit}}, store.TakeOptions{Cost: 1, Terms: terms},
+		store.Access{NowNS: now}); err != nil || terms.Lease == 0 {
 		t.Fatal(err, terms)
 	}
 	if _, changed, err := v.script(); err != nil || !changed || v.marks.last != uint64(terms.Lease) || v.marks.first != uint64(terms.Lease) {
@@ -469,7 +471,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 	for i, c := range []struct {
 		was, is content
 		refused bool
-	}{{foreign, foreign, false}, {foreign, none, false}, {foreign, ours, true}, {ours, foreign, true}, {none, foreign, true}, {ours, ours, false}} {
+	}{{foreign, foreign, false}, {foreign, none, false}, {foreign, ours, true}, {ours, foreign, true}, {none, foreign, true},
+		{ours, ours, false}} {
 		v := s.viewOf(now, []string{"k"}, c.is)
 		v.Table()
 		v.keys[0].read = c.was

@@ -48,7 +48,7 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 	if o.Policies == nil {
 		o.Policies = &policy.Set{}
 	}
-	of := link.Options{Prefix: o.Prefix, PerSlot: o.Prefix + IDsKey, Timeout: o.Timeout, Time: o.Time, Stats: &s.stats}
+	of := link.Options{Prefix: o.Prefix, PerHashSlot: o.Prefix + IDsKey, Timeout: o.Timeout, Time: o.Time, Stats: &s.stats}
 	if dial == nil {
 		o.Link = link.New(of)
 	} else {
@@ -98,7 +98,7 @@ func (s *Store) decide(keys []string, decide func(v *View)) error {
 	for i, key := range keys {
 		names[i] = s.Prefix + key
 	}
-	s.queues.Ask(s.NewChange(names, s.deadline(), decide, func(err error) { done <- err }))
+	s.queues.Enqueue(s.NewChange(names, s.deadline(), decide, func(err error) { done <- err }))
 	return <-done
 }
 
@@ -135,7 +135,8 @@ func takeCall(t testing.TB, key, limit string) store.Call {
 // byItself decides without an engine.
 func (s *Store) byItself() *failure.Decider {
 	modes, _ := failure.Parse("local")
-	return failure.New(failure.Options{Modes: modes, Policies: s.Policies, NewID: s.NewID, Log: slog.New(slog.DiscardHandler), Counts: &failure.Counts{}})
+	return failure.New(failure.Options{Modes: modes, Policies: s.Policies, NewID: s.NewID, Log: slog.New(slog.DiscardHandler),
+		Counts: &failure.Counts{}})
 }
 
 // did is the answer to those who may do everything.

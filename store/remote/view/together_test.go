@@ -26,7 +26,8 @@ func TestStoresTogether(t *testing.T) {
 			for range callers {
 				wg.Go(func() {
 					for range calls {
-						r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: linktest.Literal(t, text)}}, TakeOptions: store.TakeOptions{Cost: 1}}
+						r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: linktest.Literal(t, text)}},
+							TakeOptions: store.TakeOptions{Cost: 1}}
 						if s.takeNow(&r); r.Err != nil {
 							t.Error(r.Err)
 						}
@@ -79,7 +80,8 @@ func TestWhatMayHaveBeenCounted(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		s := newTestStore(t, socket, Options{})
 		take := func() error {
-			r := store.TakeRequest{Calls: []store.Call{{Key: fmt.Append(nil, stored), Limit: linktest.Literal(t, "5/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+			r := store.TakeRequest{Calls: []store.Call{{Key: fmt.Append(nil, stored), Limit: linktest.Literal(t, "5/1h,algo=window")}},
+				TakeOptions: store.TakeOptions{Cost: 1}}
 			s.takeNow(&r)
 			return r.Err
 		}
@@ -112,7 +114,8 @@ func TestChangesThatWaitHaveNoTable(t *testing.T) {
 	for i := range 1000 {
 		key := fmt.Sprint(i)
 		answered.Add(1)
-		s.queues.Ask(s.NewChange([]string{key}, s.deadline(), func(v *View) { v.take(t, key, "5/1h,algo=window") }, func(error) { answered.Done() }))
+		s.queues.Enqueue(s.NewChange([]string{key}, s.deadline(), func(v *View) { v.take(t, key, "5/1h,algo=window") },
+			func(error) { answered.Done() }))
 	}
 	answered.Wait()
 	if made := made.Load(); made > 600 { // the pool forgets some, most with the race detector

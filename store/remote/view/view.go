@@ -11,10 +11,10 @@ import (
 	"celld/store/policy"
 )
 
-// ErrUndeclared reports a view in which a key was made that it had not been asked to read.
+// ErrUndeclared reports a view in which a key was made that was not opened.
 var ErrUndeclared = errors.New("a key was written that was not declared")
 
-// View is some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
+// View holds some keys of the engine in a table of their own. Handlers change it as they change the table in memory.
 type View struct {
 	*table       // from Table until Commit
 	NowNS  int64 // the engine's time when the keys were read
@@ -23,14 +23,14 @@ type View struct {
 	views    *Views
 	keys     []viewKey
 	places   map[string]int // of keys, by name
-	deadline time.Time      // of the engine's answers. What the handler takes does not count
+	deadline time.Time      // of the engine's answers. The handler's time does not count
 	given    time.Time      // when the handler was given the view
 	conflict bool
 	missing  []string // keys that must be read, too
-	guessed  bool     // it was not read: see guess
-	turn     turn
+	cached   bool     // it was loaded from the cache, and not read
+	ticket   ticket
 	marks    marks    // of the IDs that it gives
-	freed    []string // keys of which something is given back by what is being stored
+	freed    []string // keys to which the change that is being stored gives something back
 }
 
 // viewKey is a key of a view.
@@ -39,7 +39,7 @@ type viewKey struct {
 	key     []byte // as clients name it
 	read    content
 	want    content           // what is being stored
-	left    []field           // which stay as they are
+	left    []field           // fields that stay as they are
 	leftEnd int64             // Unix ms; when they have nothing left to remember
 	epochs  map[string]uint64 // of policies: those that others have begun already
 	shown   bool              // the table had the key when it was read
@@ -53,7 +53,7 @@ func PolicyField(p *policy.Policy, epoch uint64) string {
 	return "@" + p.Name + " " + strconv.FormatUint(epoch, 10)
 }
 
-// give wakes a handler.
+// give returns a function that wakes a handler, and notes when.
 func (v *View) give(w store.Waker) func() {
 	return func() {
 		v.given = time.Now()
@@ -82,7 +82,7 @@ func (v *View) addAll(names []string) {
 	}
 }
 
-// miss notes keys without which nothing can be decided, if the view does not have them. Commit reads them.
+// miss notes keys that are needed to decide, if the view lacks them. Commit reads them.
 func (v *View) miss(names []string) {
 	for _, name := range names {
 		if v.find(name) == nil {
@@ -98,7 +98,7 @@ func (v *View) foreignAmong(names []string) bool {
 	})
 }
 
-// open reads the keys, and then calls done. What was in the table is gone.
+// open reads the keys, and then calls done. The view must have no table.
 func (v *View) open(done func()) {
 	if len(v.keys) == 0 {
 		v.readAt(time.Now().UnixNano())
@@ -106,11 +106,11 @@ func (v *View) open(done func()) {
 		return
 	}
 	names := v.engineKeys()
-	if v.Err = v.views.Link.OneSlot(names); v.Err != nil {
+	if v.Err = v.views.Link.CheckHashSlot(names); v.Err != nil {
 		done()
 		return
 	}
-	v.ask(openScript, nil, done)
+	v.send(openScript, nil, done)
 }
 
 // readAt notes the engine's time.
@@ -128,8 +128,8 @@ func (v *View) engineKeys() []string {
 	return names
 }
 
-// Table is the view's table. It is filled when it is first asked for, and given up by Commit: a table takes 66 KB, and what was read of
-// a key that waits for its answer some 100 bytes.
+// Table is the view's table. The first call fills it, and Commit gives it up: a table takes 66 KB, and what was read of a key some 100
+// bytes, while the view waits for its answer.
 func (v *View) Table() *memory.Store {
 	if v.table != nil {
 		return v.Store
@@ -141,8 +141,8 @@ func (v *View) Table() *memory.Store {
 	return v.Store
 }
 
-// giveUp empties the table, for another view. To remove its keys takes 1 µs; Flush takes 30 µs, and another table 45 µs, as they make
-// all of it anew.
+// giveUp empties the table, for another view. Removing its keys takes 1 µs. Flush takes 30 µs, and a new table 45 µs, as they make all of
+// it anew.
 func (v *View) giveUp() {
 	if v.table == nil {
 		return
@@ -158,8 +158,8 @@ func (v *View) giveUp() {
 	v.table = nil
 }
 
-// Foreign returns the type of a key that holds what celld does not write, by its name in TYPE. Such a key is there for EXISTS, TTL,
-// EXPIRE and DEL; all that asks for its state is to be answered with WRONGTYPE. Commit refuses other changes of it.
+// Foreign returns the type of a key that celld has not written, by its name in TYPE. EXISTS, TTL, EXPIRE and DEL see such a key. Handlers
+// that need its state must answer WRONGTYPE. Commit refuses other changes of it.
 func (v *View) Foreign(key []byte) (kind string, foreign bool) {
 	v.Table()
 	if k := v.find(v.views.Prefix + string(key)); k != nil && k.read.foreign {
@@ -168,10 +168,11 @@ func (v *View) Foreign(key []byte) (kind string, foreign bool) {
 	return "", false
 }
 
-// Commit stores what has changed in a view, if what the engine has is still what was read. It returns true where nothing has changed,
-// or v.Err says why nothing can be stored. Else w is woken when that is done: then Conflict says whether it must be done again.
+// Commit stores what has changed in a view, if the engine still holds what was read. It returns true if nothing has changed, or v.Err says
+// why nothing can be stored. Otherwise it wakes w when that is done: then Conflict says whether the change must be repeated.
 //
-// Where a handler took longer than Held, the keys may have changed without a trace, and a key that was not there is a conflict each time.
+// If a handler took longer than CommitWithin, the keys may have changed without a trace, and a key that was not there is a conflict each
+// time.
 func (v *View) Commit(w store.Waker) bool {
 	v.deadline = v.deadline.Add(time.Since(v.given))
 	return v.commit(v.give(w))
@@ -188,19 +189,19 @@ func (v *View) commit(done func()) bool {
 	v.views.Counts.Changes.Add(1)
 	v.Table()
 	args, changed, err := v.script()
-	if v.Err = err; err != nil || !changed && !v.turn.taken && !v.guessed {
+	if v.Err = err; err != nil || !changed && !v.ticket.taken && !v.cached {
 		return true
 	}
 	v.giveUp()
-	v.ask(commitScript, args, done)
+	v.send(commitScript, args, done)
 	return false
 }
 
-// Conflict reports that the engine had something else by the time of Commit, and nothing was stored. The view has been read anew.
+// Conflict reports that the engine held something else by the time of Commit, and nothing was stored. The view has been read anew.
 func (v *View) Conflict() bool { return v.conflict && v.Err == nil }
 
 // Close gives up the view, which must not be used afterwards.
 func (v *View) Close() {
-	v.leaveTurns()
+	v.giveUpTicket()
 	v.giveUp()
 }

@@ -96,7 +96,8 @@ func TestConflict(t *testing.T) {
 			}
 		})
 	}
-	for _, between := range [][]string{{"HSET", "k", "log/1m", "limit=3/1m,algo=log calls=4102444800000000000:1"}, {"HSET", "k", "more", ""}, {"DEL", "k"}, {"SET", "k", "1"}} {
+	for _, between := range [][]string{{"HSET", "k", "log/1m", "limit=3/1m,algo=log calls=4102444800000000000:1"},
+		{"HSET", "k", "more", ""}, {"DEL", "k"}, {"SET", "k", "1"}} {
 		t.Run(fmt.Sprint(between), func(t *testing.T) {
 			s.do(t, "DEL", "k", "other")
 			s.on(t, func(v *View) { v.take(t, "k", "3/1m,algo=log") }, "k")
@@ -161,7 +162,8 @@ func TestForeign(t *testing.T) {
 			if ms, _ := s.do(t, "PEXPIRETIME", "p:k").AsInt64(); ms != in2100/1e6 {
 				t.Errorf("it expires at %d", ms)
 			}
-			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
+				TakeOptions: store.TakeOptions{Cost: 1}}
 			s.takeNow(&r)
 			if r.Err != store.ErrWrongType {
 				t.Errorf("a Take: %v", r.Err)
@@ -220,7 +222,7 @@ func TestEpochsOfStates(t *testing.T) {
 	}
 }
 
-func TestOneSlot(t *testing.T) {
+func TestCheckHashSlot(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	linktest.InCluster(s.Link)
 	w := make(signal, 1)
@@ -231,7 +233,8 @@ func TestOneSlot(t *testing.T) {
 	}
 	v.Close()
 	limit := linktest.Literal(t, "3/1m,algo=log")
-	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("a"), Limit: limit}, {Key: []byte("b"), Limit: limit}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("a"), Limit: limit}, {Key: []byte("b"), Limit: limit}},
+		TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != link.ErrCrossSlot {
 		t.Error(r.Err)
 	}
@@ -251,7 +254,8 @@ func TestIDsGrowAcrossStores(t *testing.T) {
 		if i%20 == 0 { // it is ahead of the engine
 			s.Policies.RaiseID(uint64(max(last, time.Now().UnixMicro()+150_000)))
 		}
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "100/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "100/1m,algo=log")}},
+			TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}}
 		s.takeNow(&r)
 		if r.Err != nil || r.Terms.Lease <= last {
 			t.Fatalf("%d: %d after %d, %v", i, r.Terms.Lease, last, r.Err)
@@ -276,7 +280,8 @@ func TestLinkedLeases(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("a"), Limit: limit}, {Key: []byte("b"), Limit: limit}}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{}}}
+			r := store.TakeRequest{Calls: []store.Call{{Key: []byte("a"), Limit: limit}, {Key: []byte("b"), Limit: limit}},
+				TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{}}}
 			if s.takeNow(&r); r.Err != nil || r.Terms.Lease == 0 {
 				t.Fatal(r.Err)
 			}
@@ -309,7 +314,8 @@ func TestUndeclaredKey(t *testing.T) {
 func TestFull(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	s.do(t, "CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
-	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
+		TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != store.ErrFull {
 		t.Error(r.Err)
 	}

@@ -14,7 +14,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Options say where views are read and stored. All but Time must be set.
+// Options say where views are read and stored. All except Time must be set.
 type Options struct {
 	Link     *link.Link
 	Prefix   string
@@ -25,7 +25,7 @@ type Options struct {
 	Freed    func(key string)              // a key, as clients name it, of which something may have been given back
 	Counts   *Counts
 
-	Time func() int64 // limit time in Unix ns, for tests: the engine's is used where it is nil
+	Time func() int64 // limit time in Unix ns, for tests; nil: the engine's
 }
 
 // Counts count what views do.
@@ -37,17 +37,17 @@ type Counts struct {
 // Views are views of one engine.
 type Views struct {
 	Options
-	process  process
-	own      func() int64 // this process's clock in Unix ns; nil: the system's
-	tables   sync.Pool    // of views that are closed
-	contents *lru.Cache[string, *lastContent]
+	process process
+	own     func() int64 // this process's clock in Unix ns; nil: the system's
+	tables  sync.Pool    // of views that are closed
+	cache   *lru.Cache[string, *cachedContent]
 }
 
 // New returns Views.
 func New(o Options) *Views {
 	s := &Views{Options: o, own: o.Time}
 	s.process.number.Store(rand.Uint64N(processes))
-	s.contents, _ = lru.New[string, *lastContent](contentsKept)
+	s.cache, _ = lru.New[string, *cachedContent](cacheSize)
 	return s
 }
 
@@ -63,7 +63,7 @@ func (s *Views) Open(keys [][]byte, w store.Waker) *View {
 	return v
 }
 
-// Blank is a view without keys, at a time that is the caller's.
+// Blank is a view without keys, at the caller's time.
 func (s *Views) Blank(nowNS int64) *View {
 	v := s.newView(s.deadline())
 	v.NowNS = nowNS
@@ -71,8 +71,7 @@ func (s *Views) Blank(nowNS int64) *View {
 	return v
 }
 
-// Shows tells whether a key on the engine is there for callers, which one that lingers is not. If the engine does not answer, it is taken
-// to be.
+// Shows tells whether callers see a key on the engine, which they do not if it lingers. If the engine does not answer, Shows tells true.
 func (s *Views) Shows(name string, deadline time.Time, done func(shows bool)) {
 	v := s.newView(deadline)
 	v.add(name)
@@ -89,7 +88,7 @@ func (s *Views) newView(deadline time.Time) *View {
 	return &View{views: s, deadline: deadline, places: make(map[string]int)}
 }
 
-// table is what a view's keys are in. It gives leases their IDs.
+// table holds a view's keys. It gives leases their IDs.
 type table struct {
 	*memory.Store
 	first, last uint64 // of those that it gave for this view; 0: none

@@ -13,7 +13,7 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// A plain call stands behind those who wait for the same state and are not booked, and is told when its own turn would come. Others do not.
+// A plain call stands behind those who wait for the same state and are not booked, and is told when it would be first. Others do not.
 func TestPlainCallsBehindWaiters(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		for _, name := range []string{"p", "q"} {
@@ -61,7 +61,8 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 			if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != c.behind {
 				t.Errorf("%s: it stands behind: %v", c.what, got)
 			} else if d := r.Calls[0].Decision; got && (d.Remaining != 0 || r.Taken.Limited != (c.cost > 0) ||
-				r.Mode != options.Mode || r.Terms != options.Terms || r.Taken.Granted != 0 || c.retryNS != cell.Never && r.Taken.RetryAfterNS != c.retryNS) {
+				r.Mode != options.Mode || r.Terms != options.Terms || r.Taken.Granted != 0 || c.retryNS != cell.Never &&
+				r.Taken.RetryAfterNS != c.retryNS) {
 				t.Errorf("%d, %s: %+v, %+v", i, c.what, r.Taken, d)
 			}
 		}
@@ -263,7 +264,7 @@ func TestPatienceBeginsWithTheFirstLook(t *testing.T) {
 	})
 }
 
-// Each is refused at its own deadline, also one that has joined another, whose deadline is later. One that is booked is not.
+// Each is refused at its own deadline, also a follower of one whose deadline is later. One that is booked is not.
 func TestEachHasItsDeadline(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
@@ -301,7 +302,7 @@ func TestEachHasItsDeadline(t *testing.T) {
 	})
 }
 
-// Who is booked and refused gives back its slot, and its call is decided as one behind others, if any are there.
+// A booked call that is refused gives back its grant, and is decided as one behind others, if there are any.
 func TestRefusedThoughBooked(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		atADesk(t, func(d *desk) {

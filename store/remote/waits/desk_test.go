@@ -26,7 +26,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, s: newStore(t, "p:", nil)}
 	d.s.waits.Close() // nobody listens
-	d.s.waits.Ask = func(c *view.Change) {
+	d.s.waits.Enqueue = func(c *view.Change) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.waiting = append(d.waiting, c)
@@ -132,12 +132,12 @@ func (d *desk) empty() {
 	w := d.s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := w.room.Callers(); n != 0 || len(w.lines.OfKey)+w.named() > 0 || !w.room.HasPlaces(10_000) {
-		d.t.Errorf("%d wait for %d keys, %d named, and there are places: %v", n, len(w.lines.OfKey), w.named(), w.room.HasPlaces(10_000))
+	if n := w.room.Callers(); n != 0 || len(w.lines.OfKey)+w.named() > 0 || !w.room.HasRoom(10_000) {
+		d.t.Errorf("%d wait for %d keys, %d named, and there are places: %v", n, len(w.lines.OfKey), w.named(), w.room.HasRoom(10_000))
 	}
 }
 
-// named is how many waiters can be joined.
+// named is how many waiters can be leaders.
 func (w *Waits) named() int { return reflect.ValueOf(&w.room).Elem().FieldByName("named").Len() }
 
 // pretend adds a line, and somebody who waits until over is called.

@@ -85,7 +85,7 @@ func TestRefusedDuringATry(t *testing.T) {
 }
 
 // Where a try that was to grant something grants nothing for longer than it looks ahead, others were quicker.
-func TestWhatIsALoss(t *testing.T) {
+func TestWhenOthersWereQuicker(t *testing.T) {
 	for i, c := range []struct {
 		booked, timed bool
 		againNS       time.Duration
@@ -94,7 +94,7 @@ func TestWhatIsALoss(t *testing.T) {
 		{false, true, lookahead + 1, 4}, {false, true, lookahead, 3}, {false, false, time.Hour, 3}, {true, true, time.Hour, 0}, {true, false, 0, 0},
 	} {
 		w := &Waits{lookahead: lookahead, lookAgain: lookAgain}
-		v := &waiter{states: []stateName{{key: "k"}}, ask: store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "1/1s,algo=conc")}}}
+		v := &waiter{states: []stateName{{key: "k"}}, own: store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "1/1s,algo=conc")}}}
 		l := &line{waits: w, state: v.states[0], losses: 3, tailNS: 5}
 		l.insert(v)
 		read := time.Unix(1000, 0)
@@ -197,7 +197,8 @@ func TestARefusalBlocks(t *testing.T) {
 			d.v.NowNS = time.Now().UnixNano()
 			refuse(d.v, &r, store.Access{}, uint64(c.wait))
 			one := r.Calls[0].Decision
-			if r.Err != nil || r.Terms != terms || r.Mode != c.mode || one.Remaining != 0 || r.Taken.Limited != (c.cost > 0) || r.Taken.Granted != 0 ||
+			if r.Err != nil || r.Terms != terms || r.Mode != c.mode || one.Remaining != 0 || r.Taken.Limited != (c.cost > 0) ||
+				r.Taken.Granted != 0 ||
 				c.cost > 0 && (!one.Limited || one.RetryAfterNS != uint64(c.retry) || r.Taken.RetryAfterNS != uint64(c.retry)) {
 				t.Errorf("%d: %+v, %+v, %v", i, r.Taken, one, r.Err)
 			}

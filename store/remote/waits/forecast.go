@@ -8,19 +8,19 @@ import (
 	"celld/store/remote/view"
 )
 
-// forecast is a state in which those who wait are booked, one after the other. The zero value knows nothing.
+// forecast is a state in which those who wait are booked, one after the other. In the zero value it is unknown.
 type forecast struct {
 	known            bool
 	nowNS            int64
 	limit            cell.Limit
-	st, before       cell.State // before the last that was booked
-	tailNS, beforeNS int64      // when the last passes that is booked
+	st, before       cell.State // before the last was booked
+	tailNS, beforeNS int64      // when the last booked waiter passes
 	firstNS          uint64     // how long the first waits
 }
 
-// forecast is that of the state which the first of a line waits for. What leases hold may flow back sooner than is known.
+// forecast begins with the state that the first of a line waits for. It is unknown if leases hold a part, which may flow back any time.
 func (t *try) forecast(v *view.View, one *waiter, binding int) forecast {
-	c := &one.ask.Calls[binding]
+	c := &one.own.Calls[binding]
 	if one.states[binding] != t.line.state || c.Limit.HoldsLeases() {
 		return forecast{}
 	}
@@ -28,7 +28,7 @@ func (t *try) forecast(v *view.View, one *waiter, binding int) forecast {
 	return forecast{known: !leased, nowNS: v.NowNS, limit: *c.Limit, st: st, firstNS: one.decided.WaitNS}
 }
 
-// book is how long one waits that stands behind those who were booked before.
+// book is how long a call waits behind those who are booked already.
 func (f *forecast) book(cost int64) (waitNS uint64) {
 	if !f.known {
 		return 0
@@ -44,7 +44,7 @@ func (f *forecast) book(cost int64) (waitNS uint64) {
 
 func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }
 
-// skip books many at once.
+// skip books many calls at once.
 func (f *forecast) skip(cost int64) {
 	for f.known && f.limit.Bookable() && cost > 0 {
 		if f.limit.Additive() {
@@ -80,7 +80,7 @@ func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
 	return st, leased
 }
 
-// stateText is the states of all calls.
+// stateText is the states of all calls, as text.
 func stateText(v *view.View, r *store.TakeRequest) string {
 	var b []byte
 	for i := range r.Calls {

@@ -85,8 +85,8 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 	}
 }
 
-// Those behind one who leaves move up into its slot. What is booked last is given back if nobody has booked behind it, and only then.
-func TestWhoLeavesGivesItsSlot(t *testing.T) {
+// Those behind one who leaves move up into its grant. What is booked last is given back if nobody has booked behind it, and only then.
+func TestWhoLeavesGivesItsGrant(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		all := testStores(t, 2)
 		s := all[0]
@@ -100,7 +100,7 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 				s.waits.mu.Lock()
 				defer s.waits.mu.Unlock()
 				for _, of := range s.waits.lines.OfKey {
-					return len(of[0].slots) == i+1
+					return len(of[0].grants) == i+1
 				}
 				return false
 			})
@@ -127,12 +127,12 @@ func TestWhoLeavesGivesItsSlot(t *testing.T) {
 		for _, of := range s.waits.lines.OfKey {
 			l := of[0]
 			for i, want := range []time.Duration{10 * time.Second, 20 * time.Second} {
-				if got := time.Until(l.slots[i].at).Round(10 * time.Second); got != want || l.Waiters[i].Request != &waiters[[]int{0, 2}[i]].reqs[0] {
+				if got := time.Until(l.grants[i].at).Round(10 * time.Second); got != want || l.Waiters[i].Request != &waiters[[]int{0, 2}[i]].reqs[0] {
 					t.Errorf("%d goes ahead in %v, want %v", i, got, want)
 				}
 			}
-			if len(l.slots) != 2 {
-				t.Errorf("%d slots", len(l.slots))
+			if len(l.grants) != 2 {
+				t.Errorf("%d slots", len(l.grants))
 			}
 		}
 		s.waits.mu.Unlock()
@@ -210,7 +210,8 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 					from := rnd.IntN(3)
 					limits := []string{"1/1h,algo=conc", "200/1s,burst=1", "1/1h,algo=conc"}
 					a, b := from, (from+1+rnd.IntN(2))%3
-					w := s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(time.Hour)}, 1, takeCall(t, fmt.Sprint(a), limits[a]), takeCall(t, fmt.Sprint(b), limits[b]))
+					w := s.askOn(t, store.Terms{Mode: store.Wait, MaxNS: int64(time.Hour)}, 1, takeCall(t, fmt.Sprint(a), limits[a]),
+						takeCall(t, fmt.Sprint(b), limits[b]))
 					if w.answered().Limited {
 						t.Error("it is denied")
 					}
@@ -272,7 +273,8 @@ func TestReserveBehindWaiters(t *testing.T) {
 		c.answered()
 		return c
 	}
-	if c := reserve(s, 15*time.Second); !c.reqs[0].Taken.Limited || time.Duration(c.reqs[0].Taken.RetryAfterNS).Round(10*time.Second) != 30*time.Second {
+	if c := reserve(s, 15*time.Second); !c.reqs[0].Taken.Limited ||
+		time.Duration(c.reqs[0].Taken.RetryAfterNS).Round(10*time.Second) != 30*time.Second {
 		t.Errorf("%+v", c.reqs[0].Taken)
 	}
 	for i, want := range []time.Duration{30 * time.Second, 40 * time.Second} {
@@ -282,7 +284,7 @@ func TestReserveBehindWaiters(t *testing.T) {
 	}
 	s.waits.mu.Lock()
 	for _, of := range s.waits.lines.OfKey {
-		if n := len(of[0].slots); n != 2 {
+		if n := len(of[0].grants); n != 2 {
 			t.Errorf("%d slots of two who wait", n)
 		}
 	}

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// lookahead is for how long a try books. A process that dies loses so much of the rate, and what is booked does not move up.
-	// mostAhead is for how long one does that others were often quicker than.
+	// lookahead is how far ahead a try books. If a process dies, so much of the rate is lost. Booked calls do not move up.
+	// mostAhead is how far a line looks ahead if others were often quicker.
 	lookahead = 50 * time.Millisecond
 	mostAhead = time.Second
 
-	// lookAgain is how often a line tries at least, as a message that something was given back may be lost.
+	// lookAgain is how often a line tries at least, as an invalidation may be lost.
 	lookAgain = time.Second
 )
 
-// line is the calls that wait for a state.
+// line holds the calls that wait for a state.
 type line struct {
 	waiting.Line[*waiter]
-	waits *Waits
-	state stateName
-	slots []slot // of the first of them
+	waits  *Waits
+	state  stateName
+	grants []grant // of the first waiters
 
 	trying bool      // a try is under way
 	poked  bool      // something has changed since it began
 	next   time.Time // of the next try
-	exact  bool      // by then something passes, if nobody else takes it
-	losses int       // tries since the last booking for which others were quicker
+	exact  bool      // a call passes by then, if no other process is quicker
+	losses int       // tries since the last booking in which others were quicker
 	timer  *time.Timer
 	tailNS int64 // the engine's time at which the last of those who wait may pass; 0: unknown
 }
 
-// slot is what was granted to a waiter that goes ahead at an instant. A waiter that moves up gets the slot before.
-type slot struct {
-	by    *waiter
-	at    time.Time
-	ask   store.TakeRequest // answered
-	after string            // the state that it left behind; "": unknown
+// grant is what a waiter was granted for an instant, at which it goes ahead. A waiter that moves up gets the grant before its own.
+type grant struct {
+	by     *waiter
+	at     time.Time
+	answer store.TakeRequest // answered
+	after  string            // the state after it; "": unknown
 }
 
-// lineFor is the line where a new waiter stands: that of the first of its states for which others wait.
+// lineFor is the line for a new waiter: that of the first of its states for which others wait.
 func (w *Waits) lineFor(v *waiter) *line {
 	for _, state := range v.states {
 		if l := w.find(state); l != nil {
@@ -80,17 +80,17 @@ func (l *line) wake() {
 	l.serve()
 }
 
-// serve answers those whose time has come, has the next tried if it is time, and sets the timer.
+// serve answers those whose moment has come, starts the next try if it is due, and sets the timer.
 func (l *line) serve() {
 	now := time.Now()
-	for len(l.slots) > 0 && !l.slots[0].at.After(now) {
+	for len(l.grants) > 0 && !l.grants[0].at.After(now) {
 		v := l.Waiters[0]
-		s := l.slots[0]
-		l.Waiters, l.slots = l.Waiters[1:], l.slots[1:]
+		s := l.grants[0]
+		l.Waiters, l.grants = l.Waiters[1:], l.grants[1:]
 		v.line = nil
-		l.waits.room.Answer(v, &s.ask)
+		l.waits.room.Answer(v, &s.answer)
 	}
-	if !l.trying && len(l.slots) < len(l.Waiters) && (l.poked || !l.next.After(now)) {
+	if !l.trying && len(l.grants) < len(l.Waiters) && (l.poked || !l.next.After(now)) {
 		l.try()
 	}
 	if len(l.Waiters) == 0 && !l.trying {
@@ -99,25 +99,25 @@ func (l *line) serve() {
 		return
 	}
 	var at time.Time
-	if !l.trying && len(l.slots) < len(l.Waiters) {
+	if !l.trying && len(l.grants) < len(l.Waiters) {
 		at = l.next
 	}
-	if len(l.slots) > 0 && (at.IsZero() || l.slots[0].at.Before(at)) {
-		at = l.slots[0].at
+	if len(l.grants) > 0 && (at.IsZero() || l.grants[0].at.Before(at)) {
+		at = l.grants[0].at
 	}
 	if !at.IsZero() {
 		l.timer.Reset(time.Until(at))
 	}
 }
 
-// booked reports whether a waiter has a slot.
+// booked reports whether a waiter has a grant.
 func (l *line) booked(v *waiter) bool {
-	return l != nil && slices.Contains(l.Waiters[:min(len(l.slots), len(l.Waiters))], v)
+	return l != nil && slices.Contains(l.Waiters[:min(len(l.grants), len(l.Waiters))], v)
 }
 
 // insert puts a waiter where its ticket belongs, behind those that are booked.
 func (l *line) insert(v *waiter) {
-	l.Insert(v, len(l.slots))
+	l.Insert(v, len(l.grants))
 	v.line = l
 }
 
@@ -128,21 +128,21 @@ func (l *line) remove(v *waiter) {
 	l.align()
 }
 
-// align gives each slot to the waiter in its place. One that does not fit is given up.
+// align gives each grant to the waiter in its place. It gives back a grant that does not fit.
 func (l *line) align() {
-	for i := 0; i < len(l.slots); {
-		if i < len(l.Waiters) && l.slots[i].fits(l.Waiters[i]) {
-			l.slots[i].by = l.Waiters[i]
+	for i := 0; i < len(l.grants); {
+		if i < len(l.Waiters) && l.grants[i].fits(l.Waiters[i]) {
+			l.grants[i].by = l.Waiters[i]
 			i++
 			continue
 		}
-		l.waits.giveBack(&l.slots[i])
-		l.slots = slices.Delete(l.slots, i, i+1)
+		l.waits.giveBack(&l.grants[i])
+		l.grants = slices.Delete(l.grants, i, i+1)
 	}
 }
 
-// fits reports whether a slot can be a waiter's. One with a lease's name is its own.
-func (s *slot) fits(v *waiter) bool {
+// fits reports whether a grant can go to a waiter. A grant with a lease's name fits only its own waiter.
+func (s *grant) fits(v *waiter) bool {
 	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && s.by.AsksAs(&v.Waiter)
 }
 
@@ -168,10 +168,10 @@ func (w *Waits) pokeEach(lines func() []*line) {
 	}
 }
 
-// giveBack gives back what a slot has taken that nobody uses. What lies ahead is given back only where nobody has booked behind it: who
-// comes next would get the last moment that is booked, at which another goes ahead.
-func (w *Waits) giveBack(s *slot) {
-	r, after, v := s.ask, s.after, s.by
+// giveBack gives back a grant that nobody uses. If it lies ahead, it is given back only if nobody has booked behind it: otherwise whoever
+// comes next would get the last booked moment, at which another goes ahead.
+func (w *Waits) giveBack(s *grant) {
+	r, after, v := s.answer, s.after, s.by
 	if !waiting.GivesBack(&r) {
 		return
 	}

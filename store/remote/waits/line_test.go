@@ -8,12 +8,13 @@ import (
 	"celld/store"
 )
 
-// Those who wait move up into the slots before them if these are alike. A lease with a name is its caller's, who may come back for it:
-// nobody else gets its slot, and it gets nobody else's.
-func TestWhoseASlotMayBe(t *testing.T) {
+// Those who wait move up into the grants before them if these are alike. A lease with a name is its caller's, who may come back for it:
+// nobody else gets its grant, and it gets nobody else's.
+func TestWhoseAGrantMayBe(t *testing.T) {
 	s := newStore(t, "", nil)
 	newOne := func(name, limit string, cost int64) *waiter {
-		r := &store.TakeRequest{Calls: []store.Call{takeCall(t, "k", limit)}, TakeOptions: store.TakeOptions{Cost: cost, Terms: &store.Terms{Mode: store.Wait, LeaseNS: 1e9, Name: name}}}
+		r := &store.TakeRequest{Calls: []store.Call{takeCall(t, "k", limit)},
+			TakeOptions: store.TakeOptions{Cost: cost, Terms: &store.Terms{Mode: store.Wait, LeaseNS: 1e9, Name: name}}}
 		v, err := s.waits.newWaiter(r, store.Access{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +38,7 @@ func TestWhoseASlotMayBe(t *testing.T) {
 		{"one of another cost", plain, newOne("", "1/1s", 2), false},
 		{"one of another limit", plain, newOne("", "2/1s", 1), false},
 	} {
-		if got := (&slot{by: c.by}).fits(c.v); got != c.fits {
+		if got := (&grant{by: c.by}).fits(c.v); got != c.fits {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}
@@ -45,17 +46,17 @@ func TestWhoseASlotMayBe(t *testing.T) {
 	l := &line{waits: s.waits}
 	l.Waiters = []*waiter{plain, named, same}
 	for _, v := range l.Waiters {
-		l.slots = append(l.slots, slot{by: v, ask: v.ask, at: time.Now()})
+		l.grants = append(l.grants, grant{by: v, answer: v.own, at: time.Now()})
 	}
 	l.remove(plain)
 	var holders []*waiter
-	for _, slot := range l.slots {
+	for _, slot := range l.grants {
 		holders = append(holders, slot.by)
 	}
 	if !slices.Equal(holders, []*waiter{named, same}) || !slices.Equal(l.Waiters, holders) {
 		t.Errorf("the slots are those of %v, and %v wait", holders, l.Waiters)
 	}
-	if n := len(s.waits.asks); n != 1 {
+	if n := len(s.waits.changes); n != 1 {
 		t.Errorf("%d slots are given back, want that of the one who left", n)
 	}
 }

@@ -14,14 +14,14 @@ func (w *Waits) refuse(v *waiter) {
 	case v.tried:
 		v.refused = true
 		return
-	case v.With != nil:
-		w.room.Part(v)
+	case v.Leader != nil:
+		w.room.Separate(v)
 	}
 	l := v.line
 	if w.handOver(v) {
 		l = nil
 	}
-	first := l == nil || len(l.Waiters) > len(l.slots) && l.Waiters[len(l.slots)] == v
+	first := l == nil || len(l.Waiters) > len(l.grants) && l.Waiters[len(l.grants)] == v
 	if l != nil {
 		l.remove(v)
 		defer l.serve()
@@ -29,42 +29,42 @@ func (w *Waits) refuse(v *waiter) {
 	v.refusing = true
 	deadline := w.deadline()
 	if last := v.arrived.Add(v.patience()).Add(w.Timeout); !v.looked && last.Before(deadline) {
-		deadline = last // a try under way has taken the time in which it was to be looked at
+		deadline = last // a try under way took the time that was left to look at it
 	}
 	known := w.refresh(v)
 	done := func(err error) {
 		w.mu.Lock()
 		defer w.unlock()
 		if err != nil {
-			w.Failure.Take(&v.ask, err, v.Access)
+			w.Failure.Take(&v.own, err, v.Access)
 		}
 		if !v.Left() {
-			w.room.Answer(v, &v.ask)
-		} else if err == nil && v.ask.Err == nil && !v.ask.Taken.Limited {
-			w.giveBack(&slot{by: v, ask: v.ask})
+			w.room.Answer(v, &v.own)
+		} else if err == nil && v.own.Err == nil && !v.own.Taken.Limited {
+			w.giveBack(&grant{by: v, answer: v.own})
 		}
 	}
 	decide := func(of *view.View) {
 		v.decided = v.terms
 		v.decided.Mode = store.DontWait
-		v.ask.Terms = &v.decided
+		v.own.Terms = &v.decided
 		a := v.Access
 		a.NowNS = of.NowNS
 		switch {
 		case !known:
-			v.ask.Taken, v.ask.Err = store.Taken{}, store.ErrNoPolicy
+			v.own.Taken, v.own.Err = store.Taken{}, store.ErrNoPolicy
 		case first:
-			one := [1]store.TakeRequest{v.ask}
+			one := [1]store.TakeRequest{v.own}
 			of.TakeBatch(one[:], a, nil)
-			v.ask = one[0]
+			v.own = one[0]
 		default:
-			refuse(of, &v.ask, a, 1)
+			refuse(of, &v.own, a, 1)
 		}
 	}
 	w.change(v, deadline, decide, done)
 }
 
-// refuse decides on a call that does not pass, as others come before it. It is told to come again after waitNS at least.
+// refuse decides on a call that does not pass, as others come before it. Its retry after is waitNS at least.
 func refuse(v *view.View, r *store.TakeRequest, a store.Access, waitNS uint64) {
 	a.NowNS = v.NowNS
 	terms, mode := r.Terms, r.Mode
@@ -112,7 +112,7 @@ func (w *Waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		for _, l := range w.lines.OfKey[string(c.Key)] {
-			if !w.asksFor(c, l.state) || len(l.Waiters) == len(l.slots) { // all are booked, so it comes behind them by itself
+			if !w.wants(c, l.state) || len(l.Waiters) == len(l.grants) { // all are booked, so it comes behind them by itself
 				continue
 			}
 			waitNS = max(waitNS, uint64(max(l.tailNS-nowNS, 0)))
@@ -125,8 +125,8 @@ func (w *Waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
 	return waitNS
 }
 
-// asksFor reports whether a call asks for a state of its key.
-func (w *Waits) asksFor(c *store.Call, state stateName) bool {
+// wants reports whether a call takes from a state of its key.
+func (w *Waits) wants(c *store.Call, state stateName) bool {
 	if c.Policy == 0 {
 		return state.policy == "" && state.shape == c.Limit.Shape
 	}

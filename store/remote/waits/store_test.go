@@ -35,16 +35,18 @@ type Store struct {
 // newStore is a Store on an engine that is connected to by dial; nil: without a connection.
 func newStore(t testing.TB, prefix string, dial func(ctx context.Context, to string) (net.Conn, error)) *Store {
 	s := &Store{policies: &policy.Set{}}
-	of := link.Options{Prefix: prefix, PerSlot: prefix + view.IDsKey, Timeout: 500 * time.Millisecond}
+	of := link.Options{Prefix: prefix, PerHashSlot: prefix + view.IDsKey, Timeout: 500 * time.Millisecond}
 	if dial == nil {
 		s.link = link.New(of)
 	} else {
 		of.Timeout = 10 * time.Second
 		s.link, _ = linktest.Dial(t, dial, of)
 	}
-	s.failure = failure.New(failure.Options{Policies: s.policies, Log: slog.New(slog.DiscardHandler), NewID: func(us int64) uint64 { return s.views.NewID(us) }, Counts: &failure.Counts{}})
+	s.failure = failure.New(failure.Options{Policies: s.policies, Log: slog.New(slog.DiscardHandler),
+		NewID: func(us int64) uint64 { return s.views.NewID(us) }, Counts: &failure.Counts{}})
 	s.settings = settings.New(settings.Options{
-		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Log: slog.New(slog.DiscardHandler), Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() {},
+		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Log: slog.New(slog.DiscardHandler),
+		Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() {},
 	})
 	s.views = view.New(view.Options{
 		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, EpochOf: s.settings.EpochOf, Counts: &view.Counts{},
@@ -53,7 +55,7 @@ func newStore(t testing.TB, prefix string, dial func(ctx context.Context, to str
 	s.queues = queue.New(1<<30, s.link.DownAt)
 	s.waits = New(Options{
 		Link: s.link, Prefix: prefix, Timeout: of.Timeout, Policies: s.policies, Log: slog.New(slog.DiscardHandler),
-		Views: s.views, Ask: func(c *view.Change) { s.queues.Ask(c) }, Failure: s.failure, Settings: s.settings.Read,
+		Views: s.views, Enqueue: func(c *view.Change) { s.queues.Enqueue(c) }, Failure: s.failure, Settings: s.settings.Read,
 	})
 	return s
 }
@@ -74,7 +76,8 @@ func (s *Store) Waiting() (callers, keys int64) { return s.waits.Waiting() }
 func (s *Store) changed(t testing.TB, key string, decide func(v *view.View)) {
 	t.Helper()
 	done := make(chan error, 1)
-	s.queues.Ask(s.views.NewChange([]string{s.waits.Prefix + key}, time.Now().Add(s.waits.Timeout), decide, func(err error) { done <- err }))
+	s.queues.Enqueue(s.views.NewChange([]string{s.waits.Prefix + key}, time.Now().Add(s.waits.Timeout), decide,
+		func(err error) { done <- err }))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -136,7 +139,7 @@ func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, _ store.
 }
 
 func (s *Store) later(key []byte, decide func(v *view.View)) {
-	s.waits.Ask(s.views.NewChange([]string{s.waits.Prefix + string(key)}, time.Now().Add(s.waits.Timeout), decide, func(error) {}))
+	s.waits.Enqueue(s.views.NewChange([]string{s.waits.Prefix + string(key)}, time.Now().Add(s.waits.Timeout), decide, func(error) {}))
 }
 
 func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }

@@ -9,13 +9,13 @@ import (
 	"celld/store/remote/view"
 )
 
-// Take decides on a Take as a change, and calls done. A call that would have to wait is denied.
+// Take decides on a Take as a change, and then calls done. A call that would have to wait is denied.
 func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, done func()) {
 	var keys []string
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		c.Key = slices.Clone(c.Key)
-		if r.Cost < 0 && !r.Look || !w.Policies.HasRules() || w.Policies.Rule(c.Key, a.NowNS) == nil { // no rule decides on CL.GIVE
+		if r.Cost < 0 && !r.Look || !w.Policies.HasRules() || w.Policies.Rule(c.Key, a.NowNS) == nil { // rules do not apply to CL.GIVE
 			keys = append(keys, w.Prefix+string(c.Key))
 		}
 	}
@@ -26,7 +26,7 @@ func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, d
 		done()
 		return
 	}
-	w.Ask(w.Views.NewChange(keys, deadline, func(v *view.View) { w.Decide(v, r, a) }, func(err error) {
+	w.Enqueue(w.Views.NewChange(keys, deadline, func(v *view.View) { w.Decide(v, r, a) }, func(err error) {
 		if err != nil {
 			w.Failure.Take(r, err, a)
 		}
@@ -50,7 +50,7 @@ func (w *Waits) Decide(v *view.View, r *store.TakeRequest, a store.Access) {
 	}
 }
 
-// refuseBehind refuses a plain call that stands behind those who wait here. It returns false for one that does not.
+// refuseBehind refuses a plain call that comes behind those who wait here. It returns false if there are none.
 func (w *Waits) refuseBehind(v *view.View, r *store.TakeRequest, a store.Access) bool {
 	if w.room.Callers() == 0 || r.Mode == cell.Force || r.Cost < 0 || r.Terms != nil &&
 		(r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing

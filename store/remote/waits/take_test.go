@@ -35,7 +35,7 @@ func TestTheKeysOfAChange(t *testing.T) {
 		{"good other", -1, "p:good p:other", false},
 	} {
 		var read []string
-		s.waits.Ask = func(c *view.Change) {
+		s.waits.Enqueue = func(c *view.Change) {
 			read = c.Keys
 			c.Answer(store.ErrFull)
 		}

@@ -11,17 +11,17 @@ import (
 	"celld/store/remote/view"
 )
 
-// try is a change that grants to the first of a line what passes now, or within the lookahead. It also tells those who came since the
-// last one whether they may wait.
+// try is a change that grants to the first of a line what passes now, or within the lookahead. It also decides whether those who came since
+// the last try may wait.
 type try struct {
 	line    *line
-	waiters []*waiter // the first without a slot, of the same keys
-	between int64     // what those between them and fresh ask for
-	fresh   []*waiter // have not been told
+	waiters []*waiter // the first without a grant, of the same keys
+	between int64     // the cost of those between them and fresh
+	fresh   []*waiter // new ones: it is not decided whether they may wait
 	ahead   time.Duration
 	timed   bool // it was expected to grant something
 
-	read     time.Time // when the engine had told its time
+	read     time.Time // when the answer with the engine's time had come
 	nowNS    int64
 	outcomes []outcome
 	againNS  uint64
@@ -30,9 +30,9 @@ type try struct {
 }
 
 type outcome struct {
-	v    *waiter
-	kind outcomeKind
-	slot slot // of granted, and the answer of answered
+	v     *waiter
+	kind  outcomeKind
+	grant grant // of granted, and the answer of answered
 }
 
 type outcomeKind uint8
@@ -43,18 +43,18 @@ const (
 	answered // at once
 )
 
-// try starts a try, if there is anyone to try for.
+// try starts a try, if anybody waits without a grant.
 func (l *line) try() {
 	w := l.waits
 	l.poked = false
 	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
 	t.ahead = l.ahead()
-	i := len(l.slots)
+	i := len(l.grants)
 	for i < len(l.Waiters) && len(t.waiters) < queue.Most {
 		v := l.Waiters[i]
 		if !w.refresh(v) {
 			l.remove(v)
-			w.room.Answer(v, &store.TakeRequest{Calls: v.ask.Calls, Err: store.ErrNoPolicy})
+			w.room.Answer(v, &store.TakeRequest{Calls: v.own.Calls, Err: store.ErrNoPolicy})
 			continue
 		}
 		if len(t.waiters) == 0 {
@@ -75,7 +75,7 @@ func (l *line) try() {
 	}
 	for ; i < len(l.Waiters); i++ {
 		if v := l.Waiters[i]; v.looked {
-			t.between += v.ask.Cost
+			t.between += v.own.Cost
 		} else if w.refresh(v) {
 			v.tried = true
 			t.fresh = append(t.fresh, v)
@@ -95,7 +95,7 @@ func (l *line) before(v *waiter) *line {
 	return nil
 }
 
-// decide asks for one after the other until one has to wait.
+// decide decides on one waiter after the other until one has to wait.
 func (t *try) decide(v *view.View) {
 	t.read, t.nowNS = time.Now(), v.NowNS
 	t.outcomes, t.againNS, t.tailNS = t.outcomes[:0], 0, 0
@@ -103,7 +103,7 @@ func (t *try) decide(v *view.View) {
 	waiting := false
 	last := -1
 	reserved := t.reserved(v)
-	v.Table() // a policy that is there after this was there when its states were put into it
+	v.Table() // a policy that is still there after this was there when the table was filled
 	for i, one := range t.waiters {
 		switch reset, gone := t.line.waits.unsettled(one); {
 		case reset: // to be tried again at once
@@ -112,8 +112,8 @@ func (t *try) decide(v *view.View) {
 			}
 			continue
 		case gone:
-			one.decided, one.ask.Taken, one.ask.Err = one.terms, store.Taken{}, store.ErrNoPolicy
-			t.outcomes = append(t.outcomes, outcome{v: one, kind: answered, slot: t.slotOf(one)})
+			one.decided, one.own.Taken, one.own.Err = one.terms, store.Taken{}, store.ErrNoPolicy
+			t.outcomes = append(t.outcomes, outcome{v: one, kind: answered, grant: t.grantOf(one)})
 			continue
 		}
 		if waiting {
@@ -130,23 +130,23 @@ func (t *try) decide(v *view.View) {
 		if one.decided.MaxNS = int64(left); one.looked {
 			one.decided.MaxNS = math.MaxInt64
 		}
-		one.ask.Terms = &one.decided
+		one.own.Terms = &one.decided
 		a := one.Access
 		a.NowNS = v.NowNS
 		ahead := left
 		if i > reserved {
 			ahead = min(t.ahead, left)
 		}
-		binding, again, waits := v.TakeAhead(&one.ask, uint64(ahead), a)
+		binding, again, waits := v.TakeAhead(&one.own, uint64(ahead), a)
 		if waits {
 			waiting, t.binding, t.againNS = true, binding, again
 			f = t.forecast(v, one, binding)
-			f.book(one.ask.Cost)
+			f.book(one.own.Cost)
 			t.outcomes = append(t.outcomes, outcome{v: one})
 			continue
 		}
-		o := outcome{v: one, kind: granted, slot: t.slotOf(one)}
-		if one.ask.Err != nil || one.ask.Taken.Limited {
+		o := outcome{v: one, kind: granted, grant: t.grantOf(one)}
+		if one.own.Err != nil || one.own.Taken.Limited {
 			o.kind = answered
 		} else {
 			last = len(t.outcomes)
@@ -154,7 +154,7 @@ func (t *try) decide(v *view.View) {
 		t.outcomes = append(t.outcomes, o)
 	}
 	if last >= 0 && t.outcomes[last].v.decided.WaitNS > 0 {
-		t.outcomes[last].slot.after = stateText(v, &t.outcomes[last].v.ask)
+		t.outcomes[last].grant.after = stateText(v, &t.outcomes[last].v.own)
 	}
 	f.skip(t.between)
 	for _, one := range t.fresh {
@@ -167,7 +167,7 @@ func (t *try) decide(v *view.View) {
 
 // unsettled reports whether a policy was reset, or has gone, since refresh.
 func (w *Waits) unsettled(v *waiter) (reset, gone bool) {
-	for i, c := range v.ask.Calls {
+	for i, c := range v.own.Calls {
 		if c.Policy != 0 && w.Policies.PolicyOf(c.Policy) == nil {
 			reset = true
 			gone = gone || w.Policies.Policy([]byte(v.Policies[i])) == nil
@@ -176,8 +176,8 @@ func (w *Waits) unsettled(v *waiter) (reset, gone bool) {
 	return reset && !gone, gone
 }
 
-// reserved is the last of those that stand in line with RESERVE and are known to wait short enough: all before it are booked, too. -1:
-// there is none.
+// reserved is the place of the last waiter with RESERVE whose wait is known to be short enough: all before it are booked, too. -1: there is
+// none.
 func (t *try) reserved(v *view.View) int {
 	last := -1
 	if !slices.ContainsFunc(t.waiters, func(one *waiter) bool { return one.reserves }) {
@@ -185,45 +185,45 @@ func (t *try) reserved(v *view.View) int {
 	}
 	f := t.forecast(v, t.waiters[0], 0)
 	for i, one := range t.waiters {
-		if wait := f.book(one.ask.Cost); one.reserves && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
+		if wait := f.book(one.own.Cost); one.reserves && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
 			last = i
 		}
 	}
 	return last
 }
 
-// reserve books for one with RESERVE, before which nobody waits that is not booked.
+// reserve books for a waiter with RESERVE. All before it are booked.
 func (t *try) reserve(v *view.View, one *waiter) outcome {
 	one.decided = one.terms
-	one.ask.Terms = &one.decided
+	one.own.Terms = &one.decided
 	a := one.Access
 	a.NowNS = v.NowNS
-	r := [1]store.TakeRequest{one.ask}
+	r := [1]store.TakeRequest{one.own}
 	v.TakeBatch(r[:], a, nil)
-	one.ask = r[0]
-	return outcome{v: one, kind: answered, slot: t.slotOf(one)}
+	one.own = r[0]
+	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
 }
 
-// slotOf is what has been granted to a waiter.
-func (t *try) slotOf(v *waiter) slot {
-	ask, terms := v.ask, v.decided
+// grantOf is what a waiter has been granted.
+func (t *try) grantOf(v *waiter) grant {
+	ask, terms := v.own, v.decided
 	ask.Calls, ask.Terms = slices.Clone(ask.Calls), &terms
-	return slot{by: v, at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64))), ask: ask}
+	return grant{by: v, at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64))), answer: ask}
 }
 
-// behind says whether one behind those who wait may wait, too. One of several limits may.
+// behind decides whether a call behind those who wait may wait, too. A call of several limits may.
 func (t *try) behind(v *view.View, f *forecast, one *waiter) outcome {
-	wait := f.book(one.ask.Cost)
-	if !one.reserves && (one.looked || len(one.ask.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
+	wait := f.book(one.own.Cost)
+	if !one.reserves && (one.looked || len(one.own.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
 		return outcome{v: one}
 	}
 	f.unbook()
 	one.decided = one.terms
-	refuse(v, &one.ask, one.Access, max(wait, 1))
-	return outcome{v: one, kind: answered, slot: t.slotOf(one)}
+	refuse(v, &one.own, one.Access, max(wait, 1))
+	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
 }
 
-// done tells the outcome.
+// done applies the outcome of the try.
 func (t *try) done(err error) {
 	l := t.line
 	w := l.waits
@@ -237,7 +237,7 @@ func (t *try) done(err error) {
 		l.fail(err, t.decided())
 		return
 	}
-	var slots []slot
+	var slots []grant
 	booked := false
 	for i := range t.outcomes {
 		o := &t.outcomes[i]
@@ -245,15 +245,15 @@ func (t *try) done(err error) {
 		w.look(o.v, t.read)
 		switch {
 		case o.kind == granted:
-			o.slot.by = o.v
-			slots, booked = append(slots, o.slot), true
+			o.grant.by = o.v
+			slots, booked = append(slots, o.grant), true
 		case o.v.line != l: // it has gone
 		case o.kind == answered:
 			l.remove(o.v)
-			w.room.Answer(o.v, &o.slot.ask)
+			w.room.Answer(o.v, &o.grant.answer)
 		}
 	}
-	l.slots = append(l.slots, slots...)
+	l.grants = append(l.grants, slots...)
 	l.align()
 	l.plan(t, booked)
 	for _, one := range append(t.waiters, t.fresh...) {
@@ -266,7 +266,7 @@ func (t *try) done(err error) {
 	l.serve()
 }
 
-// plan says when to try again. Half of the lookahead is left to gather, so that a try books several calls.
+// plan sets when to try again. Calls gather during half of the lookahead, so that a try books several.
 func (l *line) plan(t *try, booked bool) {
 	switch {
 	case booked:
@@ -277,15 +277,15 @@ func (l *line) plan(t *try, booked bool) {
 	if t.tailNS != 0 {
 		l.tailNS = t.tailNS
 	}
-	if len(l.slots) == len(l.Waiters) {
+	if len(l.grants) == len(l.Waiters) {
 		l.next = time.Time{}
 		return
 	}
-	if t.againNS == 0 { // there are more than a try has
+	if t.againNS == 0 { // there are more waiters than one try takes
 		l.next = t.read
 		return
 	}
-	v := l.Waiters[len(l.slots)]
+	v := l.Waiters[len(l.grants)]
 	if t.binding < len(v.states) && v == t.firstThatWaits() && v.states[t.binding] != l.state {
 		l.remove(v)
 		other := l.waits.lineOf(v.states[t.binding])
@@ -307,23 +307,23 @@ func (t *try) firstThatWaits() *waiter {
 	return nil
 }
 
-// until is how long the first that waits is not tried.
+// until is how long to wait before the first that waits is tried again.
 func (l *line) until(t *try, v *waiter) time.Duration {
 	again := time.Duration(min(t.againNS, uint64(l.waits.lookAgain)))
 	l.exact = uint64(again) == t.againNS
-	if l.exact && !slices.ContainsFunc(v.ask.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
+	if l.exact && !slices.ContainsFunc(v.own.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
 		again -= l.ahead() / 2
 	}
 	return max(again, 0)
 }
 
-// ahead is for how long the next try books.
+// ahead is how far ahead the next try books.
 func (l *line) ahead() time.Duration {
 	base := l.waits.lookahead
 	return max(base, min(base<<min(l.losses, 10), mostAhead))
 }
 
-// decided are those who have more than to wait on by the try. The engine may have that if the try was sent.
+// decided returns the waiters for which the try did more than let them wait. The engine may have stored that if the try was sent.
 func (t *try) decided() map[*waiter]bool {
 	all := make(map[*waiter]bool)
 	for i := range t.outcomes {
@@ -334,7 +334,7 @@ func (t *try) decided() map[*waiter]bool {
 	return all
 }
 
-// successor is who has its place by now.
+// successor is the waiter that stands in its place now.
 func (v *waiter) successor() *waiter {
 	for v.heir != nil {
 		v = v.heir
@@ -342,11 +342,11 @@ func (v *waiter) successor() *waiter {
 	return v
 }
 
-// fail answers all who are not booked yet as the engine's failure has it. Of those that the try has not decided on, nothing was sent.
+// fail answers all waiters without a grant with the engine's failure. For those on which the try has not decided, nothing was sent.
 func (l *line) fail(err error, decided map[*waiter]bool) {
 	w := l.waits
-	failed := slices.Clone(l.Waiters[len(l.slots):])
-	l.Waiters = l.Waiters[:len(l.slots)]
+	failed := slices.Clone(l.Waiters[len(l.grants):])
+	l.Waiters = l.Waiters[:len(l.grants)]
 	for _, v := range failed {
 		why := err
 		if !decided[v] {
@@ -354,9 +354,9 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 		}
 		v.line = nil
 		v.decided = v.terms
-		v.ask.Terms = &v.decided
-		w.Failure.Take(&v.ask, why, v.Access)
-		w.room.Answer(v, &v.ask)
+		v.own.Terms = &v.decided
+		w.Failure.Take(&v.own, why, v.Access)
+		w.room.Answer(v, &v.own)
 	}
 	l.serve()
 }

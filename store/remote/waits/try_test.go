@@ -31,8 +31,8 @@ func TestWhenALineIsTried(t *testing.T) {
 		}
 		d.one()
 		l := d.line("k", tenSeconds)
-		if len(l.slots) != 1 || !l.booked(l.Waiters[0]) || l.slots[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
-			t.Errorf("slots %+v, next %v", l.slots, l.next)
+		if len(l.grants) != 1 || !l.booked(l.Waiters[0]) || l.grants[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
+			t.Errorf("slots %+v, next %v", l.grants, l.next)
 		}
 		d.sleep(lookahead / 2)
 		d.is(w, "the first", 10*time.Second, false)
@@ -109,15 +109,15 @@ func TestALineThatLosesLooksFurtherAhead(t *testing.T) {
 			t.Errorf("%d losses", l.losses)
 		}
 		d.sleep(time.Until(l.next))
-		if d.one(); l.losses != 0 || len(l.slots) != 1 {
-			t.Errorf("%d losses, %d slots", l.losses, len(l.slots))
+		if d.one(); l.losses != 0 || len(l.grants) != 1 {
+			t.Errorf("%d losses, %d slots", l.losses, len(l.grants))
 		}
 		d.sleep(time.Second)
 		d.is(w, "at last", 40*time.Second, false)
 	})
 }
 
-// Who comes behind others may wait exactly as long as it takes until its turn, and no ns less.
+// A call behind others may wait exactly as long as it takes until it is first, and no ns less.
 func TestWhoMayWaitBehindOthers(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		d.spend("k", tenSeconds)
@@ -174,8 +174,9 @@ func TestAReserveBehindOthers(t *testing.T) {
 			d.all()
 			d.is(r, "the RESERVE", 0, !books)
 			l := d.line("k", tenSeconds)
-			if books && (len(l.slots) != 1 || r.reqs[0].Terms.WaitNS != 20e9) || !books && (len(l.slots) != 0 || r.reqs[0].Taken.RetryAfterNS != 20e9) {
-				t.Errorf("%v: %d slots, %+v, %+v", longest, len(l.slots), r.reqs[0].Taken, r.reqs[0].Terms)
+			if books && (len(l.grants) != 1 || r.reqs[0].Terms.WaitNS != 20e9) || !books &&
+				(len(l.grants) != 0 || r.reqs[0].Taken.RetryAfterNS != 20e9) {
+				t.Errorf("%v: %d slots, %+v, %+v", longest, len(l.grants), r.reqs[0].Taken, r.reqs[0].Terms)
 			}
 			if !w.waits() {
 				t.Error("who came first waits no longer")

@@ -17,17 +17,17 @@ import (
 // holder holds up what is asked of its key, until its batch goes on.
 type holder struct {
 	queue.Common
-	batch *queue.Batch
+	batch *queue.Group
 }
 
 func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Batch)           { h.batch = b }
+func (h *holder) Send(b *queue.Group)           { h.batch = b }
 func (h *holder) Answer(error)                  {}
 
 // heldUp holds up all that is asked of a key, until the returned function is called.
 func (s *Store) heldUp(key string) (goOn func()) {
 	h := &holder{Common: queue.Common{Key: s.waits.Prefix + key, Deadline: time.Now().Add(time.Hour)}}
-	s.queues.Ask(h)
+	s.queues.Enqueue(h)
 	return h.batch.Next
 }
 
@@ -95,7 +95,7 @@ func TestGrantedBehindItsDeadline(t *testing.T) {
 func TestWhoOfAFailedLineMayHaveBeenCounted(t *testing.T) {
 	s := testStores(t, 1)[0]
 	asked := make(chan *view.Change, 10)
-	s.waits.Ask = func(c *view.Change) { asked <- c }
+	s.waits.Enqueue = func(c *view.Change) { asked <- c }
 	decide := func(outcome error) {
 		t.Helper()
 		try := <-asked

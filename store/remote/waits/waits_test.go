@@ -58,7 +58,8 @@ func (s *Store) askOn(t testing.TB, terms store.Terms, cost int64, calls ...stor
 
 func (s *Store) awaitNoted(t testing.TB, longest time.Duration, order *[]*caller, ticket int, call store.Call) *caller {
 	c := &caller{t: t, s: s, done: make(chan struct{}), began: time.Now(), order: order, ticket: ticket}
-	c.reqs[0] = store.TakeRequest{Calls: []store.Call{call}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(longest)}}}
+	c.reqs[0] = store.TakeRequest{Calls: []store.Call{call}, TakeOptions: store.TakeOptions{Cost: 1,
+		Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(longest)}}}
 	if s.TakeBatch(c.reqs[:], store.Access{NowNS: time.Now().UnixNano()}, c) {
 		t.Error("it does not wait")
 	}
@@ -107,7 +108,7 @@ func (s *Store) waitFor(t *testing.T, callers int) {
 		for _, of := range s.waits.lines.OfKey {
 			for _, l := range of {
 				for _, v := range l.Waiters {
-					if looked += len(v.Joined); v.looked {
+					if looked += len(v.Followers); v.looked {
 						looked++
 					}
 				}
@@ -129,8 +130,8 @@ func testStores(t testing.TB, n int) (all []*Store) {
 
 // Those who wait are served in their order, each at its moment and none before.
 func TestWaitersOfOneProcess(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []string{"20/1s,burst=1", "20/1s,burst=3", "4/200ms,algo=window", "20/1s,burst=1,warmup=1ms", "10/500ms,algo=log", "10/500ms,algo=slide"} {
+	for _, limit := range []string{"20/1s,burst=1", "20/1s,burst=3", "4/200ms,algo=window", "20/1s,burst=1,warmup=1ms",
+		"10/500ms,algo=log", "10/500ms,algo=slide"} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			s := testStores(t, 1)[0]
@@ -174,7 +175,8 @@ func TestAWaitThatIsTooLong(t *testing.T) {
 		all = append(all, s.await(t, time.Duration(10*(i+1))*time.Second, 1, takeCall(t, "k", limit)))
 		s.waitFor(t, i+1)
 	}
-	if got := s.await(t, 35*time.Second, 1, takeCall(t, "k", limit)).answered(); !got.Limited || got.RetryAfterNS < uint64(35*time.Second) || got.RetryAfterNS > uint64(40*time.Second) {
+	if got := s.await(t, 35*time.Second, 1, takeCall(t, "k", limit)).answered(); !got.Limited ||
+		got.RetryAfterNS < uint64(35*time.Second) || got.RetryAfterNS > uint64(40*time.Second) {
 		t.Errorf("behind three: %+v", got)
 	}
 	if got := s.plainly(t, 1, takeCall(t, "k", limit)).answered(); !got.Limited || got.RetryAfterNS < uint64(35*time.Second) {

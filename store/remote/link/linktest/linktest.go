@@ -20,7 +20,7 @@ import (
 	"celld/store/remote/link"
 )
 
-// Dial returns a Link to an engine that is connected to by dial, and that nobody watches.
+// Dial returns a Link that connects by dial, and does not watch its engine.
 func Dial(t testing.TB, dial func(ctx context.Context, to string) (net.Conn, error), o link.Options) (*link.Link, *celldtest.Hands) {
 	t.Helper()
 	h := &celldtest.Hands{}

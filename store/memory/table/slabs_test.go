@@ -5,7 +5,6 @@ package table_test
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"celld/cell"
@@ -31,7 +30,8 @@ var kinds = []func(s *memory.Store, i int, nowNS int64) error{
 		return err
 	},
 	func(s *memory.Store, i int, nowNS int64) error {
-		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "limits %d", i), Limit: &someLiteral}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
+		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "limits %d", i), Limit: &someLiteral}}, store.TakeOptions{Cost: 1},
+			store.Access{NowNS: nowNS})
 		return err
 	},
 	func(s *memory.Store, i int, nowNS int64) error {
@@ -39,7 +39,8 @@ var kinds = []func(s *memory.Store, i int, nowNS int64) error{
 		return err
 	},
 	func(s *memory.Store, i int, nowNS int64) error {
-		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "log %d", i), Limit: &someLog}}, store.TakeOptions{Cost: 1}, store.Access{NowNS: nowNS})
+		_, err := s.Take([]store.Call{{Key: fmt.Appendf(nil, "log %d", i), Limit: &someLog}}, store.TakeOptions{Cost: 1},
+			store.Access{NowNS: nowNS})
 		return err
 	},
 	func(s *memory.Store, i int, nowNS int64) error {
@@ -102,7 +103,7 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 	for i := range keys {
 		s.Delete(fmt.Appendf(nil, "small %d", i), now)
 	}
-	if there := s.All[0].Slabs.Places.There; there != 101 {
+	if there := s.All[0].Slabs.FreePlaces.There; there != 101 {
 		t.Errorf("%d slabs are there, whose changes are not told", there)
 	}
 	for s.Drain(func(c shard.Change) {
@@ -111,53 +112,10 @@ func TestSlabsGoWhenTheirChangesAreTold(t *testing.T) {
 		}
 	}) {
 	}
-	if there := s.All[0].Slabs.Places.There; there > 2 {
+	if there := s.All[0].Slabs.FreePlaces.There; there > 2 {
 		t.Errorf("%d slabs are there, of no keys", there)
 	}
 	if err := memtest.Audit(&s.Shards); err != nil {
 		t.Error(err)
-	}
-}
-
-// Places are handed out from the bottom, each to one.
-func TestPlaces(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	var p table.Places
-	links, used := map[uint32]uint32{}, map[uint32]bool{}
-	for step := range 200_000 {
-		if rnd.IntN(1000) < 500+300*(step/20_000%2*2-1) && len(used) > 0 {
-			for n := range used {
-				next, goes := p.Put(n)
-				links[n] = next
-				delete(used, n)
-				if goes != 0 {
-					p.Remove(goes)
-				}
-				break
-			}
-		} else {
-			k, there := p.Lowest()
-			if !there {
-				p.Add(k)
-			}
-			n, fresh := p.Take(k)
-			if !fresh {
-				p.Pop(k, links[n])
-			}
-			if n == 0 || used[n] {
-				t.Fatalf("place %d is handed out twice", n)
-			}
-			for low := range k {
-				if p.Slabs[low].Used < table.SlabSize {
-					t.Fatalf("slab %d gives a place, and %d has one: %+v", k, low, p.Slabs[low])
-				}
-			}
-			used[n] = true
-		}
-		if step%1000 == 0 {
-			if err := memtest.Places(&p, used, func(n uint32) uint32 { return links[n] }); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// booked starts calls that wait. Their slots are 10 s apart and all booked.
+// booked starts calls that wait. Their grants are 10 s apart and all booked.
 func (d *desk) booked(n int, terms store.Terms) (all []*caller) {
 	d.t.Helper()
 	d.s.waits.lookahead = time.Hour
@@ -20,8 +20,8 @@ func (d *desk) booked(n int, terms store.Terms) (all []*caller) {
 		all = append(all, d.s.askOn(d.t, terms, 1, d.call("k", tenSeconds)))
 	}
 	d.all()
-	if l := d.line("k", tenSeconds); len(l.slots) != n {
-		d.t.Fatalf("%d slots", len(l.slots))
+	if l := d.line("k", tenSeconds); len(l.grants) != n {
+		d.t.Fatalf("%d slots", len(l.grants))
 	}
 	return all
 }
@@ -74,14 +74,14 @@ func TestWhatIsGivenBack(t *testing.T) {
 			d.empty()
 		})
 	}
-	atADesk(t, func(d *desk) { // a slot whose moment has come
+	atADesk(t, func(d *desk) { // a grant whose moment has come
 		const limit, window = "2/10s", "2/10s,algo=window"
 		calls := []store.Call{d.call("k", limit), d.call("o", window)}
 		r := d.plainly(2, store.TakeOptions{}, calls...)
 		v := &waiter{states: []stateName{{key: "k"}, {key: "o"}}}
 		ask := store.TakeRequest{Calls: r.Calls, Taken: r.Taken, TakeOptions: store.TakeOptions{Cost: 2, Terms: &store.Terms{}}}
 		d.s.waits.mu.Lock()
-		d.s.waits.giveBack(&slot{by: v, at: time.Now(), ask: ask})
+		d.s.waits.giveBack(&grant{by: v, at: time.Now(), answer: ask})
 		d.s.waits.unlock()
 		d.all()
 		for key, text := range map[string]string{"k": limit, "o": window} {
@@ -92,7 +92,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	})
 }
 
-// Who leaves hands its place to one that has joined it, with its slot, or to those behind it.
+// A waiter that leaves hands its place to a follower, with its grant, or to those behind it.
 func TestWhoTakesAPlace(t *testing.T) {
 	named := store.Terms{LeaseNS: int64(time.Hour), Name: "n"}
 	atADesk(t, func(d *desk) {
@@ -111,9 +111,9 @@ func TestWhoTakesAPlace(t *testing.T) {
 		}
 		l := d.line("k", tenSeconds)
 		heir := d.s.waits.room.Find(&all[2].reqs[0])
-		if l.Waiters[0] != heir || l.slots[0].by != heir || heir.line != l || heir.Ticket != 1 || !heir.looked ||
-			len(heir.Joined) != 1 || heir.Joined[0].With != heir {
-			t.Errorf("the heir is %+v, and the slot is of %+v", heir, l.slots[0].by)
+		if l.Waiters[0] != heir || l.grants[0].by != heir || heir.line != l || heir.Ticket != 1 || !heir.looked ||
+			len(heir.Followers) != 1 || heir.Followers[0].Leader != heir {
+			t.Errorf("the heir is %+v, and the slot is of %+v", heir, l.grants[0].by)
 		}
 		if d.asked() != 0 {
 			t.Error("something is given back")
@@ -151,7 +151,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 }
 
 // A name is for one question: another limit, cost or lease under it waits for itself.
-func TestWhoJoinsWhom(t *testing.T) {
+func TestWhichCallsAreCoalesced(t *testing.T) {
 	s := newStore(t, "", nil)
 	t.Cleanup(s.waits.Close)
 	if _, err := s.policies.SetPolicy("p", *linktest.Literal(t, "5/1s"), policy.Options{}); err != nil {
@@ -160,7 +160,8 @@ func TestWhoJoinsWhom(t *testing.T) {
 	newOne := func(change func(r *store.TakeRequest)) *waiter {
 		t.Helper()
 		terms := store.Terms{Mode: store.Wait, LeaseNS: 1e9, Name: "n"}
-		r := &store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "5/1s"), policyCall(s, "k", "p")}, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}
+		r := &store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "5/1s"), policyCall(s, "k", "p")},
+			TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}
 		change(r)
 		v, err := s.waits.newWaiter(r, store.Access{}, nil)
 		if err != nil {
@@ -212,7 +213,7 @@ func TestInsertByTicket(t *testing.T) {
 			t.Error("it knows no line")
 		}
 	}
-	l.slots = make([]slot, 2) // of 3 and 5
+	l.grants = make([]grant, 2) // of 3 and 5
 	l.insert(ticketed(1))
 	for i, want := range []uint64{3, 5, 1, 7, 9} {
 		if got := tickets(); got[i] != want {
@@ -280,7 +281,7 @@ func TestAWaitUnderRules(t *testing.T) {
 }
 
 // A failure of the engine answers those who are not booked. Those that are go ahead.
-func TestSlotsOutliveAFailure(t *testing.T) {
+func TestGrantsOutliveAFailure(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		d.s.waits.lookAgain = time.Hour
 		d.spend("k", tenSeconds)

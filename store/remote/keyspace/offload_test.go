@@ -13,7 +13,7 @@ import (
 )
 
 // Who asks about all keys is answered at the deadline of its arrival, also where the client waits for a connection that another call makes,
-// and where all turns are taken by others that wait for it.
+// and where others, which wait for it, take all admission.
 func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
 	s := stuck(t)
 	s.Timeout = time.Millisecond

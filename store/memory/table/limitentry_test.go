@@ -8,8 +8,8 @@ import (
 
 // The memory of rings goes with the last of them.
 func TestNoRings(t *testing.T) {
-	var all tallies
-	var a, b Tally
+	var all limitEntries
+	var a, b LimitEntry
 	all.setRing(&a, []uint64{1})
 	all.setRing(&b, []uint64{2})
 	all.setRing(&a, nil)
@@ -21,7 +21,7 @@ func TestNoRings(t *testing.T) {
 	}
 }
 
-// A tally has the limit that was kept last, in all of its numbers, and what was idle in a table counts by its kind.
+// A limit entry has the limit that was kept last, in all of its numbers, and what was idle in a table counts by its kind.
 func TestKeptLimitAndIdleBytes(t *testing.T) {
 	var reserves Reserves
 	reserves.Init()
@@ -32,22 +32,22 @@ func TestKeptLimitAndIdleBytes(t *testing.T) {
 	if idle := table.IdleBytes(); idle != 0 {
 		t.Errorf("%d bytes are idle in an empty table", idle)
 	}
-	_, e := table.Slabs.Take()
+	_, e := table.Slabs.Alloc()
 	if idle := table.IdleBytes(); idle != (SlabSize-1)*48 {
 		t.Errorf("%d bytes are idle beside one slot", idle)
 	}
-	p := table.AddTally(e, 0)
+	p := table.AddLimit(e, 0)
 	for _, text := range []string{"5/1s", "5/1s,burst=3", "7/1s,burst=3", "7/1m,burst=3"} {
 		l, err := cell.ParseLimit(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		table.Tallies.Keep(p, &l, l.Code(), &cell.State{})
+		table.Limits.Keep(p, &l, l.Code(), &cell.State{})
 		if kept := p.Limit(); kept.Count != l.Count || kept.Burst != l.Burst || kept.PeriodNS != l.PeriodNS {
 			t.Errorf("%s is kept as %+v", text, kept)
 		}
 	}
-	if idle := table.IdleBytes(); idle != (SlabSize-1)*(48+TallyBytes) {
-		t.Errorf("%d bytes are idle beside one slot and one tally", idle)
+	if idle := table.IdleBytes(); idle != (SlabSize-1)*(48+LimitEntryBytes) {
+		t.Errorf("%d bytes are idle beside one slot and one limit entry", idle)
 	}
 }

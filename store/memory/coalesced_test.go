@@ -23,7 +23,7 @@ func job(s *memory.Store, name string, most time.Duration, cost int64, calls ...
 }
 
 // Whoever asks for the same under the same name is answered with the one that waits, and nothing is taken twice.
-func TestARepeatJoinsWhoWaits(t *testing.T) {
+func TestRepeatsAreCoalesced(t *testing.T) {
 	for _, limit := range []string{"3/1h,algo=conc", "3/1h", "3/1h,algo=log"} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			one := func() store.Call { return memtest.Call(t, "k", limit) }
@@ -42,7 +42,8 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 			}
 			pass(0)
 			for i, w := range []*waiter{a, b} {
-				if !w.granted() || w.at(begun) != time.Second || w.lease() != a.lease() || w.lease() == 0 || w.taken() != a.taken() || w.woken.Load() != 1 || w.reqs[0].Calls[0].Decision != a.reqs[0].Calls[0].Decision {
+				if !w.granted() || w.at(begun) != time.Second || w.lease() != a.lease() || w.lease() == 0 || w.taken() != a.taken() ||
+					w.woken.Load() != 1 || w.reqs[0].Calls[0].Decision != a.reqs[0].Calls[0].Decision {
 					t.Errorf("%s, %d: %v: %+v, %d", limit, i, w.at(begun), w.taken(), w.lease())
 				}
 			}
@@ -57,8 +58,8 @@ func TestARepeatJoinsWhoWaits(t *testing.T) {
 	}
 }
 
-// When the first goes, whoever has joined it has its place.
-func TestWhoJoinedKeepsThePlace(t *testing.T) {
+// When the first goes, its first follower takes its place.
+func TestAFollowerKeepsThePlace(t *testing.T) {
 	for how := range 4 {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			calls := func() []store.Call {
@@ -88,7 +89,8 @@ func TestWhoJoinedKeepsThePlace(t *testing.T) {
 				b = d
 			}
 			pass(110 * time.Minute)
-			if !b.granted() || b.at(start) != time.Hour || !d.granted() || d.lease() != b.lease() || behind.waits() != false || behind.granted() && behind.at(start) != 2*time.Hour {
+			if !b.granted() || b.at(start) != time.Hour || !d.granted() || d.lease() != b.lease() || behind.waits() != false ||
+				behind.granted() && behind.at(start) != 2*time.Hour {
 				t.Errorf("%d: %v: %+v, %+v, %v", how, b.at(start), b.taken(), d.taken(), behind.at(start))
 			}
 		})
@@ -96,7 +98,7 @@ func TestWhoJoinedKeepsThePlace(t *testing.T) {
 }
 
 // However many ask under few names, each name is granted once at a time, all who asked under it are told the same, and nobody is left.
-func TestJoinedByChance(t *testing.T) {
+func TestCoalescedByChance(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
 			s := waitingStore()
@@ -119,7 +121,8 @@ func TestJoinedByChance(t *testing.T) {
 						calls = append(calls, memtest.Call(rt, "l", "1/1s,burst=1"))
 					}
 					name := fmt.Sprint(rapid.IntRange(0, 3).Draw(rt, "name"))
-					all = append(all, job(s, name, time.Duration(rapid.Int64Range(0, 100).Draw(rt, "most"))*time.Second, rapid.Int64Range(1, 2).Draw(rt, "cost"), calls...))
+					all = append(all, job(s, name, time.Duration(rapid.Int64Range(0, 100).Draw(rt, "most"))*time.Second,
+						rapid.Int64Range(1, 2).Draw(rt, "cost"), calls...))
 				}
 				synctest.Wait()
 				for i, w := range all {

@@ -42,7 +42,7 @@ func stuck(t *testing.T) (s *Link, e *celldtest.Ailing, comesBack func()) {
 	}
 	away.Store(true)
 	e.Answers("close")
-	if down := (*DownError)(nil); !errors.As(s.askFor("k", patient), &down) || down.Cause != CauseLost || !down.Sent {
+	if down := (*DownError)(nil); !errors.As(s.askFor("k", patient), &down) || down.Cause != causeLost || !down.Sent {
 		t.Fatalf("%#v", down)
 	}
 	for range len(dials) {
@@ -100,7 +100,7 @@ func TestMostPipelines(t *testing.T) {
 		{[]time.Duration{nearby * 2, nearby / 2, nearby * 2}, 1, 1},
 		{[]time.Duration{nearby / 2, nearby * 2, nearby * 2, nearby * 2}, 1, inFlight},
 	} {
-		l := lane{waiting: make([]*Request, test.waiting)}
+		l := pipeline{waiting: make([]*Request, test.waiting)}
 		for i, d := range test.took {
 			at := now.Add(time.Duration(i) * 400 * time.Millisecond)
 			l.took(at.Add(-d), at)
@@ -118,7 +118,7 @@ func TestOnePipelineAfterTheOther(t *testing.T) {
 			time.Sleep(time.Second)
 			return ":1\r\n"
 		})
-		l := &s.lanes.all[0]
+		l := &s.pipelines.all[0]
 		var answered atomic.Int32
 		is := func(underWay, waiting, answers int) {
 			t.Helper()
@@ -130,7 +130,8 @@ func TestOnePipelineAfterTheOther(t *testing.T) {
 			}
 		}
 		for i := range 5 {
-			s.Send(&Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: s.deadline(), Done: func(rueidis.RedisMessage, error) { answered.Add(1) }})
+			s.Send(&Request{Args: []string{"SET", "x"}, Keys: []string{"k"}, Deadline: s.deadline(),
+				Done: func(rueidis.RedisMessage, error) { answered.Add(1) }})
 			is(1, i, 0)
 		}
 		time.Sleep(time.Second)

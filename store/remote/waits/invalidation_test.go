@@ -18,21 +18,21 @@ func TestListeningThatFails(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		var log lines
 		d.s.waits.Log = log.log()
-		n := &d.s.waits.news
+		n := &d.s.waits.invalidations
 		n.closed = false
 		d.spend("k", tenSeconds)
-		said := func() int { return strings.Count(log.String(), newsErrors) }
+		said := func() int { return strings.Count(log.String(), notSubscribed) }
 		for i := range 2 {
 			w := d.waits(time.Hour, d.call("k", tenSeconds))
 			if d.all(); !n.listening || said() != i+1 {
 				t.Errorf("%d: it listens: %v, and says so %d times", i, n.listening, said())
 			}
-			d.sleep(4 * newsRetry)
+			d.sleep(4 * subscribeAgain)
 			if synctest.Wait(); said() != i+1 || !strings.Contains(log.String(), "there is no connection to the engine") {
 				t.Errorf("%d: the log says\n%s", i, log.String())
 			}
 			d.s.Leave(&w.reqs[0], nil)
-			d.sleep(newsRetry)
+			d.sleep(subscribeAgain)
 			if synctest.Wait(); n.listening {
 				t.Errorf("%d: it listens for nobody", i)
 			}
@@ -40,11 +40,11 @@ func TestListeningThatFails(t *testing.T) {
 		w := d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
 		d.s.waits.Close()
-		d.sleep(newsRetry) // which it pauses after an error
+		d.sleep(subscribeAgain) // which it pauses after an error
 		if synctest.Wait(); n.listening {
 			t.Error("it listens though it is closed")
 		}
-		if d.s.waits.needsNews() {
+		if d.s.waits.needsInvalidations() {
 			t.Error("it would listen")
 		}
 		d.s.Leave(&w.reqs[0], nil)
@@ -80,7 +80,7 @@ func TestListeningStopsWhenQuiet(t *testing.T) {
 
 // A waiter hears that a policy or a rule has changed, and reads both. A connection that breaks is an error, and one that is not needed is
 // not.
-func TestNewsOfSettings(t *testing.T) {
+func TestInvalidationsOfSettings(t *testing.T) {
 	all := testStores(t, 2)
 	s, other := all[0], all[1]
 	s.plainly(t, 1, takeCall(t, "k", "1/1h"))
@@ -100,15 +100,15 @@ func TestNewsOfSettings(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := other.waits.hearSome(ctx); err != nil {
+	if err := other.waits.receiveSome(ctx); err != nil {
 		t.Errorf("what is not needed: %v", err)
 	}
 	other.link.Client().Close()
-	if err := other.waits.hearSome(t.Context()); err == nil {
+	if err := other.waits.receiveSome(t.Context()); err == nil {
 		t.Error("a connection that is closed is no error")
 	}
 	other = newStore(t, "", nil)
-	if err := other.waits.hearSome(t.Context()); !linktest.IsDown(err) {
+	if err := other.waits.receiveSome(t.Context()); !linktest.IsDown(err) {
 		t.Errorf("no connection: %v", err)
 	}
 }

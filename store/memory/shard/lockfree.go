@@ -6,22 +6,22 @@ import (
 	"celld/store/memory/table"
 )
 
-// A call on a key that is there takes no lock. Locks would move from core to core with each call, and two cores would
-// answer no more than one. So a limit that denies writes nothing at all, and one that lets pass writes to the key's slot.
+// A call on a key that is there takes no lock. A lock would move from core to core with each call, and two cores would answer no more
+// than one. A call that is denied writes nothing at all; one that passes writes to the key's slot only.
 //
 //	version ── even ──▶ find the slot, read its state ──▶ decide ──▶ version as before? ──▶ denied: that is the answer
-//	                                                           └──▶ flagBusy by compare-and-swap, version as before?
-//	                                                                  ──▶ new state, flagBusy off: passed
+//	                                                           └──▶ FlagBusy by compare-and-swap, version as before?
+//	                                                                  ──▶ new state, FlagBusy off: passed
 //
-// Whoever locks the shard makes its version odd first, and reads a state only once nobody is busy with it (slot.settle). So a
-// call without the lock sees either all of what was done under it or nothing. Where the version is odd or has changed,
-// it has changed nothing and takes the lock itself. That is also done for all that is rare: keys that come, end or have an
-// expiry of their own, states that end sooner than before or have a ring, errors.
+// Whoever locks the shard makes its version odd first, and reads a state only once nobody is busy with it (Slot.Settle). So a
+// call without the lock sees either all of what was done under it or nothing. If the version is odd or has changed, the call has changed
+// nothing and takes the lock itself. So do all rare calls: on keys that come, end or have an expiry of their own, on states that end sooner
+// than before or have a ring, and calls that fail.
 
-// noteMost is how long a use of a key may go unnoted in the order of use: a second, which is the resolution of Redis's LRU clock
-// too. So a key that is asked all the time is moved once a second. In a smaller store that is too long: a flood of new keys may
-// fill all of it meanwhile, and push out a key in use. So it is noteOfKey for each key that there is room for, 0.1 s for 10,000.
-// A store for exactKeys or less notes each use.
+// noteMost is how long a use of a key may go unnoted in the order of use: a second, which is also the resolution of Redis's LRU clock.
+// So a key in constant use is moved once a second. In a smaller store that is too long: a flood of new keys may fill all of it meanwhile,
+// and push out a key in use. So the time is noteOfKey for each key that there is room for: 0.1 s for 10,000. A store for exactKeys or
+// fewer notes each use.
 const (
 	noteMost  = 1 << 30
 	noteOfKey = 10_000
@@ -29,29 +29,29 @@ const (
 )
 
 // Free is a call without the lock.
-type Free struct {
+type LockFree struct {
 	Store   *Shards
 	guess   *table.Slot // that seems to be the key's, or nil
 	flushes uint64      // before it was guessed
 	sh      *Shard
 	e       *table.Slot
 	version uint64
-	info    uint64 // of e
+	info    table.Info // of e
 	tat     uint64
 	Absent  bool // there is no such key, at version
-	due     bool // there is something left to do under the lock: see done
+	pending bool // there is something left to do under the lock: see done
 	passed  bool
 }
 
-// GuessFrom takes the guess of a request's slot from a batch that has looked ahead; nil has not.
-func (f *Free) GuessFrom(b *Batch, i int) {
+// GuessFrom takes the guess of a request's slot from what was prefetched; nil: nothing was.
+func (f *LockFree) GuessFrom(b *Prefetch, i int) {
 	if b != nil {
 		f.guess, f.flushes = b.slots[i], b.flushes
 	}
 }
 
 // look finds the key's slot, and reports whether a call may go on without the lock, for keys with these flags.
-func (f *Free) look(sh *Shard, hash uint64, key []byte, flags uint64, a store.Access) bool {
+func (f *LockFree) look(sh *Shard, hash uint64, key []byte, flags uint64, a store.Access) bool {
 	f.version, f.Absent = sh.Version.Load(), false
 	if f.version&1 != 0 {
 		return false
@@ -63,31 +63,31 @@ func (f *Free) look(sh *Shard, hash uint64, key []byte, flags uint64, a store.Ac
 			return false
 		}
 	}
-	f.sh, f.e, f.info, f.passed = sh, guess, guess.Info.Load(), false
-	list := table.ListOf(f.info)
-	if f.info&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.FreeList ||
+	f.sh, f.e, f.info, f.passed = sh, guess, table.Info(guess.Info.Load()), false
+	list := f.info.List()
+	if uint64(f.info)&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.NoList ||
 		list == table.SpentList {
 		return false
 	}
 	f.tat = guess.TAT.Load()
-	f.due = !a.NoTouch && list == table.Probation
+	f.pending = !a.NoTouch && list == table.Probation
 	return f.tat > uint64(a.NowNS)
 }
 
 // stillAbsent reports that there is no such key in the shard, which has been locked since look.
-func (f *Free) stillAbsent(sh *Shard) bool { return f.Absent && sh.Version.Load() == f.version+1 }
+func (f *LockFree) stillAbsent(sh *Shard) bool { return f.Absent && sh.Version.Load() == f.version+1 }
 
 // used notes when the key was last used.
-func (f *Free) used(touchedNS int64, a store.Access) {
-	f.due = f.due || !a.NoTouch && a.NowNS-touchedNS >= f.sh.noteNS.Load()
+func (f *LockFree) used(touchedNS int64, a store.Access) {
+	f.pending = f.pending || !a.NoTouch && a.NowNS-touchedNS >= f.sh.noteNS.Load()
 }
 
 // valid reports that all that was read was there at one instant.
-func (f *Free) valid() bool { return f.sh.Version.Load() == f.version }
+func (f *LockFree) valid() bool { return f.sh.Version.Load() == f.version }
 
 // begin lets the caller alone change the state, until end. It returns false where anything but the state has changed.
-func (f *Free) begin() bool {
-	if !f.e.Info.CompareAndSwap(f.info, f.info|table.FlagBusy) {
+func (f *LockFree) begin() bool {
+	if !f.e.Info.CompareAndSwap(uint64(f.info), uint64(f.info|table.FlagBusy)) {
 		return false
 	}
 	if !f.valid() {
@@ -97,25 +97,25 @@ func (f *Free) begin() bool {
 	return true
 }
 
-func (f *Free) end() { f.e.Info.And(^uint64(table.FlagBusy)) }
+func (f *LockFree) end() { f.e.Info.And(^uint64(table.FlagBusy)) }
 
 // changed is end after the state has changed.
-func (f *Free) changed() {
+func (f *LockFree) changed() {
 	info := f.e.Info.And(^uint64(table.FlagBusy))
 	f.passed = true
-	f.due = f.due || f.sh.Journal != nil && info&table.FlagJournaled == 0 || f.sh.watches.Load() != 0
+	f.pending = f.pending || f.sh.Journal != nil && info&table.FlagJournaled == 0 || f.sh.watches.Load() != 0
 }
 
 // Finish counts a call that has been decided, and does what is left to do.
-func (f *Free) Finish(c *Counts, hash uint64, key []byte, a store.Access) {
+func (f *LockFree) Finish(c *Counts, hash uint64, key []byte, a store.Access) {
 	c.add(f)
-	if f.due {
+	if f.pending {
 		f.done(hash, key, a)
 	}
 }
 
 // done notes under the lock that the key was used, and that it has changed.
-func (f *Free) done(hash uint64, key []byte, a store.Access) {
+func (f *LockFree) done(hash uint64, key []byte, a store.Access) {
 	sh := f.sh
 	sh.Mu.Lock()
 	sh.LatestNS = max(sh.LatestNS, a.NowNS)
@@ -132,8 +132,8 @@ func (f *Free) done(hash uint64, key []byte, a store.Access) {
 	sh.Mu.Unlock()
 }
 
-// throttle decides on a request, if it can.
-func (f *Free) throttle(sh *Shard, r *store.Request, a store.Access) bool {
+// tryThrottle decides on a request, if it can.
+func (f *LockFree) tryThrottle(sh *Shard, r *store.Request, a store.Access) bool {
 	if !f.look(sh, r.Hash, r.Key, 0, a) {
 		return false
 	}
@@ -158,17 +158,17 @@ func (f *Free) throttle(sh *Shard, r *store.Request, a store.Access) bool {
 	}
 	setDecision(&r.Decision, &d)
 	r.Err = nil
-	f.used(int64(f.info&table.TouchedMask<<table.TouchedUnit), a)
+	f.used(f.info.TouchedNS(), a)
 	return true
 }
 
-// Take decides on a request of one limit under a key that holds nothing else, if it can.
-func (f *Free) Take(sh *Shard, r *store.TakeRequest, a store.Access) bool {
+// TryTake decides on a request of one limit under a key that holds nothing else, if it can.
+func (f *LockFree) TryTake(sh *Shard, r *store.TakeRequest, a store.Access) bool {
 	c := &r.Calls[0]
 	if !isPlain(r) || c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
 		return false
 	}
-	p := sh.Tallies.Peek(uint32(f.info))
+	p := sh.Limits.Peek(uint32(f.info))
 	if p == nil || !p.Alone(c.Limit, c.Policy) {
 		return false
 	}
@@ -186,8 +186,8 @@ func (f *Free) Take(sh *Shard, r *store.TakeRequest, a store.Access) bool {
 	return true
 }
 
-// takeWord decides on a bucket. Its state is one word, so it can be read while others change it, and one that denies is not written to.
-func (f *Free) takeWord(p *table.Tally, r *store.TakeRequest, nowNS int64) bool {
+// takeWord decides on a bucket. Its state is one word, so it can be read while others change it. A call that is denied does not write it.
+func (f *LockFree) takeWord(p *table.LimitEntry, r *store.TakeRequest, nowNS int64) bool {
 	c := &r.Calls[0]
 	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
 	if st.BlockedNS != 0 {
@@ -218,7 +218,7 @@ func (f *Free) takeWord(p *table.Tally, r *store.TakeRequest, nowNS int64) bool 
 }
 
 // takeWords decides on any other limit.
-func (f *Free) takeWords(p *table.Tally, r *store.TakeRequest, nowNS int64) bool {
+func (f *LockFree) takeWords(p *table.LimitEntry, r *store.TakeRequest, nowNS int64) bool {
 	if !f.begin() {
 		return false
 	}
@@ -241,8 +241,8 @@ func (f *Free) takeWords(p *table.Tally, r *store.TakeRequest, nowNS int64) bool
 	return true
 }
 
-// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and must then wait for the words
-// just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
+// setDecision is *to = *from, field by field. The compiler copies a struct 16 bytes at a time, and the processor must then wait for the
+// words just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
 func setDecision(to, from *cell.Decision) {
 	to.Limited = from.Limited
 	to.Limit = from.Limit
@@ -251,7 +251,7 @@ func setDecision(to, from *cell.Decision) {
 	to.ResetAfterNS = from.ResetAfterNS
 }
 
-func (c *Counts) add(f *Free) {
+func (c *Counts) add(f *LockFree) {
 	c.hits++
 	if f.passed {
 		c.changes++
@@ -264,12 +264,12 @@ func BlockedTooLong(c *store.Call, st *cell.State, at int64) bool {
 	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }
 
-// touchFromKeys is how many keys a table has from which on a batch touches it. A smaller one is in the caches anyhow, and
-// touching it would cost 20 ns a call.
+// touchFromKeys is how many keys a table must hold for a batch to prefetch from it. A smaller table is in the caches anyhow, and touching
+// it would cost 20 ns a call.
 const touchFromKeys = 1 << 14
 
-// Batch is what is noted on at most perLock requests.
-type Batch struct {
+// Prefetch notes where the keys of up to PerLock requests seem to be.
+type Prefetch struct {
 	n      int
 	hashes [PerLock]uint64      // of their keys
 	slots  [PerLock]*table.Slot // that seem to be their keys', or nil
@@ -277,7 +277,7 @@ type Batch struct {
 	flushes uint64 // before slots were looked for
 }
 
-func (b *Batch) Add(hash uint64) {
+func (b *Prefetch) Add(hash uint64) {
 	b.hashes[b.n] = hash
 	b.n++
 }
@@ -285,12 +285,12 @@ func (b *Batch) Add(hash uint64) {
 // Large reports whether the table is larger than the caches.
 func (s *Shards) Large() bool { return s.Room.Keys.Load() >= touchFromKeys }
 
-// Touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it sees
-// may be changing.
+// Touch brings what the requests need into the caches, and notes where their keys seem to be. It takes no lock, so what it reads may be
+// changing.
 //
-// Addresses are collected first and then touched in loops of a few instructions, as a processor looks only some hundred
-// instructions past a load that waits: with a look-up between two touches that is five misses at a time.
-func (s *Shards) Touch(b *Batch) {
+// It collects addresses first and then touches them in loops of a few instructions, as a processor looks only some hundred instructions
+// past a load that waits: with a look-up between two touches, only five misses overlap.
+func (s *Shards) Touch(b *Prefetch) {
 	b.flushes = s.flushes.Load()
 	var sum uint64
 	var chunks [PerLock]*table.Chunk
@@ -319,15 +319,15 @@ func (s *Shards) Touch(b *Batch) {
 //go:noinline
 func keep(uint64) {}
 
-// TouchTallies touches the first tallies of the requests' keys.
-func (s *Shards) TouchTallies(b *Batch) {
+// TouchLimits touches the first limit entries of the requests' keys.
+func (s *Shards) TouchLimits(b *Prefetch) {
 	var sum uint64
 	for i, e := range b.slots[:b.n] {
 		if e == nil {
 			continue
 		}
 		if info := e.Info.Load(); info&table.FlagLimits != 0 {
-			if p := s.ShardOf(b.hashes[i]).Tallies.Peek(uint32(info)); p != nil {
+			if p := s.ShardOf(b.hashes[i]).Limits.Peek(uint32(info)); p != nil {
 				sum += p.A.Load()
 			}
 		}

@@ -7,25 +7,25 @@ import "math/bits"
 //
 // Its owner has the slabs, and keeps in a free place the number of the next free one. Number 0 is none: that place is never
 // handed out, so the first slab stays.
-type Places struct {
+type FreeList struct {
 	Slabs []slabUse
-	Open  []uint64 // a bit for each slab: it has a free place, or is not there
+	Open  []uint64 // a bit for each slab: some place is free, or the slab is not there
 	Low   int      // the words of Open below are 0
 	InUse int      // places
 	There int      // slabs
 	spare int      // the last slab that became empty, which stays for what comes next; 0: none
 }
 
-// slabUse is what places knows of a slab. The zero value is one that is not there.
+// slabUse counts the places of a slab. The zero value is a slab that is not there.
 type slabUse struct {
 	There bool
-	Used  uint16 // Places in use
+	Used  uint16 // places in use
 	Fresh uint16 // the first that has never been used
 	Free  uint32 // the first that has been, or 0
 }
 
-// Lowest returns the slab that gives the next place. If it is not there, its owner makes it and calls add.
-func (p *Places) Lowest() (k int, there bool) {
+// lowest returns the slab that gives the next place. If it is not there, its owner makes it and calls add.
+func (p *FreeList) lowest() (k int, there bool) {
 	for ; p.Low < len(p.Open); p.Low++ {
 		if word := p.Open[p.Low]; word != 0 {
 			k = p.Low*64 + bits.TrailingZeros64(word)
@@ -35,7 +35,7 @@ func (p *Places) Lowest() (k int, there bool) {
 	return len(p.Slabs), false
 }
 
-func (p *Places) Add(k int) {
+func (p *FreeList) add(k int) {
 	if k == len(p.Slabs) {
 		p.Slabs = append(p.Slabs, slabUse{})
 		if k%64 == 0 {
@@ -50,13 +50,13 @@ func (p *Places) Add(k int) {
 	p.There++
 }
 
-func (p *Places) setOpen(k int) {
+func (p *FreeList) setOpen(k int) {
 	p.Open[k/64] |= 1 << (k % 64)
 	p.Low = min(p.Low, k/64)
 }
 
-// Take returns a place of a slab. Of one that is not fresh the owner must have popped what it links to.
-func (p *Places) Take(k int) (n uint32, fresh bool) {
+// use hands out a place of a slab. If it is not fresh, the owner must call pop with the place that it links to.
+func (p *FreeList) use(k int) (n uint32, fresh bool) {
 	u := &p.Slabs[k]
 	if u.Used++; u.Used == SlabSize {
 		p.Open[k/64] &^= 1 << (k % 64)
@@ -69,11 +69,11 @@ func (p *Places) Take(k int) (n uint32, fresh bool) {
 	return uint32(k)<<slabBits | uint32(u.Fresh-1), true
 }
 
-// Pop makes next the first free place of the slab that has just given another.
-func (p *Places) Pop(k int, next uint32) { p.Slabs[k].Free = next }
+// pop makes next the first free place of the slab that has just given another.
+func (p *FreeList) pop(k int, next uint32) { p.Slabs[k].Free = next }
 
-// Put takes a place back, and returns what it must link to, and a slab that is to go, or 0.
-func (p *Places) Put(n uint32) (next uint32, goes int) {
+// put takes a place back, and returns what it must link to, and a slab that is to go, or 0.
+func (p *FreeList) put(n uint32) (next uint32, goes int) {
 	k := int(n >> slabBits)
 	u := &p.Slabs[k]
 	next, u.Free = u.Free, n
@@ -91,13 +91,13 @@ func (p *Places) Put(n uint32) (next uint32, goes int) {
 }
 
 // empty reports a slab that is there and not used.
-func (p *Places) empty(k int) bool { return p.Slabs[k].There && p.Slabs[k].Used == 0 }
+func (p *FreeList) empty(k int) bool { return p.Slabs[k].There && p.Slabs[k].Used == 0 }
 
-// Remove says that a slab is not there any more.
-func (p *Places) Remove(k int) {
+// remove notes that a slab is not there any more.
+func (p *FreeList) remove(k int) {
 	p.Slabs[k] = slabUse{}
 	p.There--
 }
 
 // idle is how many places are there and not in use.
-func (p *Places) idle() int { return p.There<<slabBits - p.InUse }
+func (p *FreeList) idle() int { return p.There<<slabBits - p.InUse }

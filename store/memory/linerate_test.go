@@ -13,12 +13,13 @@ import (
 )
 
 // At any rate, and with a timer that comes late, the moments are those of the limit.
-func TestTheRateOfAQueue(t *testing.T) {
+func TestTheRateOfALine(t *testing.T) {
 	for _, c := range []struct {
 		limit string
 		n     int
 		gap   time.Duration
-	}{{"100/1s,burst=1", 1000, 10 * time.Millisecond}, {"10000/1s,burst=1", 20_000, 100 * time.Microsecond}, {"100000/1s,burst=1", 50_000, 10 * time.Microsecond}} {
+	}{{"100/1s,burst=1", 1000, 10 * time.Millisecond}, {"10000/1s,burst=1", 20_000, 100 * time.Microsecond},
+		{"100000/1s,burst=1", 50_000, 10 * time.Microsecond}} {
 		for _, late := range []time.Duration{1, 7 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				lateClock := func() int64 { return (clock() + int64(late) - 1) / int64(late) * int64(late) }

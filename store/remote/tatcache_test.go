@@ -14,11 +14,11 @@ import (
 // others give back counts after that time.
 func TestDenialsAreRememberedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k tats
+		var k tatCache
 		k.init(4)
 		params := cell.Params{Count: 5}
-		k.note("k", lastTAT{7, "f", params, time.Now(), true})
-		k.note("passed", lastTAT{7, "f", params, time.Now(), false})
+		k.note("k", cachedTAT{7, "f", params, time.Now(), true})
+		k.note("passed", cachedTAT{7, "f", params, time.Now(), false})
 		denied := func(key, field string, p cell.Params) bool {
 			tat, ok := k.denied(key, field, p)
 			return ok && tat == 7
@@ -27,29 +27,30 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 		if !denied("k", "f", params) {
 			t.Error("it is forgotten before a second is over")
 		}
-		if denied("k", "other", params) || denied("k", "f", cell.Params{Count: 6}) || denied("other", "f", params) || denied("passed", "f", params) {
+		if denied("k", "other", params) || denied("k", "f", cell.Params{Count: 6}) || denied("other", "f", params) ||
+			denied("passed", "f", params) {
 			t.Error("it is taken for another's")
 		}
 		time.Sleep(time.Nanosecond)
 		if denied("k", "f", params) {
 			t.Error("it is remembered for longer than a second")
 		}
-		k.note("k", lastTAT{7, "f", params, time.Now(), true})
-		if k.note("k", lastTAT{0, "f", params, time.Now(), true}); denied("k", "f", params) {
+		k.note("k", cachedTAT{7, "f", params, time.Now(), true})
+		if k.note("k", cachedTAT{0, "f", params, time.Now(), true}); denied("k", "f", params) {
 			t.Error("it is remembered where nothing is taken any more")
 		}
-		k.note("k", lastTAT{7, "f", params, time.Now(), true})
+		k.note("k", cachedTAT{7, "f", params, time.Now(), true})
 		if k.forget("k"); denied("k", "f", params) {
 			t.Error("it is remembered though it is to be forgotten")
 		}
 	})
 }
 
-func TestKnownTATs(t *testing.T) {
-	var k tats
+func TestTATCache(t *testing.T) {
+	var k tatCache
 	k.init(2)
-	k.note("k", lastTAT{tatNS: 7})
-	k.note("f", lastTAT{tatNS: 7, field: "field"})
+	k.note("k", cachedTAT{tatNS: 7})
+	k.note("f", cachedTAT{tatNS: 7, field: "field"})
 	if k.tat("k") != 7 || k.tat("f") != 0 || k.tat("o") != 0 {
 		t.Errorf("%d, %d, %d", k.tat("k"), k.tat("f"), k.tat("o"))
 	}

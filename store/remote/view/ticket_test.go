@@ -12,7 +12,7 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// BenchmarkContention changes one key all the time, by Stores with one goroutine each. The figures in turn.go are its:
+// BenchmarkContention changes one key all the time, by Stores with one goroutine each. The figures in ticket.go are its:
 //
 //	go test ./store/remote/view -run xxx -bench Contention -benchtime 2s
 func BenchmarkContention(b *testing.B) {
@@ -59,15 +59,15 @@ func contend(b *testing.B, socket string, n int) {
 }
 
 // Nobody overtakes a view that has conflicted thrice.
-func TestTurns(t *testing.T) {
+func TestTickets(t *testing.T) {
 	socket := linktest.StartRedis(t)
 	one, other := newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})
-	for attempt := range 20 { // a turn lasts 50 ms, which a busy machine may miss
+	for attempt := range 20 { // a ticket lasts 50 ms, which a busy machine may miss
 		key := fmt.Sprint("k", attempt)
 		w := make(signal, 1)
 		v := one.Open([][]byte{[]byte(key)}, w)
 		<-w
-		for i := range conflictsBeforeTurn {
+		for i := range conflictsBeforeTicket {
 			other.on(t, func(v *View) { v.take(t, key, "100/1h,algo=window") }, key)
 			v.take(t, key, "100/1h,algo=window")
 			if v.Commit(w) {
@@ -86,7 +86,7 @@ func TestTurns(t *testing.T) {
 		v.Commit(w)
 		<-w
 		first := !v.Conflict() && v.Err == nil
-		if names, _ := one.do(t, "LRANGE", key+turnsSuffix, "0", "-1").AsStrSlice(); first && slices.Contains(names, v.turn.name) {
+		if names, _ := one.do(t, "LRANGE", key+ticketsSuffix, "0", "-1").AsStrSlice(); first && slices.Contains(names, v.ticket.name) {
 			t.Error("who has stored still holds the turn")
 		}
 		<-late
@@ -100,32 +100,34 @@ func TestTurns(t *testing.T) {
 	t.Error("the other was first")
 }
 
-// Who queues and is gone holds up others for as long as a turn lasts.
-func TestTurnOfNobody(t *testing.T) {
+// A view that has a ticket and is gone holds up others for as long as the list lasts.
+func TestTicketOfNobody(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
-	s.do(t, "RPUSH", "k"+turnsSuffix, "gone")
-	s.do(t, "PEXPIRE", "k"+turnsSuffix, "50")
-	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	s.do(t, "RPUSH", "k"+ticketsSuffix, "gone")
+	s.do(t, "PEXPIRE", "k"+ticketsSuffix, "50")
+	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
+		TakeOptions: store.TakeOptions{Cost: 1}}
 	if s.takeNow(&r); r.Err != nil || r.Taken.Granted != 1 {
 		t.Error(r.Err)
 	}
-	if n, _ := s.do(t, "EXISTS", "k"+turnsSuffix).AsInt64(); n != 0 {
+	if n, _ := s.do(t, "EXISTS", "k"+ticketsSuffix).AsInt64(); n != 0 {
 		t.Error("somebody still queues")
 	}
 }
 
 // A view that cannot wait any longer leaves. On a busy machine what it sends then may be late.
-func TestTurnThatIsGivenUp(t *testing.T) {
+func TestTicketThatIsGivenUp(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{Timeout: 20 * time.Millisecond})
 	for range 20 {
-		s.do(t, "DEL", "k"+turnsSuffix)
-		s.do(t, "RPUSH", "k"+turnsSuffix, "first")
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		s.do(t, "DEL", "k"+ticketsSuffix)
+		s.do(t, "RPUSH", "k"+ticketsSuffix, "first")
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
+			TakeOptions: store.TakeOptions{Cost: 1}}
 		if s.takeNow(&r); r.Err == nil {
 			t.Fatal("it has overtaken")
 		}
 		for range 100 {
-			if n, _ := s.do(t, "LLEN", "k"+turnsSuffix).AsInt64(); n == 1 {
+			if n, _ := s.do(t, "LLEN", "k"+ticketsSuffix).AsInt64(); n == 1 {
 				return
 			}
 		}
@@ -134,10 +136,11 @@ func TestTurnThatIsGivenUp(t *testing.T) {
 }
 
 // A Store that is alone with a key does not read it before each change, and finds out when it is not.
-func TestGuess(t *testing.T) {
+func TestContentCache(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	take := func() store.TakeRequest {
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1h,algo=window")}},
+			TakeOptions: store.TakeOptions{Cost: 1}}
 		s.takeNow(&r)
 		return r
 	}
@@ -165,7 +168,7 @@ func TestGuess(t *testing.T) {
 }
 
 // What EXPIRE did since a change was stored is over with the next call that passes, and not with one that is denied, as in memory.
-func TestGuessesKnowTheExpiry(t *testing.T) {
+func TestCachedContentsKnowTheExpiry(t *testing.T) {
 	s := testStores(t, 1)[0]
 	hour, day := takeCall(t, "k", "2/1h"), takeCall(t, "k", "2/1d")
 	s.plainly(t, 1, hour, day)
@@ -182,15 +185,16 @@ func TestGuessesKnowTheExpiry(t *testing.T) {
 	}
 }
 
-// A key of the name that a queue for turns would have changes nothing for the key beside it.
-func TestAKeyOfTheNameOfAQueue(t *testing.T) {
+// A key of the name that a list of tickets would have changes nothing for the key beside it.
+func TestAKeyOfTheNameOfAList(t *testing.T) {
 	socket := linktest.StartRedis(t)
 	stores := []*Store{newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})}
-	for _, queue := range []string{"k" + turnsSuffix, "{k}" + turnsSuffix} {
+	for _, queue := range []string{"k" + ticketsSuffix, "{k}" + ticketsSuffix} {
 		stores[0].do(t, "SET", queue, "1")
 	}
 	for i := range 10 { // of two, each finds what it does not expect
-		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "10/1h,algo=window")}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "10/1h,algo=window")}},
+			TakeOptions: store.TakeOptions{Cost: 1}}
 		if stores[i%2].takeNow(&r); r.Err != nil || r.Calls[0].Decision.Remaining != int64(9-i) {
 			t.Errorf("call %d: %+v, %v", i, r.Calls[0].Decision, r.Err)
 		}

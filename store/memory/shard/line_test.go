@@ -22,12 +22,12 @@ func limit(t *testing.T, text string) *cell.Limit {
 
 func clock() int64 { return time.Now().UnixNano() }
 
-// queue makes the queue of a limit of key k, and a count of how often it is served.
-func queue(s *Store, l *cell.Limit, policy uint32) (q *Queue, served *int) {
+// queue makes the line of a limit of key k, and a count of how often it is served.
+func queue(s *Store, l *cell.Limit, policy uint32) (q *Line, served *int) {
 	served = new(int)
 	key := []byte("k")
 	hash := s.Hash(key)
-	return s.ShardOf(hash).NewQueue(&store.Call{Key: key, Limit: l, Policy: policy}, hash, clock, func(q *Queue) {
+	return s.ShardOf(hash).NewLine(&store.Call{Key: key, Limit: l, Policy: policy}, hash, clock, func(q *Line) {
 		q.Sh.Lock(0)
 		q.Rang()
 		*served++
@@ -41,8 +41,8 @@ func waiterOf(ticket uint64) *Waiter {
 	return w
 }
 
-// A queue is found by its key and state, and its key's slot says that it is waited for as long as anybody waits.
-func TestQueueOfAState(t *testing.T) {
+// A line is found by its key and state. The key's slot has FlagWaited as long as anybody waits.
+func TestLineOfAState(t *testing.T) {
 	s := New(Options{Shards: 1})
 	sh, k := &s.All[0], []byte("k")
 	put := func() {
@@ -54,8 +54,8 @@ func TestQueueOfAState(t *testing.T) {
 	}
 	waited := func() bool { _, e := sh.Slot(s.Hash(k), k); return e != nil && e.Has(table.FlagWaited) }
 	put()
-	of := func(key, text string, policy uint32) *Queue {
-		return sh.QueueOf(&store.Call{Key: []byte(key), Limit: limit(t, text), Policy: policy})
+	of := func(key, text string, policy uint32) *Line {
+		return sh.LineOf(&store.Call{Key: []byte(key), Limit: limit(t, text), Policy: policy})
 	}
 	if of("k", "5/1s", 0) != nil || waited() || s.WaitedKeys() != 0 {
 		t.Error("a key is waited for by nobody")
@@ -79,27 +79,27 @@ func TestQueueOfAState(t *testing.T) {
 	literal.Add(a, 2)
 	literal.Add(b, 3)
 	named.Add(c, 1)
-	if literal.First() != a || literal.cost != 5 || a.Queue != literal || a.Cost != 2 {
+	if literal.First() != a || literal.cost != 5 || a.Line != literal || a.Cost != 2 {
 		t.Errorf("the queue is %+v", literal)
 	}
-	seen := literal.SeenNS
-	if literal.TakeOut(b, 9); literal.SeenNS != seen || literal.cost != 2 || b.Queue != nil {
-		t.Errorf("the last has gone: %d, %d", literal.SeenNS, literal.cost)
+	seen := literal.NotBeforeNS
+	if literal.Withdraw(b, 9); literal.NotBeforeNS != seen || literal.cost != 2 || b.Line != nil {
+		t.Errorf("the last has gone: %d, %d", literal.NotBeforeNS, literal.cost)
 	}
 	by := waiterOf(1)
-	if literal.Replace(a, by); literal.First() != by || by.Queue != literal || by.Cost != 2 || a.Queue != nil {
+	if literal.Replace(a, by); literal.First() != by || by.Line != literal || by.Cost != 2 || a.Line != nil {
 		t.Errorf("another has not taken the place: %+v", by)
 	}
-	if literal.TakeOut(by, 9); literal.SeenNS != 9 || of("k", "5/1s", 0) != nil || !waited() {
+	if literal.Withdraw(by, 9); literal.NotBeforeNS != 9 || of("k", "5/1s", 0) != nil || !waited() {
 		t.Error("a queue of nobody stays, or that of another goes")
 	}
-	if named.TakeOut(c, 9); of("k", "5/1s", 7) != nil || waited() || s.WaitedKeys() != 0 {
+	if named.Withdraw(c, 9); of("k", "5/1s", 7) != nil || waited() || s.WaitedKeys() != 0 {
 		t.Error("a key that nobody waits for is waited for")
 	}
 }
 
-// A queue is served when its timer comes, and at once when something has changed, unless that is what it does itself.
-func TestWhenAQueueIsServed(t *testing.T) {
+// A line is served when its timer fires, and at once when something has changed, unless it has changed that itself.
+func TestWhenALineIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Shards: 4})
 		q, served := queue(s, limit(t, "5/1s"), 0)
@@ -143,8 +143,8 @@ func TestWhenAQueueIsServed(t *testing.T) {
 			poke()
 			setTimer(clock() + int64(time.Minute)) // does not put it off
 			locked(func() {
-				if q.SeenNS != clock() || !q.ahead.stale {
-					t.Errorf("%s: seen at %d, want %d", name, q.SeenNS, clock())
+				if q.NotBeforeNS != clock() || !q.ahead.stale {
+					t.Errorf("%s: seen at %d, want %d", name, q.NotBeforeNS, clock())
 				}
 			})
 			expect(name, 1)
@@ -158,18 +158,18 @@ func TestWhenAQueueIsServed(t *testing.T) {
 			q.Poke(clock() + 1)
 			q.Quiet = false
 		})
-		if expect("quiet", 0); q.SeenNS > clock() {
+		if expect("quiet", 0); q.NotBeforeNS > clock() {
 			t.Error("a quiet queue is poked")
 		}
 		setTimer(clock() + int64(time.Second))
-		locked(func() { q.TakeOut(w, clock()) })
+		locked(func() { q.Withdraw(w, clock()) })
 		time.Sleep(time.Hour)
 		expect("without anybody", 0)
 	})
 }
 
-// A state is left alone for a waiter in another queue with an earlier ticket, for a while.
-func TestAQueueKeepsItsState(t *testing.T) {
+// A state is left alone for a waiter in another line with an earlier ticket, for a while.
+func TestALineKeepsItsState(t *testing.T) {
 	s := New(Options{Shards: 1})
 	q, _ := queue(s, limit(t, "5/1s"), 0)
 	other, _ := queue(s, limit(t, "5/1m"), 0)
@@ -194,18 +194,18 @@ func TestAQueueKeepsItsState(t *testing.T) {
 	if q.KeepFor(late, 100, 90, 5); !q.KeepsFor(early) || q.KeptUntil != 125 {
 		t.Error("a later one takes the place of an earlier one")
 	}
-	if q.Keeps(125) || q.SeenNS != 125 || q.KeepsFor(early) {
-		t.Errorf("kept beyond the end, seen at %d", q.SeenNS)
+	if q.Keeps(125) || q.NotBeforeNS != 125 || q.KeepsFor(early) {
+		t.Errorf("kept beyond the end, seen at %d", q.NotBeforeNS)
 	}
 	q.KeepFor(early, 200, 20, 5)
-	if other.TakeOut(early, 0); q.Keeps(210) || q.SeenNS != 210 {
-		t.Errorf("kept for one who has gone, seen at %d", q.SeenNS)
+	if other.Withdraw(early, 0); q.Keeps(210) || q.NotBeforeNS != 210 {
+		t.Errorf("kept for one who has gone, seen at %d", q.NotBeforeNS)
 	}
 }
 
 // Whoever comes waits for all before it: with a bucket by the sum of their costs, with windows by their bookings, and else until the
 // first may pass.
-func TestWaitBehindAQueue(t *testing.T) {
+func TestWaitBehindALine(t *testing.T) {
 	const now = int64(1_800_000_000_000_000_000)
 	s := New(Options{Shards: 1})
 	for _, c := range []struct {
@@ -215,13 +215,13 @@ func TestWaitBehindAQueue(t *testing.T) {
 		dueNS int64
 		want  uint64
 	}{
-		{"10/1s,burst=1", nil, 1, NotDue, 1e8},
-		{"10/1s,burst=1", []int64{1, 1}, 1, NotDue, 3e8},
-		{"5/1s,algo=window", nil, 1, NotDue, 1e9},
-		{"5/1s,algo=window", []int64{3, 3, 1}, 2, NotDue, 3e9}, // 3, 3 and 1, 2 in the third
+		{"10/1s,burst=1", nil, 1, NoTimer, 1e8},
+		{"10/1s,burst=1", []int64{1, 1}, 1, NoTimer, 3e8},
+		{"5/1s,algo=window", nil, 1, NoTimer, 1e9},
+		{"5/1s,algo=window", []int64{3, 3, 1}, 2, NoTimer, 3e9}, // 3, 3 and 1, 2 in the third
 		{"5/1s,algo=log", []int64{1}, 1, now + 3e9, 3e9},
 		{"5/1s,algo=log", []int64{1}, 1, now, 1e9},
-		{"5/1s,algo=log", []int64{1}, 1, NotDue, 1e9},
+		{"5/1s,algo=log", []int64{1}, 1, NoTimer, 1e9},
 	} {
 		l := limit(t, c.text)
 		var st cell.State
@@ -240,7 +240,7 @@ func TestWaitBehindAQueue(t *testing.T) {
 			q.Add(w, cost)
 			all = append(all, w)
 		}
-		q.dueNS = c.dueNS
+		q.timerNS = c.dueNS
 		if got := q.WaitNS(l, st, now, c.cost); got != c.want {
 			t.Errorf("%s behind %v: %d ns, want %d", c.text, c.costs, got, c.want)
 		}
@@ -251,7 +251,7 @@ func TestWaitBehindAQueue(t *testing.T) {
 			}
 		}
 		for _, w := range all {
-			q.TakeOut(w, now)
+			q.Withdraw(w, now)
 		}
 		if len(all) == 0 {
 			q.drop()
@@ -260,7 +260,7 @@ func TestWaitBehindAQueue(t *testing.T) {
 }
 
 // When leases flow back, those who wait for their key may pass from then on, and no sooner.
-func TestLeasesFlowBackToAQueue(t *testing.T) {
+func TestLeasesFlowBackToALine(t *testing.T) {
 	const now, end = int64(1_800_000_000_000_000_000), int64(1_800_000_010_000_000_000)
 	s := New(Options{Shards: 1})
 	l, key := limit(t, "5/1h"), []byte("k")
@@ -279,11 +279,11 @@ func TestLeasesFlowBackToAQueue(t *testing.T) {
 	q, _ := queue(s, l, 0)
 	q.Add(waiterOf(1), 5)
 	for _, at := range []int64{now, end - 1, end, end + 5} {
-		q.SeenNS, q.ahead.stale = now, false
+		q.NotBeforeNS, q.ahead.stale = now, false
 		s.Get(key, store.Access{NowNS: at})
-		if flows := at == end; q.ahead.stale != flows || q.SeenNS != now && !flows || flows && q.SeenNS != end {
-			t.Errorf("%d ns after the lease's end: seen %d ns after it, stale %v", at-end, q.SeenNS-end, q.ahead.stale)
+		if flows := at == end; q.ahead.stale != flows || q.NotBeforeNS != now && !flows || flows && q.NotBeforeNS != end {
+			t.Errorf("%d ns after the lease's end: seen %d ns after it, stale %v", at-end, q.NotBeforeNS-end, q.ahead.stale)
 		}
 	}
-	q.TakeOut(q.First(), end)
+	q.Withdraw(q.First(), end)
 }

@@ -6,11 +6,11 @@ import (
 	"celld/cell"
 )
 
-// Tally is the state of one limit under a key that holds limits: a cache line, and no pointer in it. What is longer than
-// two words is a ring of its own. All words are atomic for calls without the lock; see slot.
-type Tally struct {
+// LimitEntry is the state of one limit under a key that holds limits: a cache line, without a pointer. What is longer than two words is a
+// ring of its own. All words are atomic for calls without the lock: see Slot.
+type LimitEntry struct {
 	A, B, BlockedNS atomic.Uint64 // cell.State
-	TouchedNS       atomic.Int64  // of a key's first: the key's last use, as the slot's word for that has the number of this tally
+	TouchedNS       atomic.Int64  // of a key's first: the key's last use, as the slot's word for that holds the number of this entry
 	periodNS        atomic.Int64  // of the cell.Shape; code is the rest of it
 	Code            atomic.Uint32
 	count, burst    atomic.Uint32 // cell.Params
@@ -20,18 +20,18 @@ type Tally struct {
 }
 
 const (
-	// TallyBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
+	// LimitEntryBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
 	// takes beside 8 for each of its words.
-	TallyBytes = 64
-	RingBytes  = 56
+	LimitEntryBytes = 64
+	RingBytes       = 56
 )
 
-func (p *Tally) link() uint32     { return p.Next.Load() }
-func (p *Tally) setLink(n uint32) { p.Next.Store(n) }
+func (p *LimitEntry) link() uint32     { return p.Next.Load() }
+func (p *LimitEntry) setLink(n uint32) { p.Next.Store(n) }
 
-// tallies are a shard's.
-type tallies struct {
-	arena[Tally, *Tally]
+// limitEntries are a shard's.
+type limitEntries struct {
+	arena[LimitEntry, *LimitEntry]
 	Rings     []Ring // by number; the first is none
 	FreeRings []uint32
 }
@@ -41,19 +41,19 @@ type Ring struct {
 	Told  cell.Told // of a log, as long as it has this ring
 }
 
-// drop forgets all tallies.
-func (t *tallies) drop() {
+// drop forgets all limit entries.
+func (t *limitEntries) drop() {
 	t.arena.drop()
 	t.Rings, t.FreeRings = nil, nil
 }
 
-func (t *tallies) Put(n uint32) {
+func (t *limitEntries) Free(n uint32) {
 	t.setRing(t.At(n), nil)
-	t.release(t.put(n))
+	t.release(t.free(n))
 }
 
-// ring is that of a tally, nil if it has none.
-func (t *tallies) ring(p *Tally) []uint64 {
+// ring is that of a limit entry, nil if it has none.
+func (t *limitEntries) ring(p *LimitEntry) []uint64 {
 	n := p.Ring.Load()
 	if n == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (t *tallies) ring(p *Tally) []uint64 {
 	return t.Rings[n].Words
 }
 
-func (t *tallies) setRing(p *Tally, words []uint64) {
+func (t *limitEntries) setRing(p *LimitEntry, words []uint64) {
 	n := p.Ring.Load()
 	switch {
 	case words == nil && n != 0:
@@ -88,15 +88,15 @@ func (t *tallies) setRing(p *Tally, words []uint64) {
 	}
 }
 
-// Untell notes that what has been told of a log is no longer what it starts with.
-func (t *tallies) Untell(p *Tally) {
+// Untell notes that a log no longer starts with what was told of it.
+func (t *limitEntries) Untell(p *LimitEntry) {
 	if n := p.Ring.Load(); n != 0 {
 		t.Rings[n].Told = cell.Told{}
 	}
 }
 
-// Bytes is what a tally takes, by the estimate of MaxBytes.
-func (t *tallies) Bytes(p *Tally) int64 { return TallyBytes + BytesOfRing(t.ring(p)) }
+// Bytes is what a limit entry takes, by the estimate of MaxBytes.
+func (t *limitEntries) Bytes(p *LimitEntry) int64 { return LimitEntryBytes + BytesOfRing(t.ring(p)) }
 
 func BytesOfRing(ring []uint64) int64 {
 	if ring == nil {
@@ -105,7 +105,7 @@ func BytesOfRing(ring []uint64) int64 {
 	return RingBytes + 8*int64(cap(ring))
 }
 
-// CloneRing takes no more memory than the ring has, as slices.Clone may.
+// CloneRing copies a ring into just as much memory, where slices.Clone may take more.
 func CloneRing(ring []uint64) []uint64 {
 	if ring == nil {
 		return nil
@@ -113,37 +113,37 @@ func CloneRing(ring []uint64) []uint64 {
 	return append(make([]uint64, 0, len(ring)), ring...)
 }
 
-// Is reports whether a tally is that of a limit: of the policy, or of literals that share the state.
-func (p *Tally) Is(l *cell.Limit, policy uint32, shape uint32) bool {
+// Is reports whether an entry belongs to a limit: to the policy, or to literals that share the state.
+func (p *LimitEntry) Is(l *cell.Limit, policy uint32, shape uint32) bool {
 	if own := p.Policy.Load(); policy != 0 || own != 0 {
 		return own == policy && (p.Code.Load()^shape)&cell.CodeOfLeases == 0
 	}
 	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS
 }
 
-// Same reports whether a limit can go on with a tally's state as it is.
-func (p *Tally) Same(l *cell.Limit, shape uint32) bool {
+// Same reports whether a limit can go on with a limit entry's state as it is.
+func (p *LimitEntry) Same(l *cell.Limit, shape uint32) bool {
 	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS && int64(p.count.Load()) == l.Count && int64(p.burst.Load()) == l.Burst
 }
 
-// Alone reports whether a tally is all that its key holds, and a limit can go on with it as it is.
-func (p *Tally) Alone(l *cell.Limit, policy uint32) bool {
+// Alone reports whether a limit entry is all that its key holds, and a limit can go on with it as it is.
+func (p *LimitEntry) Alone(l *cell.Limit, policy uint32) bool {
 	return p.Next.Load() == 0 && p.Policy.Load() == policy && p.Same(l, l.Code())
 }
 
-// Limit is the limit that has left a tally's state.
-func (p *Tally) Limit() cell.Limit {
+// Limit is the limit that has left a limit entry's state.
+func (p *LimitEntry) Limit() cell.Limit {
 	return cell.LimitOf(p.Shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
 }
 
-func (p *Tally) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
+func (p *LimitEntry) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
 
-func (t *tallies) State(p *Tally) cell.State {
+func (t *limitEntries) State(p *LimitEntry) cell.State {
 	return cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load(), Ring: t.ring(p)}
 }
 
 // SetState stores the words of a state that have changed.
-func (p *Tally) SetState(st *cell.State) {
+func (p *LimitEntry) SetState(st *cell.State) {
 	p.A.Store(st.A)
 	if p.B.Load() != st.B {
 		p.B.Store(st.B)
@@ -154,7 +154,7 @@ func (p *Tally) SetState(st *cell.State) {
 }
 
 // Keep stores what a limit has left.
-func (t *tallies) Keep(p *Tally, l *cell.Limit, shape uint32, st *cell.State) {
+func (t *limitEntries) Keep(p *LimitEntry, l *cell.Limit, shape uint32, st *cell.State) {
 	p.SetState(st)
 	if !p.Same(l, shape) {
 		p.Code.Store(shape)

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Slots is how many a Cluster has.
-const Slots = 1 << 14
+// hashSlots is how many hash slots a Cluster has.
+const hashSlots = 1 << 14
 
-// SlotOf is the slot of a key: the CRC16 of its hash tag, or of all of it
+// HashSlot is the hash slot of a key: the CRC16 of its hash tag, or of all of it
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/).
-func SlotOf(key string) uint16 {
+func HashSlot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
 			key = key[open+1 : open+1+length]
@@ -20,7 +20,7 @@ func SlotOf(key string) uint16 {
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
-	return crc % Slots
+	return crc % hashSlots
 }
 
 // crcTable is of CRC-16/XMODEM: the polynomial 0x1021, no reflection.
@@ -39,38 +39,38 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// Beside is a key with this ending in the slot of another one. "": that one's braces allow none.
+// Beside is a key with this ending in the hash slot of another key. "": the braces of that key allow none.
 func (l *Link) Beside(key, ending string) string {
 	name := key + ending
-	if !l.cluster.Load() || SlotOf(name) == SlotOf(key) {
+	if !l.cluster.Load() || HashSlot(name) == HashSlot(key) {
 		return name
 	}
 	if name = "{" + key + "}" + ending; strings.HasPrefix(key, l.options.Prefix) {
 		name = l.options.Prefix + "{" + key + "}" + ending
 	}
-	if SlotOf(name) != SlotOf(key) {
+	if HashSlot(name) != HashSlot(key) {
 		return ""
 	}
 	return name
 }
 
-// PerSlot is the key of Options.PerSlot in the slot of another key.
-func (l *Link) PerSlot(key string) string {
-	name := l.options.PerSlot
-	if !l.cluster.Load() || SlotOf(name) == SlotOf(key) {
+// PerHashSlot is the key of Options.PerHashSlot in the slot of another key.
+func (l *Link) PerHashSlot(key string) string {
+	name := l.options.PerHashSlot
+	if !l.cluster.Load() || HashSlot(name) == HashSlot(key) {
 		return name
 	}
-	return l.perSlot()[SlotOf(key)]
+	return l.perHashSlot()[HashSlot(key)]
 }
 
-// perSlot is a name for each slot. To find them takes 10 ms.
-func (l *Link) perSlot() []string {
+// perHashSlot is a name for each slot. To find them takes 10 ms.
+func (l *Link) perHashSlot() []string {
 	l.tagOnce.Do(func() {
 		const mostTags = 1 << 18 // 170,000 mostly do. A prefix with a tag of its own has one slot only
-		l.tagged = make([]string, Slots)
-		for i, found := 0, 0; i < mostTags && found < Slots; i++ {
-			name := l.options.PerSlot + ":{" + strconv.FormatInt(int64(i), 36) + "}"
-			if at := SlotOf(name); l.tagged[at] == "" {
+		l.tagged = make([]string, hashSlots)
+		for i, found := 0, 0; i < mostTags && found < hashSlots; i++ {
+			name := l.options.PerHashSlot + ":{" + strconv.FormatInt(int64(i), 36) + "}"
+			if at := HashSlot(name); l.tagged[at] == "" {
 				l.tagged[at] = name
 				found++
 			}

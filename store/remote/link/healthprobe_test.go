@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// silent is a Store whose engine has not answered a call in time, so that there is a doubt. After resume it answers all.
+// silent is a Store whose engine has not answered a call in time, so that there is a health probe. resume makes it answer all.
 func silent(t *testing.T) (s *Link, e *celldtest.Ailing, h *celldtest.Hands, resume func()) {
 	t.Helper()
 	e = celldtest.NewAiling(t)
@@ -16,10 +16,10 @@ func silent(t *testing.T) (s *Link, e *celldtest.Ailing, h *celldtest.Hands, res
 	h = s.byHand()
 	resume = e.Hangs(t)
 	eventually(t, "a call that was sent is late", func() bool { return isDown(s.askFor("k", time.Millisecond)) && h.Waiting() == 1 })
-	d := s.lanes.of("k").breaker.doubted()
+	d := s.pipelines.of("k").breaker.doubted()
 	eventually(t, "the probe is on its way", func() bool {
-		if !d.asks.Swap(true) { // it was lost with the connection of the call
-			go d.ask()
+		if !d.sending.Swap(true) { // it was lost with the connection of the call
+			go d.send()
 		}
 		return len(e.Probes()) > 0
 	})
@@ -29,23 +29,23 @@ func silent(t *testing.T) (s *Link, e *celldtest.Ailing, h *celldtest.Hands, res
 	return s, e, h, resume
 }
 
-func (b *breaker) doubted() *doubt {
+func (b *breaker) doubted() *healthProbe {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.doubt
+	return b.health
 }
 
 func turns(h *celldtest.Hands, s *Link, n int) {
 	for range n {
-		h.Pass(s.options.Timeout / doubtTurns)
+		h.Pass(s.options.Timeout / probeSlices)
 	}
 }
 
-// An engine that is silent opens the breaker once it has had a whole timeout for the probe of a doubt, however many calls are late. The
+// An engine that is silent opens the breaker once it has had a whole timeout for a health probe, however many calls are late. The
 // breaker's probe, which it answers late, closes it.
 func TestTheBreakerOfASilentEngine(t *testing.T) {
 	s, _, h, resume := silent(t)
-	turns(h, s, doubtTurns-1)
+	turns(h, s, probeSlices-1)
 	for range 2 * failuresToOpen {
 		if err := s.askFor("k", time.Millisecond); !isDown(err) {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
 		}
 		h.Pass(s.options.Timeout)
 	}
-	if b := &s.lanes.of("k").breaker; s.DownAt("k") != nil || h.Waiting() != 0 || b.row.Load() != 0 || e.Count() != 0 {
+	if b := &s.pipelines.of("k").breaker; s.DownAt("k") != nil || h.Waiting() != 0 || b.row.Load() != 0 || e.Count() != 0 {
 		t.Fatalf("open: %v, %d timers, %d failures, %d sent", s.DownAt("k"), h.Waiting(), b.row.Load(), e.Count())
 	}
 	if n := s.options.Stats.Timeouts.Load(); n != 2*failuresToOpen {
@@ -94,15 +94,15 @@ func TestWaitingHereIsNoFailureOfTheEngine(t *testing.T) {
 func TestAProcessThatDoesNotRun(t *testing.T) {
 	s, _, h, resume := silent(t)
 	h.Pass(time.Hour)
-	turns(h, s, doubtTurns-2)
+	turns(h, s, probeSlices-2)
 	if why := s.DownAt("k"); why != nil {
 		t.Fatal(why)
 	}
 	resume()
-	b := &s.lanes.of("k").breaker
+	b := &s.pipelines.of("k").breaker
 	eventually(t, "the doubt has ended", func() bool {
-		if d := b.doubted(); d != nil && !d.asks.Swap(true) { // the call has taken the connection with it, and the probe
-			d.ask()
+		if d := b.doubted(); d != nil && !d.sending.Swap(true) { // the call has taken the connection with it, and the probe
+			d.send()
 		}
 		return b.doubted() == nil
 	})
@@ -112,23 +112,23 @@ func TestAProcessThatDoesNotRun(t *testing.T) {
 	}
 }
 
-// A write that is answered ends a doubt, though its probe is not.
-func TestAWriteEndsADoubt(t *testing.T) {
+// A write that is answered ends a health probe that is not.
+func TestAWriteEndsAHealthProbe(t *testing.T) {
 	s, _, h, _ := silent(t)
-	s.lanes.of("k").breaker.answered(&Request{Keys: []string{"k"}}, store.ErrFull)
-	turns(h, s, doubtTurns)
+	s.pipelines.of("k").breaker.answered(&Request{Keys: []string{"k"}}, store.ErrFull)
+	turns(h, s, probeSlices)
 	if why := s.DownAt("k"); why != nil {
 		t.Fatal(why)
 	}
 }
 
 // A probe that is refused opens the breaker at once, and says why.
-func TestADoubtIsConfirmed(t *testing.T) {
+func TestAHealthProbeConfirmsATimeout(t *testing.T) {
 	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	s.byHand()
 	e.Answers("-LOADING Redis is loading the dataset in memory\r\n")
-	s.lanes.of("k").breaker.late("k") // without a call, which would take the connection with it, and the probe
+	s.pipelines.of("k").breaker.late("k") // without a call, which would take the connection with it, and the probe
 	eventually(t, "it is open", func() bool { return s.DownAt("k") != nil })
 	if why := s.DownAt("k"); why.Error() != "the engine is loading its data" {
 		t.Fatal(why)

@@ -13,7 +13,7 @@ import (
 	"celld/store/policy"
 )
 
-// A plain call is told exactly when it passes behind those who wait for a window, whoever comes, leaves, or goes to another queue.
+// A plain call is told exactly when it passes behind those who wait for a window, whoever comes, leaves, or goes to another line.
 func TestWhatIsToldBehindAWindow(t *testing.T) {
 	told := func(t *testing.T, s *memory.Store, limit string, want time.Duration) {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestACarriedStateOfWhoWaits(t *testing.T) {
 		s := memory.New(memory.Options{Now: clock, Shards: 1, NoEviction: true})
 		setPolicy(t, s, "5/1h")
 		plainly(s, 5, ofPolicy(s))
-		memtest.SetMaxBytes(&s.Resize, s.Stats(clock()).Bytes)
+		memtest.SetMaxBytes(&s.Capacity, s.Stats(clock()).Bytes)
 		setPolicy(t, s, "5/1h,algo=log")
 		w := await(s, 9*time.Hour, 1, ofPolicy(s))
 		if callers, _ := s.Waiting(); w.err() != store.ErrFull || callers != 0 {

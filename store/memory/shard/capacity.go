@@ -7,18 +7,18 @@ import (
 	"celld/store/memory/table"
 )
 
-// Resize holds the limits that were asked for; room has those in force.
-type Resize struct {
+// Capacity holds the wanted capacity; room holds the one in force.
+type Capacity struct {
 	*Shards
 	Mu                  sync.Mutex
 	WantKeys, WantBytes int64
 }
 
 // SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. From then on
-// the store does not grow above them: no key comes unless another goes. Those that are above them go when Shrink is called, and without
-// noEviction only. Where eviction begins together with larger limits, nobody is evicted by the old ones. Where it ends together
-// with smaller ones, nobody is evicted by these. The number of shards stays as it was.
-func (s *Resize) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
+// the store does not grow above them: no key comes unless another goes. Keys above them go when Shrink is called, and only without
+// noEviction. If eviction begins together with a larger capacity, nobody is evicted by the old one. If it ends together with a smaller one,
+// nobody is evicted by that. The number of shards stays as it was.
+func (s *Capacity) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.WantKeys, s.WantBytes = maxKeys, maxBytes
@@ -35,7 +35,7 @@ func (s *Resize) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 
 // Shrink does one step of removing what the last SetLimits has no room for: some 64 keys, in 0.1 ms. It reports whether there is more to
 // remove.
-func (s *Resize) Shrink() (more bool) {
+func (s *Capacity) Shrink() (more bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if !s.shrinks() && !s.Room.over() {
@@ -52,16 +52,16 @@ func (s *Resize) Shrink() (more bool) {
 }
 
 // MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetLimits; 0: any number.
-func (s *Resize) MaxBytes() int64 { return s.Room.maxBytes.Load() }
+func (s *Capacity) MaxBytes() int64 { return s.Room.maxBytes.Load() }
 
 // shrinks reports whether the limits in force are still above the wanted ones. s.mu is locked.
-func (s *Resize) shrinks() bool {
+func (s *Capacity) shrinks() bool {
 	return s.Room.maxKeys.Load() != s.WantKeys || s.Room.maxBytes.Load() != s.WantBytes
 }
 
 // lower brings the limits in force to the wanted ones, or down to so many keys less than are held: a single insert has to evict all that is
 // above them.
-func (s *Resize) lower(by int64) {
+func (s *Capacity) lower(by int64) {
 	keys, bytes := s.WantKeys, s.WantBytes
 	if !s.Room.NoEviction.Load() {
 		keys = max(keys, s.Room.Keys.Load()-by)
@@ -74,7 +74,7 @@ func (s *Resize) lower(by int64) {
 }
 
 // setNote sets how often uses of keys are noted: more often in small stores.
-func (s *Resize) setNote() {
+func (s *Capacity) setNote() {
 	keys := s.Room.mostKeys()
 	noteNS := min(keys, noteMost/noteOfKey) * noteOfKey
 	if keys <= exactKeys {
@@ -86,7 +86,7 @@ func (s *Resize) setNote() {
 }
 
 // Init sets the first limits of an empty store.
-func (s *Resize) Init(maxKeys, maxBytes int64, noEviction bool) {
+func (s *Capacity) Init(maxKeys, maxBytes int64, noEviction bool) {
 	s.Room.maxKeys.Store(maxKeys)
 	s.Room.maxBytes.Store(maxBytes)
 	s.SetLimits(maxKeys, maxBytes, noEviction)

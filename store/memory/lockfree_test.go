@@ -66,7 +66,7 @@ func TestSetLimitsAfterHits(t *testing.T) {
 	memtest.MustAllow(t, s, []byte("k"), bucket, t0)
 	memtest.MustPut(t, s, "dead", memtest.Live(t0, second), t0)
 	memtest.MustAllow(t, s, []byte("k"), bucket, t0+2*second)
-	memtest.SetMaxKeys(&s.Resize, 1)
+	memtest.SetMaxKeys(&s.Capacity, 1)
 	if st := s.Stats(t0 + 2*second); st.Evicted != 0 || st.Expired != 1 {
 		t.Errorf("%d evicted, %d expired, want 0 and 1", st.Evicted, st.Expired)
 	}
