@@ -184,28 +184,30 @@ func TestTheFirstLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-// In a table that is larger than the caches a call may wait, and calls of a batch may not.
-func TestAWaitInALargeTable(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *memory.Store) {
-		for i, key := range memtest.Keys16(20_000) {
-			memtest.MustAllow(t, s, key, memtest.MustLimit(t, 1, 1, 1), clock()+int64(i))
-		}
-		start := clock()
-		plainly(s, 1, memtest.Call(t, "k", "10/1s,burst=1"))
-		w := await(s, time.Minute, 1, memtest.Call(t, "k", "10/1s,burst=1"))
-		batch := make([]store.TakeRequest, 2)
-		for i := range batch {
-			batch[i] = store.TakeRequest{Calls: memtest.Calls(t, "k", "10/1s,burst=1"),
-				TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
-		}
-		if !s.TakeBatch(batch, memtest.At(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
-			t.Errorf("a batch waits: %+v", batch)
-		}
-		if pass(time.Second); !w.granted() || w.at(start) != 100*time.Millisecond {
-			t.Errorf("it passes after %v", w.at(start))
-		}
-		if d := (cell.Decision{}); batch[0].Calls[0].Decision == d {
-			t.Error("a call of a batch is not decided")
-		}
-	})
+// A call may wait, and calls of a batch may not, whether the table is larger than the caches or not.
+func TestAWaitBesideABatch(t *testing.T) {
+	for _, keys := range []int{0, 20_000} {
+		inBubble(t, func(t *testing.T, s *memory.Store) {
+			for i, key := range memtest.Keys16(keys) {
+				memtest.MustAllow(t, s, key, memtest.MustLimit(t, 1, 1, 1), clock()+int64(i))
+			}
+			start := clock()
+			plainly(s, 1, memtest.Call(t, "k", "10/1s,burst=1"))
+			w := await(s, time.Minute, 1, memtest.Call(t, "k", "10/1s,burst=1"))
+			batch := make([]store.TakeRequest, 2)
+			for i := range batch {
+				batch[i] = store.TakeRequest{Calls: memtest.Calls(t, "k", "10/1s,burst=1"),
+					TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(time.Minute)}}}
+			}
+			if !s.TakeBatch(batch, memtest.At(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
+				t.Errorf("a batch waits: %+v", batch)
+			}
+			if pass(time.Second); !w.granted() || w.at(start) != 100*time.Millisecond {
+				t.Errorf("it passes after %v", w.at(start))
+			}
+			if d := (cell.Decision{}); batch[0].Calls[0].Decision == d {
+				t.Error("a call of a batch is not decided")
+			}
+		})
+	}
 }

@@ -116,18 +116,6 @@ func TestPutSettingsInAStore(t *testing.T) {
 	}
 }
 
-// One huge key that goes takes its bytes along.
-func TestHugeKeysComeAndGo(t *testing.T) {
-	s := memory.New(memory.Options{})
-	for i := range 10 {
-		key := fmt.Sprintf("%d%0100000d", i, 0)
-		memtest.MustAllow(t, s, []byte(key), memtest.MustLimit(t, 4, 1, 1), t0)
-		memtest.MustAudit(t, s)
-		s.Delete([]byte(key), t0)
-		memtest.MustAudit(t, s)
-	}
-}
-
 // Of ten keys in use twice, two fall back when one must go.
 func TestProtectedKeysFallBack(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 10, Shards: 1})

@@ -22,42 +22,6 @@ func job(s *memory.Store, name string, most time.Duration, cost int64, calls ...
 	return takeLease(s, terms, cost, calls...)
 }
 
-// Whoever asks for the same under the same name is answered with the one that waits, and nothing is taken twice.
-func TestRepeatsAreCoalesced(t *testing.T) {
-	for _, limit := range []string{"3/1h,algo=conc", "3/1h", "3/1h,algo=log"} {
-		inBubble(t, func(t *testing.T, s *memory.Store) {
-			one := func() store.Call { return memtest.Call(t, "k", limit) }
-			begun := clock()
-			first := job(s, "first", time.Minute, 3, one())
-			a := job(s, "x", 10*time.Hour, 2, one())
-			pass(time.Second)
-			later := job(s, "y", 10*time.Hour, 1, one())
-			b, c := job(s, "x", 10*time.Hour, 2, one()), job(s, "x", 10*time.Hour, 2, one())
-			other := job(s, "x", 10*time.Hour, 3, one()) // something else
-			if n, _ := s.Waiting(); n != 5 || !c.leave(nil) || c.leave(nil) {
-				t.Fatalf("%d wait", n)
-			}
-			if !memtest.Did(s.Release([]byte("k"), first.lease(), memtest.At(clock()))) {
-				t.Fatal("not released")
-			}
-			pass(0)
-			for i, w := range []*waiter{a, b} {
-				if !w.granted() || w.at(begun) != time.Second || w.lease() != a.lease() || w.lease() == 0 || w.taken() != a.taken() ||
-					w.woken.Load() != 1 || w.reqs[0].Calls[0].Decision != a.reqs[0].Calls[0].Decision {
-					t.Errorf("%s, %d: %v: %+v, %d", limit, i, w.at(begun), w.taken(), w.lease())
-				}
-			}
-			if !later.granted() || later.lease() == a.lease() {
-				t.Errorf("%s: nothing is left for the next: %+v, %d", limit, later.taken(), later.lease())
-			}
-			pass(time.Hour)
-			if !other.granted() || other.taken().Granted != 2 && other.taken().Granted != 3 {
-				t.Errorf("%s: something else: %+v", limit, other.taken())
-			}
-		})
-	}
-}
-
 // When the first goes, its first follower takes its place.
 func TestAFollowerKeepsThePlace(t *testing.T) {
 	for how := range 4 {

@@ -2,9 +2,7 @@ package memory_test
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"testing"
 
 	"celld/cell"
@@ -14,61 +12,6 @@ import (
 	"celld/store/memory/table"
 	"celld/store/policy"
 )
-
-// A policy that is reset, or deleted and set again, forgets what was used under it, whatever key it was under.
-func TestPoliciesForget(t *testing.T) {
-	s := memory.New(memory.Options{})
-	set := func(o policy.Options) *policy.Policy {
-		t.Helper()
-		if _, err := s.SetPolicy("p", memtest.MustParse(t, "5/1h"), o); err != nil {
-			t.Fatal(err)
-		}
-		return s.PolicyNamed("p")
-	}
-	take := func(key string, p *policy.Policy) store.Taken {
-		t.Helper()
-		taken, err := s.Take([]store.Call{{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 5}, memtest.At(t0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return taken
-	}
-	forget := map[string]func() *policy.Policy{
-		"reset":   func() *policy.Policy { return set(policy.Options{Reset: true}) },
-		"deleted": func() *policy.Policy { s.DeletePolicy("p"); return set(policy.Options{}) },
-	}
-	for _, name := range slices.Sorted(maps.Keys(forget)) {
-		if p := set(policy.Options{Reset: true}); take("k", p).Limited || !take("k", p).Limited {
-			t.Error(name)
-		}
-		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "other", "1/1m"))
-		old := s.PolicyNamed("p")
-		take("alone", old)
-		take("other", old)
-		p := forget[name]()
-		// Keys that held nothing else are gone.
-		if memtest.Did(s.Rename([]byte("alone"), []byte("other"), memtest.At(t0))) ||
-			!memtest.Did(s.Rename([]byte("other"), []byte("other2"), memtest.At(t0))) {
-			t.Error(name, "rename")
-		}
-		memtest.ExpectKeys(t, s, t0, "other2")
-		if n := count(s, "other2", t0); n != 1 {
-			t.Errorf("%s: %d limits", name, n)
-		}
-		if end, ok := s.Get([]byte("other2"), memtest.At(t0)); !ok || end.TAT != uint64(t0+60*second) {
-			t.Errorf("%s: ends at %d", name, end.TAT-uint64(t0))
-		}
-		if take("k", p).Limited || take("other2", p).Limited {
-			t.Error(name, "is not forgotten")
-		}
-		s.Delete([]byte("other2"), t0)
-		s.Delete([]byte("k"), t0)
-		memtest.MustAudit(t, s)
-	}
-	if s.Stats(t0).Bytes != 0 {
-		t.Errorf("%+v", s.Stats(t0))
-	}
-}
 
 // A key that holds nothing but what was used of policies that are gone is no key, to whatever looks.
 func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
