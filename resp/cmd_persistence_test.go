@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"celld/resp/command"
+	"celld/resp/command/admin"
 	"celld/resp/session/sessiontest"
 )
 
@@ -47,7 +47,7 @@ func TestSaveAndRewrite(t *testing.T) {
 			synctest.Wait()
 		}
 		const (
-			saving, rewriting = "-" + command.ErrSaving + "\r\n", "-" + command.ErrRewriting + "\r\n"
+			saving, rewriting = "-" + admin.ErrSaving + "\r\n", "-" + admin.ErrRewriting + "\r\n"
 			later             = "+Background append only file rewriting scheduled\r\n"
 		)
 		none := []string{"loading:0", "rdb_bgsave_in_progress:0", "rdb_current_bgsave_time_sec:-1", "aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_current_rewrite_time_sec:-1"}
@@ -81,7 +81,7 @@ func TestSaveAndRewrite(t *testing.T) {
 		info(append(none, "aof_rewrites:1", "aof_last_rewrite_time_sec:0", "aof_last_bgrewrite_status:ok")...)
 		held("BGREWRITEAOF", "+Background append only file rewriting started\r\n", func() {
 			p.want("BGREWRITEAOF", rewriting)
-			p.want("BGSAVE", "-"+command.ErrBgsaveRewriting+"\r\n")
+			p.want("BGSAVE", "-"+admin.ErrBgsaveRewriting+"\r\n")
 			p.want("MULTI", "+OK\r\n")
 			p.want("BGREWRITEAOF", "+QUEUED\r\n")
 			p.want("EXEC", "*1\r\n"+rewriting)

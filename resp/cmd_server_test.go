@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/admin"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/glob"
 	"celld/resp/session/sessiontest"
@@ -104,7 +107,7 @@ func TestInfo(t *testing.T) {
 func TestShutdownCommand(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
-		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": command.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": command.ErrSyntax, "SHUTDOWN x": command.ErrSyntax,
+		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": admin.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": argument.ErrSyntax, "SHUTDOWN x": argument.ErrSyntax,
 	} {
 		w := newWorld(t)
 		got := w.connect().do(strings.Fields(command)...)
@@ -147,7 +150,7 @@ func TestKeysIsBounded(t *testing.T) {
 // Nor is any other that a small request can make large.
 func TestRepliesAreBounded(t *testing.T) {
 	for name, raw := range map[string]string{
-		"COMMAND INFO": sessiontest.Frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, command.ShortList)...)...),
+		"COMMAND INFO": sessiontest.Frame(append([]string{"COMMAND", "INFO"}, slices.Repeat([]string{"client"}, spec.ShortList)...)...),
 		"EXEC":         "MULTI\r\n" + strings.Repeat("COMMAND DOCS\r\n", 1000) + "EXEC\r\n",
 	} {
 		w := newWorld(t, "client-output-buffer-limit", "128kb")
@@ -158,7 +161,7 @@ func TestRepliesAreBounded(t *testing.T) {
 		}
 	}
 	c := newWorld(t).connect()
-	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, command.ShortList)...)...); one != many {
+	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, spec.ShortList)...)...); one != many {
 		t.Errorf("COMMAND DOCS repeats itself: %d bytes", len(many))
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/command/admin"
+	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/session"
 )
@@ -16,7 +17,7 @@ func rowsOfServer(srv *Server) func(*session.Service) []*command.Row {
 	}
 	return func(s *session.Service) []*command.Row {
 		srv.sessions = s
-		settings := &command.Row{Name: "config", Arity: -2, Flags: command.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())}
+		settings := &command.Row{Name: "config", Arity: -2, Flags: spec.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands())}
 		return slices.Concat([]*command.Row{settings}, admin.Rows(srv.admin))
 	}
 }

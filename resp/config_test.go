@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/admin"
 )
 
 func TestConfigSetIsAllOrNothing(t *testing.T) {
@@ -140,9 +140,9 @@ func TestNothingIsSavedWithAnEngine(t *testing.T) {
 	w, _ := engineWorld(t, false)
 	p := w.connect()
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
-		p.want(name, "-"+fmt.Sprintf(command.ErrEngineKeeps, name)+"\r\n")
+		p.want(name, "-"+fmt.Sprintf(admin.ErrEngineKeeps, name)+"\r\n")
 	}
-	p.want("SHUTDOWN SAVE", "-"+fmt.Sprintf(command.ErrEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
+	p.want("SHUTDOWN SAVE", "-"+fmt.Sprintf(admin.ErrEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
 	for _, setting := range []string{"save\t60 1", "appendonly\tyes"} {
 		if got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...); !strings.Contains(got, "the engine keeps the keys") {
 			t.Errorf("%s: %q", setting, got)

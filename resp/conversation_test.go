@@ -7,6 +7,7 @@ import (
 
 	"celld/internal/celldtest"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/session/sessiontest"
 )
 
@@ -97,7 +98,7 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*celldtest.Exchange, 
 
 // sleepRow is a command that takes as many seconds as its argument says.
 func sleepRow(t *testing.T) *command.Row {
-	return &command.Row{Name: "sleep", Arity: 2, Flags: command.Admin, Run: func(c *command.Call) {
+	return &command.Row{Name: "sleep", Arity: 2, Flags: spec.Admin, Run: func(c *command.Call) {
 		d, err := time.ParseDuration(string(c.Args[1]) + "s")
 		if err != nil {
 			t.Error(err)

@@ -12,7 +12,7 @@ import (
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/clock"
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 	"celld/resp/transport"
@@ -46,7 +46,7 @@ func TestLoading(t *testing.T) {
 		if !w.Loads() || newWorld(t).Loads() {
 			t.Error("a server with an append-only file loads, and one without does not")
 		}
-		limit, _ := command.ParseLiteral([]byte("7/1h"), 1)
+		limit, _ := argument.ParseLiteral([]byte("7/1h"), 1)
 		w.reloads.Policies = []policy.Policy{{Name: "named", Limit: limit}}
 		w.sessions.Gate.Set(gate.Loading, true) // as Serve does
 		loaded := make(chan error)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/users"
 	"celld/resp/config"
 	"celld/resp/reload"
 	"celld/store/policy"
@@ -83,7 +84,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
 	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
 
-	limit, _ := command.ParseLiteral([]byte("5/1s"), 1)
+	limit, _ := argument.ParseLiteral([]byte("5/1s"), 1)
 	for i := range policy.MaxPolicies - 3 {
 		if _, err := w.sessions.Store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
 			t.Fatal(err)
@@ -121,5 +122,5 @@ func TestReloadUsers(t *testing.T) {
 	if w.Reload(); !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) || w.sessions.Users.Get("app") == nil {
 		t.Error(w.log)
 	}
-	c.want("ACL SAVE", "-"+command.ErrACLSave+"\r\n")
+	c.want("ACL SAVE", "-"+users.ErrACLSave+"\r\n")
 }

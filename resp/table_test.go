@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/describe"
+	"celld/resp/command/spec"
 	"celld/resp/session"
 )
 
@@ -22,7 +24,7 @@ func TestRows(t *testing.T) {
 		if row.Run == nil && len(row.Sub) == 0 {
 			t.Errorf("%s does nothing", name)
 		}
-		if row.Flags&command.Write != 0 && row.Flags&command.Readonly != 0 {
+		if row.Flags&spec.Write != 0 && row.Flags&spec.Readonly != 0 {
 			t.Errorf("%s both writes and does not", name)
 		}
 		for _, arg := range documented.FindAllStringSubmatch(c.do("COMMAND", "DOCS", name), -1) {
@@ -75,9 +77,9 @@ func TestCommandIntrospection(t *testing.T) {
 	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
 	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")
-	c.want("COMMAND GETKEYS PING a", "-"+command.ErrNoKeysCommand+"\r\n")
-	c.want("COMMAND GETKEYS NOSUCH k", "-"+command.ErrBadCommand+"\r\n")
-	c.want("COMMAND GETKEYS SET k", "-"+command.ErrBadCommandArgs+"\r\n")
+	c.want("COMMAND GETKEYS PING a", "-"+describe.ErrNoKeysCommand+"\r\n")
+	c.want("COMMAND GETKEYS NOSUCH k", "-"+describe.ErrBadCommand+"\r\n")
+	c.want("COMMAND GETKEYS SET k", "-"+describe.ErrBadCommandArgs+"\r\n")
 	c.want("COMMAND LIST FILTERBY MODULE redis-cell", "*1\r\n$11\r\ncl.throttle\r\n")
 	c.want("COMMAND LIST FILTERBY PATTERN *expiret*", "*2\r\n$10\r\nexpiretime\r\n$11\r\npexpiretime\r\n")
 	c.want("COMMAND INFO nosuch", "*1\r\n$-1\r\n")

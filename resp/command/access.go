@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"celld/resp/acl"
+	"celld/resp/command/spec"
 )
 
 // AccessTo returns what a command does with the key that is its nth.
 func (r *Row) AccessTo(n int, args [][]byte) acl.Access {
 	both := acl.Reads | acl.Writes
 	switch {
-	case r.Access == Looks:
+	case r.Access == spec.Looks:
 		return 0
-	case r.Access == Writes, n > 0 && (r.Access == Moves || r.Access == Copies), r.Access == Sets && !setReads(args):
+	case r.Access == spec.Writes, n > 0 && (r.Access == spec.Moves || r.Access == spec.Copies), r.Access == spec.Sets && !setReads(args):
 		return acl.Writes
-	case r.Access == Copies, r.Access == ByFlags && r.Flags&Readonly != 0:
+	case r.Access == spec.Copies, r.Access == spec.ByFlags && r.Flags&spec.Readonly != 0:
 		return acl.Reads
 	}
 	return both
@@ -34,19 +35,19 @@ func (r *Row) Categories() (set acl.Category) {
 		}
 	}
 	set = moreCategories[r.FullName()]
-	add(r.Flags&Fast != 0 && r.Parent == nil, acl.Fast) // no subcommand is
+	add(r.Flags&spec.Fast != 0 && r.Parent == nil, acl.Fast) // no subcommand is
 	add(set&acl.Fast == 0, acl.Slow)
-	add(r.Group == GroupLimit || r.Group == "module" || r.Group == "rate_limit", acl.Celld)
+	add(r.Group == spec.GroupLimit || r.Group == "module" || r.Group == "rate_limit", acl.Celld)
 	if r.Run == nil { // a container
 		return set
 	}
 	add(r.Group == "generic", acl.Keyspace)
-	add(r.Flags&Write != 0, acl.Write)
-	add(r.Flags&Readonly != 0 && r.Group != "scripting", acl.Read)
+	add(r.Flags&spec.Write != 0, acl.Write)
+	add(r.Flags&spec.Readonly != 0 && r.Group != "scripting", acl.Read)
 	add(r.Group == "string", acl.String)
 	add(r.Group == "hash", acl.Hash)
-	add(r.Flags&Admin != 0, acl.Admin|acl.Dangerous)
-	add(r.Flags&Blocking != 0, acl.Blocking)
+	add(r.Flags&spec.Admin != 0, acl.Admin|acl.Dangerous)
+	add(r.Flags&spec.Blocking != 0, acl.Blocking)
 	add(r.Group == "connection", acl.Connection)
 	add(r.Group == "transactions", acl.Transaction)
 	add(r.Group == "scripting", acl.Scripting)

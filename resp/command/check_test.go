@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"celld/resp/acl"
+	"celld/resp/command/spec"
 )
 
 // A check of many keys takes steps, and ends at the first key that the user has no right to.
 func TestCheckInSteps(t *testing.T) {
-	del := &Row{Name: "del", Arity: -2, Flags: Write, Keys: AllKeys, Group: "generic", Run: func(*Call) {}}
-	object := &Row{Name: "object", Arity: -2, Group: "generic", Sub: []*Row{{Name: "freq", Arity: 3, Flags: Readonly, Keys: SubKey, Group: "generic", Run: func(*Call) {}}}}
+	del := &Row{Name: "del", Arity: -2, Flags: spec.Write, Keys: spec.AllKeys, Group: "generic", Run: func(*Call) {}}
+	object := &Row{Name: "object", Arity: -2, Group: "generic", Sub: []*Row{{Name: "freq", Arity: 3, Flags: spec.Readonly, Keys: spec.SubKey, Group: "generic", Run: func(*Call) {}}}}
 	table := NewTable([]*Row{del, object}, func() any { return nil })
 	users := acl.NewUsers(table.ACL())
 	rules := []string{"on", "+@all", "-object|freq"}

@@ -11,7 +11,9 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
+	"celld/resp/command/spec"
 	"celld/resp/glob"
 	"celld/store"
 	"celld/store/memory"
@@ -36,21 +38,21 @@ func TestAccess(t *testing.T) {
 		args          string
 		first, second acl.Access
 	}{
-		{command.Row{Flags: command.Write}, "x k l", reads | writes, reads | writes},
-		{command.Row{Flags: command.Readonly}, "x k l", reads, reads},
+		{command.Row{Flags: spec.Write}, "x k l", reads | writes, reads | writes},
+		{command.Row{Flags: spec.Readonly}, "x k l", reads, reads},
 		{command.Row{}, "x k l", reads | writes, reads | writes},
-		{command.Row{Flags: command.Readonly, Access: command.Looks}, "x k l", 0, 0},
-		{command.Row{Flags: command.Readonly, Access: command.Writes}, "x k l", writes, writes},
-		{command.Row{Access: command.Moves}, "x k l", reads | writes, writes},
-		{command.Row{Flags: command.Readonly, Access: command.Moves}, "x k l", reads | writes, writes},
-		{command.Row{Access: command.Copies}, "x k l", reads, writes},
-		{command.Row{Access: command.Sets}, "set k v", writes, writes},
-		{command.Row{Access: command.Sets}, "set k", writes, writes},
-		{command.Row{Access: command.Sets}, "set k get", writes, writes},
-		{command.Row{Access: command.Sets}, "set k v Get", reads | writes, reads | writes},
-		{command.Row{Access: command.Sets}, "set k v NX GET", reads | writes, reads | writes},
-		{command.Row{Access: command.Sets}, "set k v NX", writes, writes},
-		{command.Row{Flags: command.Readonly, Access: command.Sets}, "set k v GET", reads | writes, reads | writes},
+		{command.Row{Flags: spec.Readonly, Access: spec.Looks}, "x k l", 0, 0},
+		{command.Row{Flags: spec.Readonly, Access: spec.Writes}, "x k l", writes, writes},
+		{command.Row{Access: spec.Moves}, "x k l", reads | writes, writes},
+		{command.Row{Flags: spec.Readonly, Access: spec.Moves}, "x k l", reads | writes, writes},
+		{command.Row{Access: spec.Copies}, "x k l", reads, writes},
+		{command.Row{Access: spec.Sets}, "set k v", writes, writes},
+		{command.Row{Access: spec.Sets}, "set k", writes, writes},
+		{command.Row{Access: spec.Sets}, "set k get", writes, writes},
+		{command.Row{Access: spec.Sets}, "set k v Get", reads | writes, reads | writes},
+		{command.Row{Access: spec.Sets}, "set k v NX GET", reads | writes, reads | writes},
+		{command.Row{Access: spec.Sets}, "set k v NX", writes, writes},
+		{command.Row{Flags: spec.Readonly, Access: spec.Sets}, "set k v GET", reads | writes, reads | writes},
 	} {
 		args := words(test.args)
 		if first, second := test.row.AccessTo(0, args), test.row.AccessTo(1, args); first != test.first || second != test.second {
@@ -60,29 +62,29 @@ func TestAccess(t *testing.T) {
 }
 
 func TestCategories(t *testing.T) {
-	container := &command.Row{Name: "box", Flags: command.Fast, Group: "generic"}
+	container := &command.Row{Name: "box", Flags: spec.Fast, Group: "generic"}
 	for _, test := range []struct {
 		want string
 		row  command.Row
 	}{
-		{"keyspace write slow", command.Row{Flags: command.Write, Group: "generic", Run: none}},
-		{"keyspace read fast", command.Row{Flags: command.Readonly | command.Fast, Group: "generic", Run: none}},
-		{"keyspace slow", command.Row{Flags: command.Fast, Group: "generic", Run: none, Parent: container}},
-		{"read string fast", command.Row{Flags: command.Readonly | command.Fast, Group: "string", Run: none}},
-		{"read hash slow", command.Row{Flags: command.Readonly, Group: "hash", Run: none}},
-		{"slow scripting", command.Row{Flags: command.Readonly, Group: "scripting", Run: none}},
-		{"write slow scripting", command.Row{Flags: command.Write, Group: "scripting", Run: none}},
-		{"admin slow dangerous", command.Row{Flags: command.Admin, Group: "server", Run: none}},
-		{"slow blocking", command.Row{Flags: command.Blocking, Group: "server", Run: none}},
+		{"keyspace write slow", command.Row{Flags: spec.Write, Group: "generic", Run: none}},
+		{"keyspace read fast", command.Row{Flags: spec.Readonly | spec.Fast, Group: "generic", Run: none}},
+		{"keyspace slow", command.Row{Flags: spec.Fast, Group: "generic", Run: none, Parent: container}},
+		{"read string fast", command.Row{Flags: spec.Readonly | spec.Fast, Group: "string", Run: none}},
+		{"read hash slow", command.Row{Flags: spec.Readonly, Group: "hash", Run: none}},
+		{"slow scripting", command.Row{Flags: spec.Readonly, Group: "scripting", Run: none}},
+		{"write slow scripting", command.Row{Flags: spec.Write, Group: "scripting", Run: none}},
+		{"admin slow dangerous", command.Row{Flags: spec.Admin, Group: "server", Run: none}},
+		{"slow blocking", command.Row{Flags: spec.Blocking, Group: "server", Run: none}},
 		{"slow connection", command.Row{Group: "connection", Run: none}},
-		{"fast transaction", command.Row{Flags: command.Fast, Group: "transactions", Run: none}},
-		{"fast celld", command.Row{Flags: command.Fast, Group: "module", Run: none}},
-		{"write fast celld", command.Row{Flags: command.Fast | command.Write, Group: "rate_limit", Run: none}},
-		{"slow celld", command.Row{Flags: command.Admin | command.Write, Group: command.GroupLimit}},
-		{"slow", command.Row{Flags: command.Admin | command.Write | command.Readonly | command.Blocking, Group: "generic"}},
-		{"keyspace read fast", command.Row{Name: "dbsize", Flags: command.Readonly, Group: "server", Run: none}},
-		{"keyspace read slow dangerous", command.Row{Name: "keys", Flags: command.Readonly, Group: "generic", Run: none}},
-		{"write admin slow dangerous celld", command.Row{Name: "set", Flags: command.Write, Group: command.GroupLimit, Run: none, Parent: &command.Row{Name: "cl.policy"}}},
+		{"fast transaction", command.Row{Flags: spec.Fast, Group: "transactions", Run: none}},
+		{"fast celld", command.Row{Flags: spec.Fast, Group: "module", Run: none}},
+		{"write fast celld", command.Row{Flags: spec.Fast | spec.Write, Group: "rate_limit", Run: none}},
+		{"slow celld", command.Row{Flags: spec.Admin | spec.Write, Group: spec.GroupLimit}},
+		{"slow", command.Row{Flags: spec.Admin | spec.Write | spec.Readonly | spec.Blocking, Group: "generic"}},
+		{"keyspace read fast", command.Row{Name: "dbsize", Flags: spec.Readonly, Group: "server", Run: none}},
+		{"keyspace read slow dangerous", command.Row{Name: "keys", Flags: spec.Readonly, Group: "generic", Run: none}},
+		{"write admin slow dangerous celld", command.Row{Name: "set", Flags: spec.Write, Group: spec.GroupLimit, Run: none, Parent: &command.Row{Name: "cl.policy"}}},
 	} {
 		got, want := test.row.Categories().Names(), strings.Fields(test.want)
 		slices.Sort(got)
@@ -94,7 +96,7 @@ func TestCategories(t *testing.T) {
 
 // RENAME's keys need different rights, and a check looks at each by its place.
 func TestCheckOfTwoKeys(t *testing.T) {
-	rename := &command.Row{Name: "rename", Arity: 3, Flags: command.Write, Keys: command.TwoKeys, Access: command.Moves, Group: "generic", Run: none}
+	rename := &command.Row{Name: "rename", Arity: 3, Flags: spec.Write, Keys: spec.TwoKeys, Access: spec.Moves, Group: "generic", Run: none}
 	users := acl.NewUsers(command.NewTable([]*command.Row{rename}, noStats).ACL())
 	if err := users.Set("u", []string{"on", "+@all", "~both", "%W~writes", "%R~reads"}); err != nil {
 		t.Fatal(err)
@@ -225,17 +227,17 @@ type unknownPolicies struct {
 func (u unknownPolicies) PoliciesUnknown() error { return u.err }
 
 func TestLiterals(t *testing.T) {
-	if got := command.NoPolicy(unknownPolicies{}, []byte("p")); got != fmt.Sprintf(command.ErrNoPolicy, "p") {
+	if got := argument.NoPolicy(unknownPolicies{}, []byte("p")); got != fmt.Sprintf(argument.ErrNoPolicy, "p") {
 		t.Error(got)
 	}
-	if got := command.NoPolicy(unknownPolicies{}, []byte(strings.Repeat("p", 200))); got != fmt.Sprintf(command.ErrNoPolicy, strings.Repeat("p", 128)) {
+	if got := argument.NoPolicy(unknownPolicies{}, []byte(strings.Repeat("p", 200))); got != fmt.Sprintf(argument.ErrNoPolicy, strings.Repeat("p", 128)) {
 		t.Error(got)
 	}
-	if got := command.NoPolicy(unknownPolicies{err: errors.New("gone")}, []byte("p")); got != "STOREDOWN gone" {
+	if got := argument.NoPolicy(unknownPolicies{err: errors.New("gone")}, []byte("p")); got != "STOREDOWN gone" {
 		t.Error(got)
 	}
-	for text, want := range map[string]string{"5/1h": "", "50/1h,algo=log": "", "51/1h,algo=log": fmt.Sprintf(command.ErrLogMax, 51, 50), "51/1h": "", "x": "ERR invalid limit: limit 'x': expected count/period, such as 100/1m"} {
-		limit, problem := command.ParseLiteral([]byte(text), 50)
+	for text, want := range map[string]string{"5/1h": "", "50/1h,algo=log": "", "51/1h,algo=log": fmt.Sprintf(argument.ErrLogMax, 51, 50), "51/1h": "", "x": "ERR invalid limit: limit 'x': expected count/period, such as 100/1m"} {
+		limit, problem := argument.ParseLiteral([]byte(text), 50)
 		if problem != want || want == "" && limit.String() != text {
 			t.Errorf("%s: %s, %q", text, limit.String(), problem)
 		}
@@ -243,19 +245,19 @@ func TestLiterals(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	ours := command.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}}
-	redis := command.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}, Refusal: "ERR no '%s'"}
-	plain := command.Options{Flags: []string{"NX"}, Refusal: command.ErrSyntax}
-	option := func(word string) string { return fmt.Sprintf(command.ErrOption, word) }
+	ours := argument.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}}
+	redis := argument.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}, Refusal: "ERR no '%s'"}
+	plain := argument.Options{Flags: []string{"NX"}, Refusal: argument.ErrSyntax}
+	option := func(word string) string { return fmt.Sprintf(argument.ErrOption, word) }
 	for _, test := range []struct {
-		o          *command.Options
+		o          *argument.Options
 		args, seen string
 		want       string
 	}{
 		{&ours, "", "", ""}, {&ours, "nx EX 5 Id nx", "NX= EX=5 ID=nx ", ""}, {&ours, "ID 1 XX", "ID=1 XX= ", ""}, {&ours, "NX nx", "NX= ", option("nx")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", option("ex")},
 		{&ours, "NX EX", "NX= ", option("EX")}, {&ours, "NXX", "", option("NXX")}, {&ours, "N", "", option("N")}, {&ours, "I", "", option("I")}, {&ours, strings.Repeat("y", 200), "", option(strings.Repeat("y", 128))},
 		{&ours, "NX STOP 1", "NX= ", option("STOP")}, {&ours, "EX stop NX", "EX=stop ", "stopped"},
-		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"}, {&redis, "what", "", "ERR no 'what'"}, {&plain, "NX NX", "NX= NX= ", ""}, {&plain, "XX", "", command.ErrSyntax},
+		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"}, {&redis, "what", "", "ERR no 'what'"}, {&plain, "NX NX", "NX= NX= ", ""}, {&plain, "XX", "", argument.ErrSyntax},
 	} {
 		var seen strings.Builder
 		got := test.o.Read(words(test.args), func(option string, value []byte) string {
@@ -272,16 +274,16 @@ func TestOptions(t *testing.T) {
 }
 
 func TestKeysOf(t *testing.T) {
-	pairs := command.KeyRange{First: 1, Last: -1, Step: 2}
-	butLast := command.KeyRange{First: 1, Last: -2, Step: 1}
+	pairs := spec.KeyRange{First: 1, Last: -1, Step: 2}
+	butLast := spec.KeyRange{First: 1, Last: -2, Step: 1}
 	for _, test := range []struct {
-		keys       command.KeyRange
+		keys       spec.KeyRange
 		args, want string
 	}{
-		{command.KeyRange{}, "PING a", ""}, {command.OneKey, "GET a b", "a"}, {command.OneKey, "GET", ""}, {command.TwoKeys, "COPY a b c", "a b"}, {command.TwoKeys, "COPY a", "a"}, {command.AllKeys, "DEL a b c", "a b c"},
-		{command.AllKeys, "DEL", ""}, {command.SubKey, "OBJECT FREQ a", "a"}, {command.KeyRange{Step: 1}, "a b", "a"}, {pairs, "MSET a 1 b 2", "a b"}, {pairs, "MSET a 1 b", "a b"}, {butLast, "BLPOP a b 0", "a b"},
-		{command.ScriptKeys, "EVAL s 0 a", ""}, {command.ScriptKeys, "EVAL s 1 a b", "a"}, {command.ScriptKeys, "EVAL s 2 a b", "a b"}, {command.ScriptKeys, "EVAL s 3 a b", ""}, {command.ScriptKeys, "EVAL s x a", ""},
-		{command.ScriptKeys, "EVAL s -1 a", ""}, {command.CountedPairs, "CL.MTAKE 1 a 1 b 2", "a"}, {command.CountedPairs, "CL.MTAKE 2 a 1 b 2", "a b"}, {command.CountedPairs, "CL.MTAKE 2 a 1 b", ""},
+		{spec.KeyRange{}, "PING a", ""}, {spec.OneKey, "GET a b", "a"}, {spec.OneKey, "GET", ""}, {spec.TwoKeys, "COPY a b c", "a b"}, {spec.TwoKeys, "COPY a", "a"}, {spec.AllKeys, "DEL a b c", "a b c"},
+		{spec.AllKeys, "DEL", ""}, {spec.SubKey, "OBJECT FREQ a", "a"}, {spec.KeyRange{Step: 1}, "a b", "a"}, {pairs, "MSET a 1 b 2", "a b"}, {pairs, "MSET a 1 b", "a b"}, {butLast, "BLPOP a b 0", "a b"},
+		{spec.ScriptKeys, "EVAL s 0 a", ""}, {spec.ScriptKeys, "EVAL s 1 a b", "a"}, {spec.ScriptKeys, "EVAL s 2 a b", "a b"}, {spec.ScriptKeys, "EVAL s 3 a b", ""}, {spec.ScriptKeys, "EVAL s x a", ""},
+		{spec.ScriptKeys, "EVAL s -1 a", ""}, {spec.CountedPairs, "CL.MTAKE 1 a 1 b 2", "a"}, {spec.CountedPairs, "CL.MTAKE 2 a 1 b 2", "a b"}, {spec.CountedPairs, "CL.MTAKE 2 a 1 b", ""},
 	} {
 		row := &command.Row{Keys: test.keys}
 		if got := string(joined(row.KeysOf(words(test.args)))); got != test.want {
@@ -291,7 +293,7 @@ func TestKeysOf(t *testing.T) {
 	for _, test := range []struct {
 		row  command.Row
 		want bool
-	}{{command.Row{Many: true}, true}, {command.Row{Keys: command.AllKeys}, true}, {command.Row{Keys: command.OneKey}, false}, {command.Row{}, false}} {
+	}{{command.Row{Many: true}, true}, {command.Row{Keys: spec.AllKeys}, true}, {command.Row{Keys: spec.OneKey}, false}, {command.Row{}, false}} {
 		if got := test.row.TakesMany(); got != test.want {
 			t.Errorf("%+v takes many: %v", test.row, got)
 		}
@@ -326,11 +328,11 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is big: %v", name, got)
 		}
 	}
-	all := command.Row{Flags: 1<<17 - 1, Keys: command.ScriptKeys}
+	all := command.Row{Flags: 1<<17 - 1, Keys: spec.ScriptKeys}
 	if got := strings.Join(all.FlagNames(), " "); got != "write readonly denyoom module admin noscript blocking loading stale skip_monitor skip_slowlog fast no_auth allow_busy no_multi movablekeys" {
 		t.Error(got)
 	}
-	if got := (&command.Row{Flags: command.Fast, Keys: command.OneKey}).FlagNames(); !slices.Equal(got, []string{"fast"}) {
+	if got := (&command.Row{Flags: spec.Fast, Keys: spec.OneKey}).FlagNames(); !slices.Equal(got, []string{"fast"}) {
 		t.Error(got)
 	}
 	object := &command.Row{Name: "object", Group: "generic"}
@@ -339,7 +341,7 @@ func TestRows(t *testing.T) {
 		want bool
 	}{
 		{command.Row{Name: "get", Group: "string"}, true}, {command.Row{Name: "hget", Group: "hash"}, true}, {command.Row{Name: "cl.throttle", Group: "module"}, true}, {command.Row{Name: "gcra", Group: "rate_limit"}, true},
-		{command.Row{Name: "cl.take", Group: command.GroupLimit}, true}, {command.Row{Name: "cl.reset", Group: command.GroupLimit}, false}, {command.Row{Name: "del", Group: "generic"}, false},
+		{command.Row{Name: "cl.take", Group: spec.GroupLimit}, true}, {command.Row{Name: "cl.reset", Group: spec.GroupLimit}, false}, {command.Row{Name: "del", Group: "generic"}, false},
 		{command.Row{Name: "freq", Group: "generic", Parent: object}, true}, {command.Row{Name: "freq", Group: "generic", Parent: &command.Row{Name: "other"}}, false},
 	} {
 		if got := test.row.ReadsState(); got != test.want {
@@ -351,8 +353,8 @@ func TestRows(t *testing.T) {
 func TestTable(t *testing.T) {
 	long := strings.Repeat("n", 32)
 	stats := 0
-	get := &command.Row{Name: "get", Arity: 2, Flags: command.Readonly | command.Fast, Group: "string", Run: none}
-	box := &command.Row{Name: "box", Arity: -2, Flags: command.NoAuth | command.Admin, Since: "5.0", Group: "server", Sub: []*command.Row{
+	get := &command.Row{Name: "get", Arity: 2, Flags: spec.Readonly | spec.Fast, Group: "string", Run: none}
+	box := &command.Row{Name: "box", Arity: -2, Flags: spec.NoAuth | spec.Admin, Since: "5.0", Group: "server", Sub: []*command.Row{
 		{Name: "put", Arity: 3, Usage: "what", Summary: "Puts.", Group: "server", Run: none}, {Name: "list", Arity: 2, Summary: "Lists.", Group: "server", Run: none},
 	}}
 	table := command.NewTable([]*command.Row{get, {Name: long, Run: none}, {Name: "za", Run: none}, box}, func() any { stats++; return stats })
@@ -384,7 +386,7 @@ func TestTable(t *testing.T) {
 	}
 	seen := map[any]bool{}
 	for _, row := range append(each, hidden) {
-		if row.Stats == nil || seen[row.Stats] || row.ACL == nil || row.ACL.Name != row.FullName() || row.ACL.Categories != row.Categories() || row.ACL.Public != (row.Flags&command.NoAuth != 0) {
+		if row.Stats == nil || seen[row.Stats] || row.ACL == nil || row.ACL.Name != row.FullName() || row.ACL.Categories != row.Categories() || row.ACL.Public != (row.Flags&spec.NoAuth != 0) {
 			t.Errorf("%s: %+v", row.FullName(), row)
 		}
 		seen[row.Stats] = true
@@ -393,7 +395,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("rules see the subcommands %v", box.ACL.Subs)
 	}
 	help := box.Sub[2]
-	if help.Arity != 2 || help.Flags != command.NoAuth || help.Since != "5.0" || help.Group != "server" || help.Parent != box || help.Summary == "" {
+	if help.Arity != 2 || help.Flags != spec.NoAuth || help.Since != "5.0" || help.Group != "server" || help.Parent != box || help.Summary == "" {
 		t.Errorf("HELP: %+v", help)
 	}
 	want := "*7\r\n+BOX <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+PUT what\r\n+    Puts.\r\n+LIST\r\n+    Lists.\r\n+HELP\r\n+    " + help.Summary + "\r\n"

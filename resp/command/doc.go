@@ -2,7 +2,7 @@
 //
 //	func Rows() []*command.Row {
 //		return []*command.Row{
-//			{Name: "exists", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey, Usage: "key",
+//			{Name: "exists", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key",
 //				Summary: "Says whether a key exists.", Since: "1.0.0", Group: "generic", Run: exists},
 //		}
 //	}
@@ -11,6 +11,16 @@
 //		_, ok := c.Keys().Get(c.Args[1], c.Access())
 //		c.Bool(ok)
 //	}
+//
+// # The rooms
+//
+//	family   keys, limit, decide, connection, users, admin, describe: rows and handlers
+//	   │
+//	command  Row, Table, Call, Reply; Check of a user's rights
+//	   │
+//	spec     the words of rows: flags, ranges of keys
+//	   │
+//	argument integers, options, limits
 //
 // # How a family is written
 //
@@ -29,9 +39,9 @@
 //     an effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
 //   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
 //   - A handler runs again where an engine's keys have changed meanwhile. Effects that others can see go through Once.
-//   - Options are declared as Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
+//   - Options are declared as argument.Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
 //   - A handler about its client's connection gets that as a second parameter, by OnConnection.
 //   - A long list that only reads is written by List.
 //   - Tests run a family's rows by package calltest, on a store in memory.
-//   - Texts of errors are in errors.go, Redis's where Redis has one.
+//   - Texts of errors are in the family's errors.go, Redis's where Redis has one. Those about arguments are in package argument.
 package command

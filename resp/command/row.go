@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command/spec"
 )
 
 // Row is one row of the command table.
@@ -13,10 +14,10 @@ type Row struct {
 	Arity   int    // arguments, the name included; -n: n or more
 	Most    int    // arguments behind the name, where they are names of a list that is short
 	Many    bool   // it may have more than ShortList arguments, as many as any command may have
-	Flags   Flags
-	Keys    KeyRange
-	Access  Access // to its keys
-	Usage   string // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
+	Flags   spec.Flags
+	Keys    spec.KeyRange
+	Access  spec.Access // to its keys
+	Usage   string      // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
 	Summary string
 	Since   string // the first version of Redis that has it; empty for celld's own
 	Group   string
@@ -102,7 +103,7 @@ func (r *Row) KeysOf(args [][]byte) [][]byte {
 // ReadsState reports whether a command depends on the states of its keys, and not only on their existence and expiry.
 func (r *Row) ReadsState() bool {
 	switch r.Group {
-	case "string", "hash", "module", "rate_limit", GroupLimit:
+	case "string", "hash", "module", "rate_limit", spec.GroupLimit:
 		return r.Name != "cl.reset"
 	}
 	return r.Parent != nil && r.Parent.Name == "object"

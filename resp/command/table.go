@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"celld/resp/acl"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/glob"
 )
 
@@ -32,7 +34,7 @@ func NewTable(rows []*Row, stats func() any) *Table {
 			continue
 		}
 		row.Sub = append(row.Sub, &Row{
-			Name: "help", Arity: 2, Flags: row.Flags & NoAuth, Summary: "Returns helpful text about the different subcommands.",
+			Name: "help", Arity: 2, Flags: row.Flags & spec.NoAuth, Summary: "Returns helpful text about the different subcommands.",
 			Since: row.Since, Group: row.Group, Run: func(c *Call) { c.help(row) },
 		})
 		for _, sub := range row.Sub {
@@ -53,7 +55,7 @@ func (t *Table) Add(row *Row) {
 }
 
 func newACL(row *Row) *acl.Command {
-	return &acl.Command{Name: row.FullName(), Categories: row.Categories(), Public: row.Flags&NoAuth != 0}
+	return &acl.Command{Name: row.FullName(), Categories: row.Categories(), Public: row.Flags&spec.NoAuth != 0}
 }
 
 // ACL returns the commands as rules see them. Each table of the same rows has the same numbers.
@@ -69,7 +71,7 @@ func (t *Table) ACL() *acl.Table {
 func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
 	g, ok := glob.Compile([]byte(pattern), false)
 	if !ok {
-		return nil, strings.TrimPrefix(fmt.Sprintf(ErrPatternLong, glob.MaxWild), "ERR ")
+		return nil, strings.TrimPrefix(fmt.Sprintf(argument.ErrPatternLong, glob.MaxWild), "ERR ")
 	}
 	return g.Match, ""
 }
@@ -131,7 +133,7 @@ func Unknown(args [][]byte) string {
 		}
 		fmt.Fprintf(&shown, "'%s' ", arg[:min(len(arg), room)])
 	}
-	return fmt.Sprintf(ErrUnknownCommand, args[0], shown.String())
+	return fmt.Sprintf(errUnknownCommand, args[0], shown.String())
 }
 
 // help answers X HELP by the rows of X's subcommands.

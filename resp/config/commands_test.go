@@ -8,6 +8,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
 	"celld/resp/glob"
 	"celld/store/memory"
@@ -44,10 +45,10 @@ func TestConfigCommands(t *testing.T) {
 	want("GET timeout", array("timeout", "0"), "")
 	want("GET TIMEOUT ti*t database[s] nothing", array("TIMEOUT", "0", "databases", "1"), "")
 	want("GET *keepalive timeou?", array("timeout", "0", "tcp-keepalive", "300"), "")
-	refused("GET "+strings.Repeat("*?", 1000), fmt.Sprintf(command.ErrPatternLong, glob.MaxWild))
+	refused("GET "+strings.Repeat("*?", 1000), fmt.Sprintf(argument.ErrPatternLong, glob.MaxWild))
 	want("SET timeout 7 MAXCLIENTS 20", "+OK\r\n", "timeout=7 maxclients=20")
 	want("SET timeout 7 maxclients 30", "+OK\r\n", "maxclients=30")
-	refused("SET timeout 8 maxclients", command.ErrSyntax)
+	refused("SET timeout 8 maxclients", argument.ErrSyntax)
 	refused("SET timeout 8 none 1", "ERR Unknown option or number of arguments for CONFIG SET - 'none'")
 	refused("SET timeout 8 databases 1", "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config")
 	refused("SET timeout 8 port 1", "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // value is a param of any type. As it is a pflag.Value, the command line, the environment and CONFIG SET share one parser and one
@@ -97,7 +97,7 @@ func (p *Param[T]) parse(text string) (change, error) {
 // newInt makes an integer from least to most.
 func newInt(value, least, most int64, unit string) *Param[int64] {
 	return newParam(value, unit, func(text string) (int64, error) {
-		n, ok := command.ParseInt([]byte(text))
+		n, ok := argument.ParseInt([]byte(text))
 		if !ok {
 			return 0, fmt.Errorf("argument couldn't be parsed into an integer")
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/glob"
 )
 
@@ -18,10 +20,10 @@ type Commands struct {
 // Rows are CONFIG's subcommands.
 func Rows(o Commands) []*command.Row {
 	return []*command.Row{
-		{Name: "get", Arity: -3, Most: command.ShortList, Flags: command.NoScript | command.Admin, Usage: "parameter ...", Summary: "Returns the values of configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.get},
-		{Name: "set", Arity: -4, Flags: command.NoScript | command.Admin, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.set},
-		{Name: "resetstat", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Resets the server's statistics.", Since: "2.0.0", Group: "server", Run: func(c *command.Call) { o.ResetStat(c); c.OK() }},
-		{Name: "rewrite", Arity: 2, Flags: command.NoScript | command.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: func(c *command.Call) { c.Error(errRewrite) }},
+		{Name: "get", Arity: -3, Most: spec.ShortList, Flags: spec.NoScript | spec.Admin, Usage: "parameter ...", Summary: "Returns the values of configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.get},
+		{Name: "set", Arity: -4, Flags: spec.NoScript | spec.Admin, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.set},
+		{Name: "resetstat", Arity: 2, Flags: spec.NoScript | spec.Admin, Summary: "Resets the server's statistics.", Since: "2.0.0", Group: "server", Run: func(c *command.Call) { o.ResetStat(c); c.OK() }},
+		{Name: "rewrite", Arity: 2, Flags: spec.NoScript | spec.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: func(c *command.Call) { c.Error(errRewrite) }},
 	}
 }
 
@@ -32,7 +34,7 @@ func (o Commands) get(c *command.Call) {
 	c.InSteps(func(c *command.Call) (more bool) {
 		g, ok := glob.Compile(c.Args[at], true)
 		if !ok {
-			c.Error(command.ErrPatternLong, glob.MaxWild)
+			c.Error(argument.ErrPatternLong, glob.MaxWild)
 			return false
 		}
 		for _, name := range names {
@@ -61,7 +63,7 @@ func (o Commands) get(c *command.Call) {
 
 func (o Commands) set(c *command.Call) {
 	if len(c.Args)%2 != 0 {
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	changed, err := o.Config.Change(c.Args[2:])

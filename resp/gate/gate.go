@@ -14,6 +14,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 )
 
 // Word says why the commands of a pipeline must be looked at one by one. Where neither the session's gate word nor the server's
@@ -50,7 +51,7 @@ func (g Word) Silent() bool { return g.Has(ReplyOff | Skip) }
 
 // Tracked reports whether a client that tracks may cache what a command has answered. A script may have read any of its keys.
 func (g Word) Tracked(t client.Tracking, row *command.Row) bool {
-	if t == 0 || row.Flags&command.Readonly == 0 && row.Group != "scripting" {
+	if t == 0 || row.Flags&spec.Readonly == 0 && row.Group != "scripting" {
 		return false
 	}
 	return t&client.OptsIn == 0 || g.Has(Caching)

@@ -6,6 +6,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 )
 
 // Several goroutines change bits of the server's word, each one of its own.
@@ -41,7 +42,7 @@ func TestSilent(t *testing.T) {
 
 // A client that tracks may cache what it reads, and a script's answers. With OPTIN it may only after CLIENT CACHING.
 func TestTracked(t *testing.T) {
-	get, set, eval := &command.Row{Flags: command.Readonly}, &command.Row{Flags: command.Write}, &command.Row{Group: "scripting"}
+	get, set, eval := &command.Row{Flags: spec.Readonly}, &command.Row{Flags: spec.Write}, &command.Row{Group: "scripting"}
 	for _, test := range []struct {
 		g    Word
 		t    client.Tracking

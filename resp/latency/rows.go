@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/stats"
 )
 
 // Rows are LATENCY's subcommands. table has the commands of HISTOGRAM.
 func Rows(m *Monitor, table func() *command.Table) []*command.Row {
 	return []*command.Row{
-		{Name: "latest", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: m.latest},
-		{Name: "history", Arity: 3, Flags: command.Loading | command.Admin | command.NoScript, Usage: "event", Summary: "Returns an event's samples: the time of each, and its milliseconds.", Since: "2.8.13", Group: "server", Run: m.history},
-		{Name: "reset", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[event ...]", Summary: "Forgets the samples of some events, or of all.", Since: "2.8.13", Group: "server", Run: m.reset},
-		{Name: "doctor", Arity: 2, Flags: command.Loading | command.Admin | command.NoScript, Summary: "Says what was slow, and what to look at.", Since: "2.8.13", Group: "server", Run: m.doctor},
-		{Name: "histogram", Arity: -2, Most: command.ShortList, Flags: command.Loading | command.Admin | command.NoScript, Usage: "[command ...]", Summary: "Returns how long the calls of commands took, as a histogram.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: func(c *command.Call) { histogram(table(), c) }},
+		{Name: "latest", Arity: 2, Flags: spec.Loading | spec.Admin | spec.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: m.latest},
+		{Name: "history", Arity: 3, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "event", Summary: "Returns an event's samples: the time of each, and its milliseconds.", Since: "2.8.13", Group: "server", Run: m.history},
+		{Name: "reset", Arity: -2, Most: spec.ShortList, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "[event ...]", Summary: "Forgets the samples of some events, or of all.", Since: "2.8.13", Group: "server", Run: m.reset},
+		{Name: "doctor", Arity: 2, Flags: spec.Loading | spec.Admin | spec.NoScript, Summary: "Says what was slow, and what to look at.", Since: "2.8.13", Group: "server", Run: m.doctor},
+		{Name: "histogram", Arity: -2, Most: spec.ShortList, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "[command ...]", Summary: "Returns how long the calls of commands took, as a histogram.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: func(c *command.Call) { histogram(table(), c) }},
 	}
 }
 

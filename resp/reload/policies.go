@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"celld/persistence/regular"
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/limit"
 	"celld/store/policy"
 )
@@ -89,7 +89,7 @@ func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string
 	if problem != "" {
 		return p, problem
 	}
-	limit, problem := command.ParseLiteral([]byte(words[1]), logMax)
+	limit, problem := argument.ParseLiteral([]byte(words[1]), logMax)
 	return policy.Policy{Name: name, Limit: limit}, problem
 }
 
@@ -128,5 +128,5 @@ func (r *Reloader) reloadPolicies() (c changes, err error) {
 
 func (r *Reloader) tooMany(name string) error {
 	return fmt.Errorf("set the policy '%s' of %s: %s", name, r.Config.PoliciesFile.Get(),
-		fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
+		fmt.Sprintf(limit.ErrTooManyPolicies, policy.MaxPolicies))
 }

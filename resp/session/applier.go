@@ -3,7 +3,7 @@ package session
 import (
 	"fmt"
 
-	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/stats"
 )
 
@@ -15,7 +15,7 @@ func (srv *Service) Applier() func(args [][]byte) error {
 	return func(args [][]byte) error {
 		s.nowNS = srv.Clock()
 		row := srv.Commands.Find(args[0])
-		if row == nil || row.Flags&command.Write == 0 || row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity {
+		if row == nil || row.Flags&spec.Write == 0 || row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity {
 			return fmt.Errorf("not a command that changes limits")
 		}
 		s.borrow()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/keys"
 	"celld/resp/script"
 	"celld/resp/session/sessiontest"
 )
@@ -129,7 +129,7 @@ func TestManyBytesOfKeys(t *testing.T) {
 			t.Errorf("%s: %.100q", call, got)
 		}
 	}
-	inMulti("KEYS x*", "-"+command.ErrKeysInside+"\r\n")
+	inMulti("KEYS x*", "-"+keys.ErrKeysInside+"\r\n")
 	if got := p.send(evalCall("return redis.call('KEYS', 'x*')")); !strings.Contains(got, "use SCAN") {
 		t.Errorf("%q", got)
 	}

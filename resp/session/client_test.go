@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/connection"
 	"celld/resp/session/sessiontest"
 )
 
@@ -75,7 +76,7 @@ func TestClientList(t *testing.T) {
 		t.Errorf("by id: %q", got)
 	}
 	b.want("CLIENT LIST TYPE pubsub", "$0\r\n\r\n")
-	b.want("CLIENT SETNAME bad\x01name", "-"+command.ErrClientName+"\r\n")
+	b.want("CLIENT SETNAME bad\x01name", "-"+connection.ErrClientName+"\r\n")
 }
 
 func TestClientKill(t *testing.T) {
@@ -87,7 +88,7 @@ func TestClientKill(t *testing.T) {
 		t.Error("the killed client stays")
 	}
 	a.want("CLIENT KILL ID 99", ":0\r\n")
-	a.want("CLIENT KILL 1.2.3.4:5", "-"+command.ErrNoSuchClient+"\r\n")
+	a.want("CLIENT KILL 1.2.3.4:5", "-"+connection.ErrNoSuchClient+"\r\n")
 	a.want("CLIENT KILL ADDR 127.0.0.1:4711 SKIPME yes USER nobody", "-ERR No such user 'nobody'\r\n")
 	a.want("CLIENT KILL 127.0.0.1:4711", "+OK\r\n")
 	if !a.tr.Closed {
@@ -131,11 +132,11 @@ func TestReset(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	c := newWorld(t, "requirepass", "secret").connect()
-	c.want("AUTH wrong", "-"+command.ErrWrongPass+"\r\n")
-	c.want("AUTH default secretx", "-"+command.ErrWrongPass+"\r\n")
-	c.want("AUTH nobody secret", "-"+command.ErrWrongPass+"\r\n")
-	c.want("HELLO 2", "-"+command.ErrHelloNoAuth+"\r\n")
-	c.want("HELLO 3 AUTH default wrong", "-"+command.ErrWrongPass+"\r\n")
+	c.want("AUTH wrong", "-"+connection.ErrWrongPass+"\r\n")
+	c.want("AUTH default secretx", "-"+connection.ErrWrongPass+"\r\n")
+	c.want("AUTH nobody secret", "-"+connection.ErrWrongPass+"\r\n")
+	c.want("HELLO 2", "-"+connection.ErrHelloNoAuth+"\r\n")
+	c.want("HELLO 3 AUTH default wrong", "-"+connection.ErrWrongPass+"\r\n")
 	c.want("GET", "-ERR wrong number of arguments for 'get' command\r\n")
 	c.want("AUTH default secret", "+OK\r\n")
 	c.want("PING", "+PONG\r\n")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/spec"
 )
 
 // A fast command in a pipeline counts with the mean time of its batch, a slow one and one in EXEC with its own.
@@ -13,7 +14,7 @@ func TestLatencyStats(t *testing.T) {
 	for name, took := range map[string]int64{"fast": 3, "slow": 50} {
 		row := &command.Row{Name: name, Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(took); s.call.OK() })}
 		if name == "fast" {
-			row.Flags = command.Fast
+			row.Flags = spec.Fast
 		}
 		w.Commands.Rows = append(w.Commands.Rows, row)
 		w.Commands.Add(row)

@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
@@ -45,7 +46,7 @@ func (f inFlight) admitted(text string) {
 		}
 		s.tx.spoiled = s.gate.Has(gate.Multi)
 		s.call.Error("%s", text)
-	case s.gate.Has(gate.Multi) && row.Flags&command.Immediate == 0:
+	case s.gate.Has(gate.Multi) && row.Flags&spec.Immediate == 0:
 		s.tx.queue(s, row, args)
 	default:
 		f.perform()
@@ -108,14 +109,14 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		}
 		row = sub
 	}
-	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+command.ShortList && row.Most == 0 &&
+	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+spec.ShortList && row.Most == 0 &&
 		!row.TakesMany() {
 		return row, fmt.Sprintf(errArity, row.FullName())
 	}
 	if row.Most > 0 && len(args) > 2+row.Most {
 		return row, FormatError(errManyArgs, row.Most)
 	}
-	if row.Flags&command.NoAuth == 0 && s.mustAuth() {
+	if row.Flags&spec.NoAuth == 0 && s.mustAuth() {
 		s.srv.tellOf(&s.client, tellCommand, "command", row.FullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
@@ -129,9 +130,9 @@ func (srv *Service) closed(row *command.Row) string {
 		flags |= row.Parent.Flags
 	}
 	switch {
-	case flags&command.Loading == 0 && srv.Gate.Has(gate.Loading):
+	case flags&spec.Loading == 0 && srv.Gate.Has(gate.Loading):
 		return errLoading
-	case flags&command.AllowBusy == 0 && srv.Gate.Has(gate.Busy):
+	case flags&spec.AllowBusy == 0 && srv.Gate.Has(gate.Busy):
 		return errBusy
 	}
 	return ""
@@ -151,7 +152,7 @@ func isHTTP(name []byte) bool {
 func (f inFlight) perform() {
 	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)
-	if row.Flags&command.Write != 0 {
+	if row.Flags&spec.Write != 0 {
 		if err := s.srv.Persist.Refusal(); err != nil {
 			s.srv.Stats.Rejected(row, ErrMisconf)
 			s.call.Error(ErrMisconf, err)
@@ -163,7 +164,7 @@ func (f inFlight) perform() {
 	}
 	mark := len(s.call.Out)
 	s.scratch.asked = false
-	if row.Flags&command.Fast != 0 && !s.srv.Gate.Has(gate.Timed) && !s.tx.running && !command.Big(args) {
+	if row.Flags&spec.Fast != 0 && !s.srv.Gate.Has(gate.Timed) && !s.tx.running && !command.Big(args) {
 		f.invoke()
 		if f.unfinished(0, mark) {
 			return
@@ -208,7 +209,7 @@ func (f inFlight) timed(tookNS int64, inExec bool) {
 func (f inFlight) logSlow(tookNS int64) {
 	s, row, args := f.s, f.row, f.args
 	threshold := s.srv.Config.SlowlogSlowerThan.Get()
-	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&command.SkipSlowlog != 0 {
+	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&spec.SkipSlowlog != 0 {
 		return
 	}
 	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Names().Name}
@@ -222,7 +223,7 @@ func (f inFlight) countTimed(tookNS int64, inExec bool) {
 	s, row := f.s, f.row
 	s.scratch.stats.CountSlow(row, tookNS, inExec, s.scratch.lane)
 	event := latency.Command
-	if row.Flags&command.Fast != 0 {
+	if row.Flags&spec.Fast != 0 {
 		event = latency.FastCommand
 	}
 	s.srv.latency.Note(event, tookNS)
@@ -231,16 +232,16 @@ func (f inFlight) countTimed(tookNS int64, inExec bool) {
 // replied accounts for the reply to a command, which is in out[mark:].
 func (f inFlight) replied(mark int) {
 	s, row, args := f.s, f.row, f.args
-	if row.Flags&command.Decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
+	if row.Flags&spec.Decides == 0 || !s.scratch.asked { // else its answer has been accounted for, or will be
 		if mark < len(s.call.Out) && s.call.Out[mark] == '-' {
 			f.failed(s.call.Out[mark:])
 		}
-		if row.Flags&command.Write != 0 && s.srv.Synchronous {
+		if row.Flags&spec.Write != 0 && s.srv.Synchronous {
 			s.inRound().wrote(mark, len(s.call.Out), 1)
 		}
 	}
 	// After it has run, as in Redis: who RESETs does not see that.
-	if s.srv.Gate.Has(gate.Monitored) && row.Flags&(command.Admin|command.SkipMonitor) == 0 {
+	if s.srv.Gate.Has(gate.Monitored) && row.Flags&(spec.Admin|spec.SkipMonitor) == 0 {
 		s.feedMonitors(args)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/decide"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -12,8 +14,8 @@ import (
 // Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
 // command: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
 const (
-	errSyntax            = command.ErrSyntax
-	errNotInteger        = command.ErrNotInteger
+	errSyntax            = argument.ErrSyntax
+	errNotInteger        = argument.ErrNotInteger
 	errWrongType         = command.ErrWrongType
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
 	errArity             = command.ErrArity
@@ -65,7 +67,7 @@ const (
 )
 
 const (
-	errStoreDown   = command.ErrStoreDown
+	errStoreDown   = argument.ErrStoreDown
 	errStoreSent   = "STOREDOWN %s; the call may have been counted"
 	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
@@ -84,7 +86,7 @@ func storeError(err error) string {
 	case store.ErrWrongType:
 		return errWrongType
 	case store.ErrTooManyLimits:
-		return FormatError(command.ErrTooManyLimits, store.MaxLimits)
+		return FormatError(decide.ErrTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
 		return errTwoLimits
 	case store.ErrNoPolicy:

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/session/sessiontest"
 )
 
 // sleeps adds commands that take as many milliseconds as their first argument says.
 func (w *world) sleeps() {
-	for name, flags := range map[string]command.Flags{"sleep": 0, "quick": command.Fast} {
+	for name, flags := range map[string]spec.Flags{"sleep": 0, "quick": spec.Fast} {
 		w.Commands.Add(&command.Row{Name: name, Arity: 2, Flags: flags, Run: onSession(func(s *Session, args [][]byte) {
-			ms, _ := command.ParseInt(args[1])
+			ms, _ := argument.ParseInt(args[1])
 			w.sleepMS(ms)
 			s.call.OK()
 		})})

@@ -3,6 +3,7 @@ package session
 import (
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/script"
 	"celld/resp/timeslice"
@@ -14,7 +15,7 @@ import (
 // prepare goes on with a command whose row is known.
 func (f inFlight) prepare() {
 	s, row, args := f.s, f.row, f.args
-	if !s.gate.Has(gate.Rights) || s.gate.Has(gate.Multi) && row.Flags&command.NoMulti != 0 { // which is refused for that
+	if !s.gate.Has(gate.Rights) || s.gate.Has(gate.Multi) && row.Flags&spec.NoMulti != 0 { // which is refused for that
 		f.permitted("")
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"celld/resp/acl"
-	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/session/sessiontest"
 	"celld/resp/timeslice"
 )
@@ -74,14 +74,14 @@ func TestRightsThatChangeMeanwhile(t *testing.T) {
 // A command that takes few arguments refuses very many before it looks at them.
 func TestVeryManyArguments(t *testing.T) {
 	p := newWorld(t).connect()
-	more := slices.Repeat([]string{"GET"}, 2*command.ShortList)
+	more := slices.Repeat([]string{"GET"}, 2*spec.ShortList)
 	for _, c := range []string{"PING", "SET k 1", "SCAN 0", "CL.TAKE k 1/1m", "HELLO 3", "CLIENT KILL"} {
 		words := strings.Fields(c)
 		if got := p.do(append(words, more...)...); !strings.HasPrefix(got, "-ERR wrong number of arguments for '"+strings.ToLower(words[0])) && !strings.Contains(got, "at most 1000") {
 			t.Errorf("%s: %q", c, got)
 		}
 	}
-	if got := p.do(append([]string{"COMMAND", "GETKEYS", "DEL"}, more...)...); strings.Count(got, "$3\r\nGET\r\n") != 2*command.ShortList {
+	if got := p.do(append([]string{"COMMAND", "GETKEYS", "DEL"}, more...)...); strings.Count(got, "$3\r\nGET\r\n") != 2*spec.ShortList {
 		t.Errorf("COMMAND GETKEYS: %.100q", got)
 	}
 	if got := p.do(append([]string{"ACL", "DRYRUN", "default", "DEL"}, more...)...); got != "+OK\r\n" {

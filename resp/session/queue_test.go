@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"celld/resp/bound"
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/session/sessiontest"
 	"celld/store"
 	"celld/store/memory"
@@ -253,7 +253,7 @@ func TestAnswersThatMeetTheEnd(t *testing.T) {
 		}
 		p.send("CL.TAKE " + key + " 1/1h,algo=window\r\n")
 		p.send("CL.TAKE " + key + " 1/1h,algo=window WAIT 60000" + options + "\r\n")
-		q.Give([]byte(key), must(command.ParseLiteral([]byte("1/1h,algo=window"), 1)), 0, 1, store.Access{NowNS: w.nowNS})
+		q.Give([]byte(key), must(argument.ParseLiteral([]byte("1/1h,algo=window"), 1)), 0, 1, store.Access{NowNS: w.nowNS})
 		var both sync.WaitGroup
 		both.Go(q.answer)
 		both.Go(p.Closed)

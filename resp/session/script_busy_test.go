@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"celld/persistence/dir"
-	"celld/resp/command"
+	"celld/resp/command/connection"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 	"celld/resp/wire"
@@ -40,8 +40,8 @@ func TestBusyScript(t *testing.T) {
 			c.Ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
 				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
 			c.Ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
-			c.Ask("AUTH x\r\n", "-"+command.ErrNoPassword+"\r\n")
-			c.Ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(command.ErrHelloOption, "SETNAME")+"\r\n")
+			c.Ask("AUTH x\r\n", "-"+connection.ErrNoPassword+"\r\n")
+			c.Ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(connection.ErrHelloOption, "SETNAME")+"\r\n")
 			c.Ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
 			c.Ask("MULTI\r\nDISCARD\r\nWATCH k\r\nUNWATCH\r\nRESET\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+RESET\r\n")
 		}

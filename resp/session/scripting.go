@@ -9,6 +9,8 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
 	"celld/resp/script"
@@ -17,15 +19,15 @@ import (
 // scriptRows are the commands on scripts.
 func scriptRows() []*command.Row {
 	return []*command.Row{
-		{Name: "eval", Arity: -3, Script: 1, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, false)},
-		{Name: "eval_ro", Arity: -3, Script: 1, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, true)},
-		{Name: "evalsha", Arity: -3, Flags: command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, false)},
-		{Name: "evalsha_ro", Arity: -3, Flags: command.Readonly | command.NoScript | command.SkipMonitor, Keys: command.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept, and changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, true)},
+		{Name: "eval", Arity: -3, Script: 1, Flags: spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, false)},
+		{Name: "eval_ro", Arity: -3, Script: 1, Flags: spec.Readonly | spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, true)},
+		{Name: "evalsha", Arity: -3, Flags: spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, false)},
+		{Name: "evalsha_ro", Arity: -3, Flags: spec.Readonly | spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept, and changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, true)},
 		{Name: "script", Arity: -2, Summary: "A container for Lua scripts management commands.", Since: "2.6.0", Group: "scripting", Sub: []*command.Row{
-			{Name: "load", Arity: 3, Script: 2, Flags: command.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: scriptLoad},
-			{Name: "exists", Arity: -3, Most: command.ShortList, Flags: command.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: scriptExists},
-			{Name: "flush", Arity: -2, Flags: command.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: scriptFlush},
-			{Name: "kill", Arity: 2, Flags: command.NoScript | command.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: scriptKill},
+			{Name: "load", Arity: 3, Script: 2, Flags: spec.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: scriptLoad},
+			{Name: "exists", Arity: -3, Most: spec.ShortList, Flags: spec.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: scriptExists},
+			{Name: "flush", Arity: -2, Flags: spec.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: scriptFlush},
+			{Name: "kill", Arity: 2, Flags: spec.NoScript | spec.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: scriptKill},
 		}},
 	}
 }
@@ -73,7 +75,7 @@ func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly b
 		if s.srv.Gate.Has(gate.Monitored) { // MONITOR shows the script before the commands that it calls
 			s.feedMonitors(args)
 		}
-		keys, ok := command.ParseInt(args[2])
+		keys, ok := argument.ParseInt(args[2])
 		switch {
 		case !ok:
 			c.Error(errNotInteger)
@@ -163,7 +165,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		s.call.Error("%s", text)
 		return
 	}
-	if row.Flags&command.Write != 0 {
+	if row.Flags&spec.Write != 0 {
 		switch first := r.fate.CompareAndSwap(0, hasWritten); {
 		case first && s.srv.Gate.Has(gate.Busy):
 			s.client.Conn.Resume() // its changes wait for the disk like all others
@@ -180,7 +182,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	switch {
 	case row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity:
 		return errScriptArity
-	case row.Flags&command.NoScript != 0 || row.Parent != nil && row.Parent.Flags&command.NoScript != 0:
+	case row.Flags&spec.NoScript != 0 || row.Parent != nil && row.Parent.Flags&spec.NoScript != 0:
 		return errScriptRefused
 	}
 	f := inFlight{r.s, row, args}
@@ -190,7 +192,7 @@ func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	case acl.DeniedKey:
 		return errScriptNoKey
 	}
-	if row.Flags&command.Write != 0 && r.readOnly {
+	if row.Flags&spec.Write != 0 && r.readOnly {
 		return errScriptReadOnly
 	}
 	return cmp.Or(r.s.srv.notInside(row), f.undeclared())
@@ -264,7 +266,7 @@ func scriptExists(c *command.Call) {
 }
 
 // flushOptions is how SCRIPT FLUSH may be done, which is the same to celld.
-var flushOptions = command.Options{Flags: []string{"SYNC", "ASYNC"}, Refusal: errScriptFlush}
+var flushOptions = argument.Options{Flags: []string{"SYNC", "ASYNC"}, Refusal: errScriptFlush}
 
 func scriptFlush(c *command.Call) {
 	text := flushOptions.Read(c.Args[2:], func(string, []byte) string { return "" })

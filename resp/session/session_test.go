@@ -12,6 +12,7 @@ import (
 	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/command/admin"
+	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
@@ -74,7 +75,7 @@ func serverRows(srv *Service) []*command.Row {
 	operators := func() admin.Server {
 		return admin.Server{Config: srv.Config, Metrics: shown, Heap: &srv.Heap, Table: srv.Store, Life: unending{srv}, Disk: srv.Persist, Log: srv.Log.Logger, ClientBytes: srv.Clients.Bytes}
 	}
-	return append(admin.Rows(operators), &command.Row{Name: "config", Arity: -2, Flags: command.Loading, Sub: config.Rows(settings)})
+	return append(admin.Rows(operators), &command.Row{Name: "config", Arity: -2, Flags: spec.Loading, Sub: config.Rows(settings)})
 }
 
 // unending is a server that does not stop.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
 )
@@ -91,7 +92,7 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 // A fast command that EXEC runs has its own time, as EXEC's is not the batch's.
 func TestCommandStatsInExec(t *testing.T) {
 	w := newWorld(t)
-	w.Commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: command.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.call.OK() })})
+	w.Commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: spec.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.call.OK() })})
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
 		if _, got, _ := stats.Of(w.Commands.Find([]byte(name))).Read(); got != want {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/command/spec"
 )
 
 // stepwise is a command that takes longer than others should wait, cut into steps of at most some 0.3 ms. When the session's slice is
@@ -84,7 +85,7 @@ func (w *stepwise) resume(s *Session) {
 		f.silence(mark)
 		return
 	}
-	if err := s.srv.Persist.Refusal(); err != nil && w.row.Flags&command.Write != 0 { // the disk has not taken what was done before
+	if err := s.srv.Persist.Refusal(); err != nil && w.row.Flags&spec.Write != 0 { // the disk has not taken what was done before
 		s.call.Out = s.call.Out[:mark]
 		s.call.Error(ErrMisconf, err)
 	}

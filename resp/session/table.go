@@ -9,6 +9,7 @@ import (
 	"celld/resp/command/describe"
 	"celld/resp/command/keys"
 	"celld/resp/command/limit"
+	"celld/resp/command/spec"
 	"celld/resp/command/users"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
@@ -47,7 +48,7 @@ func ownRows(srv *Service) []*command.Row {
 	}
 	others := []*command.Row{
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.Commands })},
-		{Name: "slowlog", Arity: -2, Flags: command.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
+		{Name: "slowlog", Arity: -2, Flags: spec.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		describe.Row(func() *command.Table { return srv.Commands }),
 	}
 	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),

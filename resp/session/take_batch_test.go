@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/session/sessiontest"
 	"celld/store/policy"
 )
@@ -18,7 +18,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 	p := w.connect()
 	call := strings.Repeat(sessiontest.Frame("CL.TAKE", "k", "@p", "PEEK"), 2)
 	set := func(count int) {
-		limit, problem := command.ParseLiteral(fmt.Append(nil, count, "/1h"), 1)
+		limit, problem := argument.ParseLiteral(fmt.Append(nil, count, "/1h"), 1)
 		if problem != "" {
 			t.Error(problem)
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/connection"
 	"celld/resp/session/sessiontest"
 	"celld/resp/wire"
 )
@@ -41,7 +41,7 @@ func TestTracking(t *testing.T) {
 	if got := c.do("EVAL", "return redis.call('STRLEN', KEYS[1])", "2", "a", "b"); got != ":0\r\n"+announced("a", "b") { // all of its keys
 		t.Errorf("EVAL: %q", got)
 	}
-	c.want("CLIENT CACHING YES", "-"+command.ErrCachingYes+"\r\n")
+	c.want("CLIENT CACHING YES", "-"+connection.ErrCachingYes+"\r\n")
 	if got := c.send("GET a\r\nTTL b\r\nPING\r\n"); got != miss+announced("a")+":-2\r\n"+announced("b")+"+PONG\r\n" {
 		t.Errorf("in a pipeline: %q", got)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/store/memory"
 )
@@ -39,11 +40,11 @@ const (
 // transactionRows are the commands that begin and end transactions.
 func transactionRows() []*command.Row {
 	return []*command.Row{
-		{Name: "multi", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Starts a transaction.", Since: "1.2.0", Group: "transactions", Run: multi},
-		{Name: "exec", Arity: 1, Flags: command.Loading | command.Immediate | command.SkipSlowlog | command.NoScript, Summary: "Executes all commands in a transaction.", Since: "1.2.0", Group: "transactions", Cost: "Depends on commands in the transaction", Run: exec},
-		{Name: "discard", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Summary: "Discards a transaction.", Since: "2.0.0", Group: "transactions", Run: discard},
-		{Name: "watch", Arity: -2, Flags: command.AllowBusy | command.Loading | command.Fast | command.Immediate | command.NoScript, Keys: command.AllKeys, Access: command.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: watch},
-		{Name: "unwatch", Arity: 1, Flags: command.AllowBusy | command.Loading | command.Fast | command.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: unwatch},
+		{Name: "multi", Arity: 1, Flags: spec.AllowBusy | spec.Loading | spec.Fast | spec.Immediate | spec.NoScript, Summary: "Starts a transaction.", Since: "1.2.0", Group: "transactions", Run: multi},
+		{Name: "exec", Arity: 1, Flags: spec.Loading | spec.Immediate | spec.SkipSlowlog | spec.NoScript, Summary: "Executes all commands in a transaction.", Since: "1.2.0", Group: "transactions", Cost: "Depends on commands in the transaction", Run: exec},
+		{Name: "discard", Arity: 1, Flags: spec.AllowBusy | spec.Loading | spec.Fast | spec.Immediate | spec.NoScript, Summary: "Discards a transaction.", Since: "2.0.0", Group: "transactions", Run: discard},
+		{Name: "watch", Arity: -2, Flags: spec.AllowBusy | spec.Loading | spec.Fast | spec.Immediate | spec.NoScript, Keys: spec.AllKeys, Access: spec.Looks, Usage: "key ...", Summary: "Makes the next EXEC depend on keys that do not change.", Since: "2.2.0", Group: "transactions", Cost: "O(1) for every key", Run: watch},
+		{Name: "unwatch", Arity: 1, Flags: spec.AllowBusy | spec.Loading | spec.Fast | spec.NoScript, Summary: "Forgets about watched keys.", Since: "2.2.0", Group: "transactions", Run: unwatch},
 	}
 }
 
@@ -66,7 +67,7 @@ func (s *Session) endTx() {
 
 // queue keeps a command for EXEC. It copies the arguments, because they lie in the connection's buffer.
 func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
-	if text := s.srv.notInside(row); row.Flags&command.NoMulti != 0 || text != "" {
+	if text := s.srv.notInside(row); row.Flags&spec.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.tx.spoiled = s.gate.Has(gate.Multi)
 		s.srv.Stats.Rejected(row, text)
@@ -141,7 +142,7 @@ func (tx *transaction) run(s *Session) {
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for i, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
-			if v := s.scratch.visit; v != nil && q.row.Flags&command.Admin != 0 {
+			if v := s.scratch.visit; v != nil && q.row.Flags&spec.Admin != 0 {
 				v.onlyOnce(s, i, func() { q.run(s) })
 			} else {
 				q.run(s)

@@ -1,11 +1,12 @@
 package session
 
 import (
-	"celld/resp/command"
-
 	"strings"
 	"sync"
 	"testing"
+
+	"celld/resp/command/connection"
+	"celld/resp/command/decide"
 )
 
 // An empty argument is one that was given, also when it has waited for EXEC.
@@ -25,7 +26,7 @@ func TestExec(t *testing.T) {
 	c.want("GET k", "+QUEUED\r\n")
 	c.want("CL.THROTTLE other 0 1 1", "+QUEUED\r\n")
 	c.want("CL.THROTTLE other x 1 1", "+QUEUED\r\n")
-	c.want("EXEC", "*4\r\n+OK\r\n$19\r\n1800000000000000000\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n-"+command.ErrThrottleParse+"x\r\n")
+	c.want("EXEC", "*4\r\n+OK\r\n$19\r\n1800000000000000000\r\n*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:1\r\n-"+decide.ErrThrottleParse+"x\r\n")
 	c.want("EXEC", "-"+errExecNoMulti+"\r\n")
 }
 
@@ -44,7 +45,7 @@ func TestExecAbort(t *testing.T) {
 	c.want("EXEC", "*0\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("MONITOR", "+QUEUED\r\n")
-	c.want("EXEC", "*1\r\n-"+command.ErrMonitorInExec+"\r\n")
+	c.want("EXEC", "*1\r\n-"+connection.ErrMonitorInExec+"\r\n")
 }
 
 func TestWatch(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/connection"
+	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 )
@@ -95,7 +97,7 @@ func TestEachCommandWithKeysIsChecked(t *testing.T) {
 	c.want("AUTH app x", "+OK\r\n")
 	checked := 0
 	w.Commands.Each(func(row *command.Row) {
-		if row.Keys.Step == 0 || row.Flags&command.NoAuth != 0 {
+		if row.Keys.Step == 0 || row.Flags&spec.NoAuth != 0 {
 			return
 		}
 		words := strings.Split(row.FullName(), "|")
@@ -127,7 +129,7 @@ func TestRequirepassIsTheDefaultUsers(t *testing.T) {
 		t.Error(got)
 	}
 	after.want("PING", "+PONG\r\n") // as it would on a new connection
-	after.want("AUTH x", "-"+command.ErrNoPassword+"\r\n")
+	after.want("AUTH x", "-"+connection.ErrNoPassword+"\r\n")
 }
 
 // Secrets of CONFIG GET are for those who may do everything.

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/decisions"
 	"celld/resp/gate"
 	"celld/resp/transport"
@@ -146,7 +148,7 @@ func (f inFlight) visited() (keys [][]byte) {
 			keys = append(keys, q.row.KeysOf(q.args)...)
 		}
 		return keys
-	case row.Flags&command.Decides != 0, s.gate.Has(gate.Multi), row.Name == "watch": // WATCH is an error
+	case row.Flags&spec.Decides != 0, s.gate.Has(gate.Multi), row.Name == "watch": // WATCH is an error
 		return nil
 	}
 	return row.KeysOf(args)
@@ -161,7 +163,7 @@ func (v *visit) ask(keep store.Store, keys [][]byte, nowNS int64) {
 			v.known[string(key)] = true
 		}
 	}
-	v.tx = keep.Open(v.keys, store.OpenOptions{Leases: v.row.Flags&command.OfLease != 0, NowNS: nowNS}, v)
+	v.tx = keep.Open(v.keys, store.OpenOptions{Leases: v.row.Flags&spec.OfLease != 0, NowNS: nowNS}, v)
 }
 
 // Wake is called by the engine when it has done what it was asked for.
@@ -371,7 +373,7 @@ func (f inFlight) undeclared() string {
 	v := s.scratch.visit
 	for _, key := range row.KeysOf(args) {
 		if v == nil || !v.known[string(key)] {
-			return FormatError(errUndeclared, command.ShortText(key))
+			return FormatError(errUndeclared, argument.ShortText(key))
 		}
 	}
 	return ""

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 )
 
 // Redis's limits for what an entry keeps of its command.
@@ -94,16 +96,16 @@ const ErrCount = "ERR count should be greater than or equal to -1"
 // Rows are SLOWLOG's subcommands.
 func Rows(log *Log) []*command.Row {
 	return []*command.Row{
-		{Name: "get", Arity: -2, Flags: command.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: func(c *command.Call) { get(log, c) }},
-		{Name: "len", Arity: 2, Flags: command.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(log.Last(-1)))) }},
-		{Name: "reset", Arity: 2, Flags: command.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { log.Reset(); c.OK() }},
+		{Name: "get", Arity: -2, Flags: spec.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: func(c *command.Call) { get(log, c) }},
+		{Name: "len", Arity: 2, Flags: spec.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(log.Last(-1)))) }},
+		{Name: "reset", Arity: 2, Flags: spec.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { log.Reset(); c.OK() }},
 	}
 }
 
 func get(log *Log, c *command.Call) {
 	count := int64(10)
 	if len(c.Args) > 2 {
-		n, ok := command.ParseInt(c.Args[2])
+		n, ok := argument.ParseInt(c.Args[2])
 		if len(c.Args) > 3 {
 			c.Error(command.ErrArity, "slowlog|get")
 			return

@@ -9,6 +9,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
 	"celld/resp/config"
 	"celld/resp/metrics"
@@ -87,15 +88,15 @@ func TestShutdown(t *testing.T) {
 		{"SHUTDOWN", "", "", " save=false nosave=false stops"},
 		{"SHUTDOWN save NOW", "", "", " save=true nosave=false stops"},
 		{"SHUTDOWN NOSAVE NOSAVE", "busy", "", " save=false nosave=true stops"},
-		{"SHUTDOWN SAVE", "save", fails(command.ErrShutdownSave), " save=true nosave=false"},
+		{"SHUTDOWN SAVE", "save", fails(errShutdownSave), " save=true nosave=false"},
 		{"SHUTDOWN SAVE FORCE", "save", "", " save=true nosave=false stops"},
 		{"SHUTDOWN", "busy", fails(command.ErrBusy), ""},
 		{"SHUTDOWN ABORT", "", "+OK\r\n", ""},
 		{"SHUTDOWN ABORT abort", "busy", "+OK\r\n", ""},
-		{"SHUTDOWN ABORT", "abort", fails(command.ErrNoShutdown), ""},
-		{"SHUTDOWN ABORT NOW", "", fails(command.ErrSyntax), ""},
-		{"SHUTDOWN SAVE NOSAVE", "", fails(command.ErrSyntax), ""},
-		{"SHUTDOWN LATER", "", fails(command.ErrSyntax), ""},
+		{"SHUTDOWN ABORT", "abort", fails(ErrNoShutdown), ""},
+		{"SHUTDOWN ABORT NOW", "", fails(argument.ErrSyntax), ""},
+		{"SHUTDOWN SAVE NOSAVE", "", fails(argument.ErrSyntax), ""},
+		{"SHUTDOWN LATER", "", fails(argument.ErrSyntax), ""},
 	} {
 		s := newServer()
 		s.Disk = persistence.New(s.Store, persistence.Options{Dir: t.TempDir(), Clock: func() int64 { return s.NowNS }})
@@ -105,7 +106,7 @@ func TestShutdown(t *testing.T) {
 		}
 	}
 	s := newServer() // an engine keeps the keys
-	if s.wants(t, "SHUTDOWN SAVE", fails(command.ErrEngineKeeps, "SHUTDOWN SAVE")); s.did != "" {
+	if s.wants(t, "SHUTDOWN SAVE", fails(ErrEngineKeeps, "SHUTDOWN SAVE")); s.did != "" {
 		t.Errorf("it %s", s.did)
 	}
 	if s.wants(t, "SHUTDOWN", ""); s.did != " save=false nosave=false stops" {
@@ -131,7 +132,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.NowNS += 5e9
-		s.wants(t, "SAVE", "+OK\r\n", "LASTSAVE", ":1767225605\r\n", "BGSAVE SOON", fails(command.ErrSyntax), "BGSAVE SCHEDULE NOW", fails(command.ErrSyntax))
+		s.wants(t, "SAVE", "+OK\r\n", "LASTSAVE", ":1767225605\r\n", "BGSAVE SOON", fails(argument.ErrSyntax), "BGSAVE SCHEDULE NOW", fails(argument.ErrSyntax))
 		s.NowNS += 5e9
 		s.wants(t, "BGSAVE", "+Background saving started\r\n")
 		synctest.Wait()
@@ -146,7 +147,7 @@ func TestFiles(t *testing.T) {
 	})
 	s := newServer()
 	for _, name := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "LASTSAVE"} {
-		s.wants(t, name, fails(command.ErrEngineKeeps, name))
+		s.wants(t, name, fails(ErrEngineKeeps, name))
 	}
 }
 
@@ -156,7 +157,7 @@ func TestStarted(t *testing.T) {
 		err  error
 		want string
 	}{
-		{nil, "+it runs\r\n"}, {persistence.ErrSaving, fails(command.ErrSaving)}, {persistence.ErrRewriting, fails(command.ErrRewriting)}, {persistence.ErrStopping, fails("ERR %s", persistence.ErrStopping)},
+		{nil, "+it runs\r\n"}, {persistence.ErrSaving, fails(ErrSaving)}, {persistence.ErrRewriting, fails(ErrRewriting)}, {persistence.ErrStopping, fails("ERR %s", persistence.ErrStopping)},
 	} {
 		c := &command.Call{}
 		if started(c, tt.err, "it runs"); string(c.Out) != tt.want {
@@ -174,7 +175,7 @@ func TestMemoryUsage(t *testing.T) {
 	}
 	bytes, _ := s.Store.KeyBytes([]byte("k"), s.NowNS)
 	s.wants(t, "MEMORY USAGE k", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE k samples 0", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE l", "$-1\r\n",
-		"MEMORY USAGE k SAMPLES -1", fails(command.ErrSyntax), "MEMORY USAGE k SAMPLES x", fails(command.ErrNotInteger), "MEMORY USAGE k SAMPLES", fails(command.ErrSyntax), "MEMORY USAGE k ALL 5", fails(command.ErrSyntax))
+		"MEMORY USAGE k SAMPLES -1", fails(argument.ErrSyntax), "MEMORY USAGE k SAMPLES x", fails(argument.ErrNotInteger), "MEMORY USAGE k SAMPLES", fails(argument.ErrSyntax), "MEMORY USAGE k ALL 5", fails(argument.ErrSyntax))
 }
 
 // MEMORY STATS has Redis's names in Redis's order, with what is known.

@@ -9,6 +9,7 @@ import (
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // onDisk is a handler of a command on files, which a server has only for keys of its own.
@@ -22,12 +23,12 @@ func (f family) onDisk(run func(*command.Call, *persistence.Disk)) func(*command
 	}
 }
 
-func engineKeeps(name string) string { return fmt.Sprintf(command.ErrEngineKeeps, name) }
+func engineKeeps(name string) string { return fmt.Sprintf(ErrEngineKeeps, name) }
 
 func save(c *command.Call, disk *persistence.Disk) {
 	switch err := disk.Save(); {
 	case errors.Is(err, persistence.ErrSaving):
-		c.Error(command.ErrSaving)
+		c.Error(ErrSaving)
 	case errors.Is(err, dir.ErrInUse):
 		c.Error("ERR %s", err)
 	case err != nil:
@@ -47,7 +48,7 @@ const (
 func backgroundSave(c *command.Call, disk *persistence.Disk) {
 	schedule := len(c.Args) == 2 && bytes.EqualFold(c.Args[1], []byte("SCHEDULE"))
 	if len(c.Args) > 1 && !schedule {
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	if c.Inside() {
@@ -58,7 +59,7 @@ func backgroundSave(c *command.Call, disk *persistence.Disk) {
 	case errors.Is(err, persistence.ErrRewriting) && schedule:
 		c.Status(saveScheduled)
 	case errors.Is(err, persistence.ErrRewriting):
-		c.Error(command.ErrBgsaveRewriting)
+		c.Error(ErrBgsaveRewriting)
 	default:
 		started(c, err, "Background saving started")
 	}
@@ -81,9 +82,9 @@ func rewrite(c *command.Call, disk *persistence.Disk) {
 func started(c *command.Call, err error, text string) {
 	switch {
 	case errors.Is(err, persistence.ErrSaving):
-		c.Error(command.ErrSaving)
+		c.Error(ErrSaving)
 	case errors.Is(err, persistence.ErrRewriting):
-		c.Error(command.ErrRewriting)
+		c.Error(ErrRewriting)
 	case err != nil:
 		c.Error("ERR %s", err)
 	default:

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/metrics"
 	"celld/store"
 	"celld/store/memory/table"
@@ -19,22 +21,22 @@ func (f family) memory() []*command.Row {
 		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: mallocStats},
 		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: new(purge).run},
 		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: f.memoryStats},
-		{Name: "usage", Arity: -3, Flags: command.Readonly, Keys: command.SubKey, Access: command.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
+		{Name: "usage", Arity: -3, Flags: spec.Readonly, Keys: spec.SubKey, Access: spec.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
 			Since: "4.0.0", Group: "server", Cost: "O(N) where N is the number of limits", Run: usage},
 	}
 }
 
 // usageOptions are those of MEMORY USAGE. SAMPLES is checked, but not needed.
-var usageOptions = command.Options{Valued: []string{"SAMPLES"}, Refusal: command.ErrSyntax}
+var usageOptions = argument.Options{Valued: []string{"SAMPLES"}, Refusal: argument.ErrSyntax}
 
 // usage counts all limits of a key.
 func usage(c *command.Call) {
 	text := usageOptions.Read(c.Args[3:], func(_ string, value []byte) (text string) {
-		switch n, ok := command.ParseInt(value); {
+		switch n, ok := argument.ParseInt(value); {
 		case !ok:
-			return command.ErrNotInteger
+			return argument.ErrNotInteger
 		case n < 0:
-			return command.ErrSyntax
+			return argument.ErrSyntax
 		}
 		return ""
 	})

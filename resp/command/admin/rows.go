@@ -5,6 +5,7 @@ import (
 
 	"celld/persistence"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/metrics"
 	"celld/store"
@@ -58,17 +59,17 @@ type family struct{ server func() Server }
 func Rows(server func() Server) []*command.Row {
 	f := family{server}
 	return []*command.Row{
-		{Name: "info", Arity: -1, Most: command.ShortList, Flags: command.Loading, Usage: "[section ...]", Summary: "Returns information and statistics about the server.", Since: "1.0.0", Group: "server", Run: f.info},
-		{Name: "time", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: serverTime},
+		{Name: "info", Arity: -1, Most: spec.ShortList, Flags: spec.Loading, Usage: "[section ...]", Summary: "Returns information and statistics about the server.", Since: "1.0.0", Group: "server", Run: f.info},
+		{Name: "time", Arity: 1, Flags: spec.Loading | spec.Fast, Summary: "Returns the server time.", Since: "2.6.0", Group: "server", Run: serverTime},
 		{Name: "memory", Arity: -2, Summary: "A container for memory diagnostics commands.", Since: "4.0.0", Group: "server", Sub: f.memory()},
 		{Name: "module", Arity: -2, Summary: "A container for module commands.", Since: "4.0.0", Group: "server", Sub: []*command.Row{
-			{Name: "list", Arity: 2, Flags: command.Admin | command.NoScript, Summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", Since: "4.0.0", Group: "server", Run: (*command.Call).Modules},
+			{Name: "list", Arity: 2, Flags: spec.Admin | spec.NoScript, Summary: "Returns all loaded modules: redis-cell, whose command this server has built in.", Since: "4.0.0", Group: "server", Run: (*command.Call).Modules},
 		}},
-		{Name: "role", Arity: 1, Flags: command.Loading | command.Fast | command.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: role},
-		{Name: "shutdown", Arity: -1, Flags: command.AllowBusy | command.Loading | command.Admin | command.NoScript | command.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: command.OnConnection(f.shutdown)},
-		{Name: "save", Arity: 1, Flags: command.Admin | command.NoScript | command.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: f.onDisk(save)},
-		{Name: "bgsave", Arity: -1, Flags: command.Admin | command.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(backgroundSave)},
-		{Name: "bgrewriteaof", Arity: 1, Flags: command.Admin | command.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(rewrite)},
-		{Name: "lastsave", Arity: 1, Flags: command.Loading | command.Fast, Summary: "Returns the Unix time of the last good snapshot.", Since: "1.0.0", Group: "server", Run: f.onDisk(lastSave)},
+		{Name: "role", Arity: 1, Flags: spec.Loading | spec.Fast | spec.NoScript, Summary: "Returns the replication role: a master without replicas.", Since: "2.8.12", Group: "server", Run: role},
+		{Name: "shutdown", Arity: -1, Flags: spec.AllowBusy | spec.Loading | spec.Admin | spec.NoScript | spec.NoMulti, Usage: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", Summary: "Stops the server.", Since: "1.0.0", Group: "server", Run: command.OnConnection(f.shutdown)},
+		{Name: "save", Arity: 1, Flags: spec.Admin | spec.NoScript | spec.NoMulti, Summary: "Takes a snapshot while all clients wait.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: f.onDisk(save)},
+		{Name: "bgsave", Arity: -1, Flags: spec.Admin | spec.NoScript, Usage: "[SCHEDULE]", Summary: "Takes a snapshot in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(backgroundSave)},
+		{Name: "bgrewriteaof", Arity: 1, Flags: spec.Admin | spec.NoScript, Summary: "Rewrites the append-only file in the background.", Since: "1.0.0", Group: "server", Run: f.onDisk(rewrite)},
+		{Name: "lastsave", Arity: 1, Flags: spec.Loading | spec.Fast, Summary: "Returns the Unix time of the last good snapshot.", Since: "1.0.0", Group: "server", Run: f.onDisk(lastSave)},
 	}
 }

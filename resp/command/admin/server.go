@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // info is INFO [section ...]. The words default, all and everything each name several sections.
@@ -33,7 +34,7 @@ func role(c *command.Call) {
 }
 
 // shutdownOptions are those of SHUTDOWN, which may be given twice.
-var shutdownOptions = command.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"}, Refusal: command.ErrSyntax}
+var shutdownOptions = argument.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"}, Refusal: argument.ErrSyntax}
 
 // shutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes on, as
 // Redis does.
@@ -44,7 +45,7 @@ func (f family) shutdown(c *command.Call, own command.Connection) {
 		return ""
 	})
 	if save, nosave := given["SAVE"], given["NOSAVE"]; text == "" && (save && nosave || given["ABORT"] && len(given) > 1) {
-		text = command.ErrSyntax
+		text = argument.ErrSyntax
 	}
 	srv := f.server()
 	switch {
@@ -66,7 +67,7 @@ func (f family) shutdown(c *command.Call, own command.Connection) {
 // abort is SHUTDOWN ABORT. It returns the text of an error, or "".
 func (srv Server) abort(c *command.Call, own command.Connection) (text string) {
 	if !srv.Life.AbortShutdown() {
-		return command.ErrNoShutdown
+		return ErrNoShutdown
 	}
 	srv.Log.Info("a client aborted the shutdown", "client", own.Client().Addr)
 	c.OK()
@@ -77,7 +78,7 @@ func (srv Server) abort(c *command.Call, own command.Connection) (text string) {
 func (srv Server) end(own command.Connection, given map[string]bool) (text string) {
 	srv.Log.Info("a client asked for shutdown", "client", own.Client().Addr)
 	if !srv.Life.PrepareShutdown(given["SAVE"], given["NOSAVE"]) && !given["FORCE"] {
-		return command.ErrShutdownSave
+		return errShutdownSave
 	}
 	srv.Life.Shutdown()
 	own.CloseAfterReply()

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 func ping(c *command.Call) {
@@ -29,11 +30,11 @@ func reset(c *command.Call, own command.Connection) {
 }
 
 func selectDB(c *command.Call) {
-	switch n, ok := command.ParseInt(c.Args[1]); {
+	switch n, ok := argument.ParseInt(c.Args[1]); {
 	case !ok:
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 	case n != 0:
-		c.Error(command.ErrDBIndex)
+		c.Error(argument.ErrDBIndex)
 	default:
 		c.OK()
 	}
@@ -48,11 +49,11 @@ func (f family) auth(c *command.Call, own command.Connection) {
 	}
 	switch {
 	case len(args) > 3:
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 	case len(args) == 2 && f.server().Users.Default.Rights().NoPass():
-		c.Error(command.ErrNoPassword)
+		c.Error(ErrNoPassword)
 	case !own.Authenticate(args[0], name, password):
-		c.Error(command.ErrWrongPass)
+		c.Error(ErrWrongPass)
 	default:
 		c.OK()
 	}
@@ -67,13 +68,13 @@ func (f family) hello(c *command.Call, own command.Connection) {
 	var credentials [][]byte
 	var name []byte // nil: none is given
 	if len(c.Args) > 1 {
-		n, ok := command.ParseInt(c.Args[1])
+		n, ok := argument.ParseInt(c.Args[1])
 		if !ok {
-			c.Error(command.ErrProtoNotInt)
+			c.Error(errProtoNotInt)
 			return
 		}
 		if n != 2 && n != 3 {
-			c.Error(command.ErrNoProto)
+			c.Error(errNoProto)
 			return
 		}
 		version = n
@@ -87,17 +88,17 @@ func (f family) hello(c *command.Call, own command.Connection) {
 					return
 				}
 			default:
-				c.Error(command.ErrHelloOption, rest[0])
+				c.Error(ErrHelloOption, rest[0])
 				return
 			}
 		}
 	}
 	if credentials != nil && !own.Authenticate(c.Args[0], credentials[0], credentials[1]) {
-		c.Error(command.ErrWrongPass)
+		c.Error(ErrWrongPass)
 		return
 	}
 	if own.MustAuth() {
-		c.Error(command.ErrHelloNoAuth)
+		c.Error(ErrHelloNoAuth)
 		return
 	}
 	if name != nil {

@@ -9,6 +9,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
 	"celld/store"
 	"celld/store/memory"
@@ -49,7 +50,7 @@ func (w *world) wants(pairs ...string) { w.t.Helper(); w.Wants(w.t, pairs...) }
 func TestShort(t *testing.T) {
 	w := newWorld(t)
 	w.wants("PING", "+PONG\r\n", "PING a", "$1\r\na\r\n", "PING a b", text(command.ErrArity, "ping"), "ECHO b", "$1\r\nb\r\n",
-		"SELECT 0", "+OK\r\n", "SELECT 1", command.ErrDBIndex, "SELECT x", command.ErrNotInteger)
+		"SELECT 0", "+OK\r\n", "SELECT 1", argument.ErrDBIndex, "SELECT x", argument.ErrNotInteger)
 	if w.wants("QUIT", "+OK\r\n"); !w.Own.Closed {
 		t.Error("QUIT does not close")
 	}
@@ -71,12 +72,12 @@ func TestWithoutConnection(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	w := newWorld(t)
-	w.wants("AUTH x", command.ErrNoPassword, "AUTH default x", "+OK\r\n", "AUTH a b c", command.ErrSyntax)
+	w.wants("AUTH x", ErrNoPassword, "AUTH default x", "+OK\r\n", "AUTH a b c", argument.ErrSyntax)
 	w.users.SetPassword("secret")
 	if err := w.users.Set("app", []string{"on", ">word"}); err != nil {
 		t.Fatal(err)
 	}
-	w.wants("AUTH secretx", command.ErrWrongPass, "AUTH app secret", command.ErrWrongPass, "AUTH secret", "+OK\r\n", "AUTH app word", "+OK\r\n")
+	w.wants("AUTH secretx", ErrWrongPass, "AUTH app secret", ErrWrongPass, "AUTH secret", "+OK\r\n", "AUTH app word", "+OK\r\n")
 	if got := w.Own.Seen.User.Load().Name(); got != "app" {
 		t.Errorf("it is %s", got)
 	}
@@ -89,11 +90,11 @@ func TestHello(t *testing.T) {
 			bulk("mode") + bulk("standalone") + bulk("role") + bulk("master") + bulk("modules") + "*1\r\n" + map[int]string{2: "*8", 3: "%4"}[proto] + "\r\n" + bulk("name") + bulk("redis-cell") + bulk("ver") + ":500\r\n" + bulk("path") + bulk("") + bulk("args") + "*0\r\n"
 	}
 	w.wants("HELLO", hello("*14\r\n", 2), "HELLO 3", hello("%7\r\n", 3), "HELLO", hello("%7\r\n", 3), "HELLO 2", hello("*14\r\n", 2))
-	w.wants("HELLO x", command.ErrProtoNotInt, "HELLO 1", command.ErrNoProto, "HELLO 4", command.ErrNoProto, "HELLO 3 SETNAME", text(command.ErrHelloOption, "SETNAME"),
-		"HELLO 3 AUTH default", text(command.ErrHelloOption, "AUTH"), "HELLO 3 no", text(command.ErrHelloOption, "no"), "HELLO 3 SETNAME \x01", command.ErrClientName)
+	w.wants("HELLO x", errProtoNotInt, "HELLO 1", errNoProto, "HELLO 4", errNoProto, "HELLO 3 SETNAME", text(ErrHelloOption, "SETNAME"),
+		"HELLO 3 AUTH default", text(ErrHelloOption, "AUTH"), "HELLO 3 no", text(ErrHelloOption, "no"), "HELLO 3 SETNAME \x01", ErrClientName)
 	w.users.SetPassword("secret")
 	w.Own.Locked = true
-	w.wants("HELLO 3 SETNAME n", command.ErrHelloNoAuth, "HELLO 3 AUTH default x", command.ErrWrongPass, "CLIENT GETNAME", "$-1\r\n",
+	w.wants("HELLO 3 SETNAME n", ErrHelloNoAuth, "HELLO 3 AUTH default x", ErrWrongPass, "CLIENT GETNAME", "$-1\r\n",
 		"HELLO 2 setname n auth default secret", hello("*14\r\n", 2), "CLIENT GETNAME", bulk("n"), "HELLO 2", hello("*14\r\n", 2), "CLIENT GETNAME", bulk("n"))
 	w.Do("HELLO", "2", "SETNAME", "")
 	w.wants("CLIENT GETNAME", "$-1\r\n")
@@ -102,9 +103,9 @@ func TestHello(t *testing.T) {
 func TestNames(t *testing.T) {
 	w := newWorld(t)
 	name := strings.Repeat("!", 511) + "~"
-	w.wants("CLIENT SETNAME "+name, "+OK\r\n", "CLIENT SETNAME "+name+"y", text(command.ErrClientNameLong, 512), "CLIENT GETNAME", bulk(name), "CLIENT SETNAME a\x7f", command.ErrClientName,
-		"CLIENT SETINFO lib-name "+name, "+OK\r\n", "CLIENT SETINFO LIB-VER 1.2", "+OK\r\n", "CLIENT SETINFO LIB-VER 1\x01", text(command.ErrClientLibInfo, "lib-ver"),
-		"CLIENT SETINFO Lib-Name "+name+"y", text(command.ErrClientLibLong, "lib-name", 512), "CLIENT SETINFO x y", text(command.ErrClientOption, "x"))
+	w.wants("CLIENT SETNAME "+name, "+OK\r\n", "CLIENT SETNAME "+name+"y", text(errClientNameLong, 512), "CLIENT GETNAME", bulk(name), "CLIENT SETNAME a\x7f", ErrClientName,
+		"CLIENT SETINFO lib-name "+name, "+OK\r\n", "CLIENT SETINFO LIB-VER 1.2", "+OK\r\n", "CLIENT SETINFO LIB-VER 1\x01", text(errClientLibInfo, "lib-ver"),
+		"CLIENT SETINFO Lib-Name "+name+"y", text(errClientLibLong, "lib-name", 512), "CLIENT SETINFO x y", text(errClientOption, "x"))
 	w.Do("CLIENT", "SETNAME", "a b")
 	if got := w.Own.Seen.Names(); got != (client.Names{Name: name, LibName: name, LibVersion: "1.2"}) {
 		t.Errorf("%+v", got)
@@ -115,11 +116,11 @@ func TestNames(t *testing.T) {
 func TestModes(t *testing.T) {
 	w := newWorld(t)
 	own := w.Own
-	w.wants("CLIENT NO-EVICT on", "+OK\r\n", "CLIENT NO-TOUCH ON", "+OK\r\n", "CLIENT NO-TOUCH x", command.ErrSyntax)
+	w.wants("CLIENT NO-EVICT on", "+OK\r\n", "CLIENT NO-TOUCH ON", "+OK\r\n", "CLIENT NO-TOUCH x", argument.ErrSyntax)
 	if !own.Seen.NoEvict.Load() || !own.Seen.NoTouch.Load() {
 		t.Error("they are off")
 	}
-	w.wants("CLIENT NO-EVICT off", "+OK\r\n", "CLIENT NO-TOUCH Off", "+OK\r\n", "CLIENT REPLY off", "", "CLIENT REPLY skip", "", "CLIENT REPLY x", command.ErrSyntax)
+	w.wants("CLIENT NO-EVICT off", "+OK\r\n", "CLIENT NO-TOUCH Off", "+OK\r\n", "CLIENT REPLY off", "", "CLIENT REPLY skip", "", "CLIENT REPLY x", argument.ErrSyntax)
 	if own.Seen.NoEvict.Load() || own.Seen.NoTouch.Load() || !own.Silent || own.Skips != 1 {
 		t.Errorf("%+v", own)
 	}
@@ -140,7 +141,7 @@ func TestList(t *testing.T) {
 		return bulk(list)
 	}
 	w.wants("CLIENT LIST", lines(first, second), "CLIENT LIST ID 2 9", lines(second), "CLIENT LIST type Normal", lines(first, second), "CLIENT LIST TYPE slave", "$0\r\n\r\n", "CLIENT LIST TYPE master", "$0\r\n\r\n",
-		"CLIENT LIST TYPE x", text(command.ErrClientType, "x"), "CLIENT LIST ID x", command.ErrClientID, "CLIENT LIST ID", command.ErrSyntax, "CLIENT LIST x y", command.ErrSyntax, "CLIENT LIST TYPE normal ID", command.ErrSyntax)
+		"CLIENT LIST TYPE x", text(errClientType, "x"), "CLIENT LIST ID x", errClientID, "CLIENT LIST ID", argument.ErrSyntax, "CLIENT LIST x y", argument.ErrSyntax, "CLIENT LIST TYPE normal ID", argument.ErrSyntax)
 	for range 498 {
 		w.connect()
 	}
@@ -156,13 +157,13 @@ func TestKill(t *testing.T) {
 	w := newWorld(t)
 	other := w.Own
 	own := w.connect()
-	w.wants("CLIENT KILL ID 1 ID 2", ":0\r\n", "CLIENT KILL ID 2", ":0\r\n", "CLIENT KILL x", command.ErrNoSuchClient, "CLIENT KILL TYPE pubsub", ":0\r\n", "CLIENT KILL ADDR x SKIPME no", ":0\r\n",
+	w.wants("CLIENT KILL ID 1 ID 2", ":0\r\n", "CLIENT KILL ID 2", ":0\r\n", "CLIENT KILL x", ErrNoSuchClient, "CLIENT KILL TYPE pubsub", ":0\r\n", "CLIENT KILL ADDR x SKIPME no", ":0\r\n",
 		"CLIENT KILL LADDR x SKIPME no", ":0\r\n", "CLIENT KILL USER default LADDR x", ":0\r\n", "CLIENT KILL MAXAGE 1", ":0\r\n",
-		"CLIENT KILL ID 0", command.ErrClientIDRange, "CLIENT KILL ID x", command.ErrClientIDRange, "CLIENT KILL MAXAGE 0", command.ErrNotInteger, "CLIENT KILL MAXAGE x", command.ErrNotInteger,
-		"CLIENT KILL TYPE x", text(command.ErrClientType, "x"), "CLIENT KILL USER x", text(command.ErrClientUser, "x"), "CLIENT KILL SKIPME x", command.ErrSyntax, "CLIENT KILL x y", command.ErrSyntax,
-		"CLIENT KILL ID x ADDR", command.ErrSyntax)
+		"CLIENT KILL ID 0", errClientIDRange, "CLIENT KILL ID x", errClientIDRange, "CLIENT KILL MAXAGE 0", argument.ErrNotInteger, "CLIENT KILL MAXAGE x", argument.ErrNotInteger,
+		"CLIENT KILL TYPE x", text(errClientType, "x"), "CLIENT KILL USER x", text(errClientUser, "x"), "CLIENT KILL SKIPME x", argument.ErrSyntax, "CLIENT KILL x y", argument.ErrSyntax,
+		"CLIENT KILL ID x ADDR", argument.ErrSyntax)
 	for _, empty := range [][]string{{""}, {"ADDR", ""}, {"LADDR", "", "SKIPME", "no"}} { // no client has an empty text
-		if got := w.Do(append([]string{"CLIENT", "KILL"}, empty...)...); got != ":0\r\n" && got != "-"+command.ErrNoSuchClient+"\r\n" {
+		if got := w.Do(append([]string{"CLIENT", "KILL"}, empty...)...); got != ":0\r\n" && got != "-"+ErrNoSuchClient+"\r\n" {
 			t.Errorf("%q: %q", empty, got)
 		}
 	}
@@ -189,7 +190,7 @@ func TestKill(t *testing.T) {
 
 func TestUnblock(t *testing.T) {
 	w := newWorld(t)
-	w.wants("CLIENT UNBLOCK 1", ":0\r\n", "CLIENT UNBLOCK 9", ":0\r\n", "CLIENT UNBLOCK x", command.ErrNotInteger, "CLIENT UNBLOCK 1 x", command.ErrUnblockReason, "CLIENT UNBLOCK 1 ERROR x", text(command.ErrUnblockArgs, "UNBLOCK"))
+	w.wants("CLIENT UNBLOCK 1", ":0\r\n", "CLIENT UNBLOCK 9", ":0\r\n", "CLIENT UNBLOCK x", argument.ErrNotInteger, "CLIENT UNBLOCK 1 x", errUnblockReason, "CLIENT UNBLOCK 1 ERROR x", text(errUnblockArgs, "UNBLOCK"))
 	r := &store.TakeRequest{}
 	w.Own.Seen.Waits.Store(r)
 	for call, why := range map[string]error{"CLIENT UNBLOCK 1": store.ErrRefused, "CLIENT UNBLOCK 1 TIMEOUT": store.ErrRefused, "CLIENT UNBLOCK 1 error": store.ErrUnblocked} {
@@ -208,8 +209,8 @@ func TestTracking(t *testing.T) {
 		}
 		return "*6\r\n" + bulk("flags") + text("*%d\r\n", len(flags)) + list + bulk("redirect") + text(":%d\r\n", redirect) + bulk("prefixes") + "*0\r\n"
 	}
-	w.wants("CLIENT TRACKINGINFO", shown(-1, "off"), "CLIENT GETREDIR", ":-1\r\n", "CLIENT CACHING yes", command.ErrCachingOff,
-		"CLIENT TRACKING on", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on"), "CLIENT CACHING yes", command.ErrCachingYes, "CLIENT CACHING no", command.ErrCachingNo, "CLIENT CACHING x", command.ErrSyntax,
+	w.wants("CLIENT TRACKINGINFO", shown(-1, "off"), "CLIENT GETREDIR", ":-1\r\n", "CLIENT CACHING yes", errCachingOff,
+		"CLIENT TRACKING on", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on"), "CLIENT CACHING yes", ErrCachingYes, "CLIENT CACHING no", errCachingNo, "CLIENT CACHING x", argument.ErrSyntax,
 		"CLIENT TRACKING ON optin", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on", "optin"), "CLIENT GETREDIR", ":0\r\n", "CLIENT CACHING YES", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on", "optin", "caching-yes"),
 		"CLIENT TRACKING ON", "+OK\r\n")
 	if !w.Own.Cached || w.clients.Tracking() != 1 {
@@ -223,11 +224,11 @@ func TestTracking(t *testing.T) {
 // BCAST and REDIRECT cannot be kept, and OPTOUT and NOLOOP are not there, so they are refused, and the connection tracks as before.
 func TestTrackingRefused(t *testing.T) {
 	w := newWorld(t)
-	w.wants("CLIENT TRACKING ON BCAST", command.ErrTrackingNoBcast, "CLIENT TRACKING ON BCAST PREFIX a PREFIX b", command.ErrTrackingNoBcast, "CLIENT TRACKING ON OPTOUT", command.ErrSyntax,
-		"CLIENT TRACKING ON NOLOOP", command.ErrSyntax, "CLIENT TRACKING ON PREFIX", command.ErrSyntax, "CLIENT TRACKING ON PREFIX a", command.ErrTrackingPrefix, "CLIENT TRACKING ON BCAST OPTIN", command.ErrTrackingBcastOpt,
-		"CLIENT TRACKING ON REDIRECT 1", command.ErrTrackingNoRedirect, "CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", command.ErrTrackingRedirects, "CLIENT TRACKING ON REDIRECT x", command.ErrNotInteger,
-		"CLIENT TRACKING ON REDIRECT 9", command.ErrTrackingNoClient, "CLIENT TRACKING OFF x", command.ErrSyntax, "CLIENT TRACKING x", command.ErrSyntax, "CLIENT TRACKING x REDIRECT 9", command.ErrTrackingNoClient,
-		"CLIENT TRACKING OFF BCAST", "+OK\r\n", "CLIENT GETREDIR", ":-1\r\n", "CLIENT TRACKING ON OPTIN", "+OK\r\n", "CLIENT TRACKING ON BCAST", command.ErrTrackingBcastSwitch, "CLIENT GETREDIR", ":0\r\n")
+	w.wants("CLIENT TRACKING ON BCAST", errTrackingNoBcast, "CLIENT TRACKING ON BCAST PREFIX a PREFIX b", errTrackingNoBcast, "CLIENT TRACKING ON OPTOUT", argument.ErrSyntax,
+		"CLIENT TRACKING ON NOLOOP", argument.ErrSyntax, "CLIENT TRACKING ON PREFIX", argument.ErrSyntax, "CLIENT TRACKING ON PREFIX a", errTrackingPrefix, "CLIENT TRACKING ON BCAST OPTIN", errTrackingBcastOpt,
+		"CLIENT TRACKING ON REDIRECT 1", errTrackingNoRedirect, "CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", errTrackingRedirects, "CLIENT TRACKING ON REDIRECT x", argument.ErrNotInteger,
+		"CLIENT TRACKING ON REDIRECT 9", errTrackingNoClient, "CLIENT TRACKING OFF x", argument.ErrSyntax, "CLIENT TRACKING x", argument.ErrSyntax, "CLIENT TRACKING x REDIRECT 9", errTrackingNoClient,
+		"CLIENT TRACKING OFF BCAST", "+OK\r\n", "CLIENT GETREDIR", ":-1\r\n", "CLIENT TRACKING ON OPTIN", "+OK\r\n", "CLIENT TRACKING ON BCAST", errTrackingBcastSwitch, "CLIENT GETREDIR", ":0\r\n")
 	if w.Own.Seen.Tracking() != client.Tracks|client.OptsIn {
 		t.Error("it tracks in another way")
 	}

@@ -8,6 +8,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -30,21 +31,21 @@ func (f family) listAll(c *command.Call) {
 	case len(rest) == 2 && bytes.EqualFold(rest[0], []byte("TYPE")):
 		kind = typeOf(rest[1])
 		if kind == "" {
-			c.Error(command.ErrClientType, rest[1])
+			c.Error(errClientType, rest[1])
 			return
 		}
 	case len(rest) > 1 && bytes.EqualFold(rest[0], []byte("ID")):
 		ids = map[int64]bool{}
 		for _, arg := range rest[1:] {
-			id, ok := command.ParseInt(arg)
+			id, ok := argument.ParseInt(arg)
 			if !ok {
-				c.Error(command.ErrClientID)
+				c.Error(errClientID)
 				return
 			}
 			ids[id] = true
 		}
 	default:
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	var list []byte
@@ -108,39 +109,39 @@ func (f family) kill(c *command.Call, own command.Connection) {
 	case !oldForm:
 		c.Int(killed)
 	case killed == 0:
-		c.Error(command.ErrNoSuchClient)
+		c.Error(ErrNoSuchClient)
 	default:
 		c.OK()
 	}
 }
 
-var filterWords = command.Options{Valued: []string{"ID", "MAXAGE", "TYPE", "USER", "ADDR", "LADDR", "SKIPME"}, Refusal: command.ErrSyntax}
+var filterWords = argument.Options{Valued: []string{"ID", "MAXAGE", "TYPE", "USER", "ADDR", "LADDR", "SKIPME"}, Refusal: argument.ErrSyntax}
 
 // parse reads CLIENT KILL's filters. It returns the text of an error, or "".
 func (f *filter) parse(args [][]byte, users *acl.Users) string {
 	if len(args)%2 != 0 {
-		return command.ErrSyntax
+		return argument.ErrSyntax
 	}
 	caller := f.skip
 	return filterWords.Read(args, func(option string, value []byte) string {
-		n, ok := command.ParseInt(value)
+		n, ok := argument.ParseInt(value)
 		ok = ok && n > 0
 		switch option {
 		case "ID":
 			if f.id = n; !ok {
-				return command.ErrClientIDRange
+				return errClientIDRange
 			}
 		case "MAXAGE":
 			if f.maxAge = n; !ok {
-				return command.ErrNotInteger
+				return argument.ErrNotInteger
 			}
 		case "TYPE":
 			if f.kind = typeOf(value); f.kind == "" {
-				return fmt.Sprintf(command.ErrClientType, value)
+				return fmt.Sprintf(errClientType, value)
 			}
 		case "USER":
 			if f.user = users.Get(string(value)); f.user == nil {
-				return fmt.Sprintf(command.ErrClientUser, value)
+				return fmt.Sprintf(errClientUser, value)
 			}
 		case "ADDR":
 			f.addr = value
@@ -153,7 +154,7 @@ func (f *filter) parse(args [][]byte, users *acl.Users) string {
 			case "no":
 				f.skip = nil
 			default:
-				return command.ErrSyntax
+				return argument.ErrSyntax
 			}
 		}
 		return ""
@@ -164,7 +165,7 @@ func (f *filter) parse(args [][]byte, users *acl.Users) string {
 func (f family) unblock(c *command.Call) {
 	why := store.ErrRefused
 	if len(c.Args) > 4 {
-		c.Error(command.ErrUnblockArgs, c.Args[1])
+		c.Error(errUnblockArgs, c.Args[1])
 		return
 	}
 	if len(c.Args) == 4 {
@@ -173,13 +174,13 @@ func (f family) unblock(c *command.Call) {
 		case "error":
 			why = store.ErrUnblocked
 		default:
-			c.Error(command.ErrUnblockReason)
+			c.Error(errUnblockReason)
 			return
 		}
 	}
-	id, ok := command.ParseInt(c.Args[2])
+	id, ok := argument.ParseInt(c.Args[2])
 	if !ok {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	s := f.server()

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 func id(c *command.Call, own command.Connection) { c.Int(own.Client().ID) }
@@ -40,9 +41,9 @@ const maxName = 512
 func nameOK(c *command.Call, name []byte) bool {
 	switch {
 	case len(name) > maxName:
-		c.Error(command.ErrClientNameLong, maxName)
+		c.Error(errClientNameLong, maxName)
 	case !printable(name):
-		c.Error(command.ErrClientName)
+		c.Error(ErrClientName)
 	default:
 		return true
 	}
@@ -67,14 +68,14 @@ func setInfo(c *command.Call, own command.Connection) {
 	case "lib-ver":
 		names.LibVersion = string(value)
 	default:
-		c.Error(command.ErrClientOption, c.Args[2])
+		c.Error(errClientOption, c.Args[2])
 		return
 	}
 	switch {
 	case len(value) > maxName:
-		c.Error(command.ErrClientLibLong, option, maxName)
+		c.Error(errClientLibLong, option, maxName)
 	case !printable(value):
-		c.Error(command.ErrClientLibInfo, option)
+		c.Error(errClientLibInfo, option)
 	default:
 		own.Client().SetNames(names)
 		c.OK()
@@ -88,7 +89,7 @@ func noTouch(c *command.Call, own command.Connection) { setOnOff(c, own.Client()
 func setOnOff(c *command.Call, set func(on bool)) {
 	word := strings.ToLower(string(c.Args[2]))
 	if word != "on" && word != "off" {
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	set(word == "on")
@@ -105,14 +106,14 @@ func setReplies(c *command.Call, own command.Connection) {
 	case "skip":
 		own.SkipReply()
 	default:
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 	}
 }
 
 // monitor is MONITOR. A transaction cannot begin it, as its reply would stand among others.
 func (f family) monitor(c *command.Call, own command.Connection) {
 	if c.Inside() {
-		c.Error(command.ErrMonitorInExec)
+		c.Error(ErrMonitorInExec)
 		return
 	}
 	f.server().Clients.SetMonitor(own.Client(), true)

@@ -5,6 +5,7 @@ import (
 
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // trackingCall is CLIENT TRACKING with its options.
@@ -26,7 +27,7 @@ func (f family) tracking(c *command.Call, own command.Connection) {
 	case word == "on":
 		text = call.refusal(own.Client().Tracking())
 	default:
-		text = command.ErrSyntax
+		text = argument.ErrSyntax
 	}
 	if text != "" {
 		c.Error("%s", text)
@@ -38,12 +39,12 @@ func (f family) tracking(c *command.Call, own command.Connection) {
 	c.OK()
 }
 
-var trackingWords = command.Options{Flags: []string{"OPTIN", "BCAST"}, Valued: []string{"PREFIX", "REDIRECT"}, Refusal: command.ErrSyntax}
+var trackingWords = argument.Options{Flags: []string{"OPTIN", "BCAST"}, Valued: []string{"PREFIX", "REDIRECT"}, Refusal: argument.ErrSyntax}
 
 // parse reads the options. It returns the text of an error, or "".
 func (t *trackingCall) parse(clients *client.List, args [][]byte) string {
 	return trackingWords.Read(args, func(option string, value []byte) string {
-		id, ok := command.ParseInt(value)
+		id, ok := argument.ParseInt(value)
 		switch {
 		case option == "OPTIN":
 			t.mode |= client.OptsIn
@@ -52,11 +53,11 @@ func (t *trackingCall) parse(clients *client.List, args [][]byte) string {
 		case option == "PREFIX":
 			t.prefixes = true
 		case t.redirect:
-			return command.ErrTrackingRedirects
+			return errTrackingRedirects
 		case !ok:
-			return command.ErrNotInteger
+			return argument.ErrNotInteger
 		case clients.Get(id) == nil:
-			return command.ErrTrackingNoClient
+			return errTrackingNoClient
 		default:
 			t.redirect = true
 		}
@@ -68,15 +69,15 @@ func (t *trackingCall) parse(clients *client.List, args [][]byte) string {
 func (t *trackingCall) refusal(was client.Tracking) string {
 	switch {
 	case t.prefixes && !t.bcast:
-		return command.ErrTrackingPrefix
+		return errTrackingPrefix
 	case t.bcast && was != 0:
-		return command.ErrTrackingBcastSwitch
+		return errTrackingBcastSwitch
 	case t.bcast && t.mode != 0:
-		return command.ErrTrackingBcastOpt
+		return errTrackingBcastOpt
 	case t.bcast:
-		return command.ErrTrackingNoBcast
+		return errTrackingNoBcast
 	case t.redirect:
-		return command.ErrTrackingNoRedirect
+		return errTrackingNoRedirect
 	}
 	return ""
 }
@@ -86,13 +87,13 @@ func caching(c *command.Call, own command.Connection) {
 	word := strings.ToLower(string(c.Args[2]))
 	switch {
 	case mode == 0:
-		c.Error(command.ErrCachingOff)
+		c.Error(errCachingOff)
 	case word == "no":
-		c.Error(command.ErrCachingNo)
+		c.Error(errCachingNo)
 	case word != "yes":
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 	case mode&client.OptsIn == 0:
-		c.Error(command.ErrCachingYes)
+		c.Error(ErrCachingYes)
 	default:
 		own.SetCaching(true)
 		c.OK()

@@ -29,7 +29,7 @@ func TestCallsAreGathered(t *testing.T) {
 		"128":          {strings.Repeat(take, 128), []int{64, 64}, strings.Repeat(taken, 128)},
 		"two commands": {throttle + throttle + take + take + throttle, []int{2, 2, 1}, throttled + throttled + taken + taken + throttled},
 		"by a policy":  {throttle + named + named + throttle, []int{1, 2, 1}, strings.Repeat(throttled, 4)},
-		"an error":     {throttle + frame("CL.THROTTLE", "k", "x", "1", "60") + throttle, []int{1, 1}, throttled + "-" + command.ErrThrottleParse + "x\r\n" + throttled},
+		"an error":     {throttle + frame("CL.THROTTLE", "k", "x", "1", "60") + throttle, []int{1, 1}, throttled + "-" + ErrThrottleParse + "x\r\n" + throttled},
 		"alone":        {take + frame("CL.MTAKE", "1", "k", "5/1m", "PEEK") + take, []int{1, 1, 1}, taken + "*2\r\n*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n" + taken},
 		"many limits":  {strings.Repeat(many, 7), []int{5, 2}, strings.Repeat("*7\r\n:1"+taken[len("*7\r\n:0"):], 7)},
 		"nothing":      {"", nil, ""},

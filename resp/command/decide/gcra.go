@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // readGCRA reads GCRA as it nearly came into Redis 8.8 (src/gcra.c and src/commands/gcra.json of its repository), with Redis's checks in
@@ -18,17 +19,17 @@ func readGCRA(_ *limits, f *Shape, args [][]byte) (text string) {
 		return fmt.Sprintf(command.ErrArity, "gcra")
 	}
 	call, ok := cell.TokenCall{Tokens: 1}, false
-	if call.MaxBurst, ok = command.ParseInt(args[2]); !ok || call.MaxBurst < 0 {
-		return command.ErrNotPositive
+	if call.MaxBurst, ok = argument.ParseInt(args[2]); !ok || call.MaxBurst < 0 {
+		return errNotPositive
 	}
 	if call.PerPeriod, text = parseCount(args[3]); text != "" {
 		return text
 	}
 	if call.PeriodS, ok = parseDouble(string(args[4])); !ok {
-		return command.ErrNotFloat
+		return errNotFloat
 	}
 	if call.PeriodS <= 0 || call.PeriodS >= 1e12 {
-		return command.ErrGCRAPeriod
+		return errGCRAPeriod
 	}
 	if len(args) > 5 {
 		if call.Tokens, text = parseTokens(args[5:]); text != "" {
@@ -39,7 +40,7 @@ func readGCRA(_ *limits, f *Shape, args [][]byte) (text string) {
 	f.bucket, f.quantity, err = call.Bucket()
 	var outOfRange *cell.RangeError
 	if errors.As(err, &outOfRange) {
-		return fmt.Sprintf(command.ErrGCRAOverflow, map[string]string{"tokens": "TOKENS", "max_burst": "max_burst"}[outOfRange.Param])
+		return fmt.Sprintf(errGCRAOverflow, map[string]string{"tokens": "TOKENS", "max_burst": "max_burst"}[outOfRange.Param])
 	}
 	return ""
 }
@@ -48,21 +49,21 @@ func readGCRA(_ *limits, f *Shape, args [][]byte) (text string) {
 func parseTokens(args [][]byte) (n int64, text string) {
 	switch {
 	case !strings.EqualFold(string(args[0]), "tokens"):
-		return 0, command.ErrSyntax
+		return 0, argument.ErrSyntax
 	case len(args) == 1:
-		return 0, command.ErrGCRATokens
+		return 0, errGCRATokens
 	}
 	return parseCount(args[1])
 }
 
 // parseCount reads a number that is at least 1.
 func parseCount(arg []byte) (n int64, text string) {
-	n, ok := command.ParseInt(arg)
+	n, ok := argument.ParseInt(arg)
 	switch {
 	case !ok:
-		return 0, command.ErrNotInteger
+		return 0, argument.ErrNotInteger
 	case n < 1:
-		return 0, fmt.Sprintf(command.ErrNotBetween, 1, math.MaxInt64)
+		return 0, fmt.Sprintf(argument.ErrNotBetween, 1, math.MaxInt64)
 	}
 	return n, ""
 }

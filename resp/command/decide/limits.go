@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/config"
 	"celld/resp/decisions"
 	"celld/store"
@@ -76,11 +77,11 @@ func (s *Server) parse(text []byte, logMax int64) (limit, string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
 		policy := s.Table.Policy(name)
 		if policy == nil {
-			return limit{}, command.NoPolicy(s.Store, name)
+			return limit{}, argument.NoPolicy(s.Store, name)
 		}
 		return limit{&policy.Limit, policy.ID, s.Counts.Of(policy)}, ""
 	}
-	literal, problem := command.ParseLiteral(text, logMax)
+	literal, problem := argument.ParseLiteral(text, logMax)
 	if problem != "" {
 		return limit{}, problem
 	}
@@ -94,7 +95,7 @@ func (f *Shape) readLimit(l *limits, text []byte) (problem string) {
 	}
 	found, problem := l.limit(text, f.edition)
 	if problem == "" && len(f.limits) == store.MaxLimits {
-		problem = fmt.Sprintf(command.ErrTooManyLimits, store.MaxLimits)
+		problem = fmt.Sprintf(ErrTooManyLimits, store.MaxLimits)
 	}
 	f.limits = append(f.limits, found)
 	return problem

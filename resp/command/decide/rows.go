@@ -3,6 +3,8 @@ package decide
 import (
 	"celld/cell/lease"
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 )
 
 // reader reads a call into a shape, which is empty. It returns the text of an error, or "".
@@ -17,15 +19,15 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 		return func(c *command.Call) { of(c).decideOne(c, read) }
 	}
 	return []*command.Row{
-		{Name: "cl.throttle", Arity: -1, Flags: command.Write | command.DenyOOM | command.Module | command.Fast | command.Decides, Keys: command.OneKey, Group: "module",
+		{Name: "cl.throttle", Arity: -1, Flags: spec.Write | spec.DenyOOM | spec.Module | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: "module",
 			Usage: "key max_burst count period [quantity]", Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
-		{Name: "gcra", Arity: -5, Flags: command.Write | command.DenyOOM | command.Fast | command.Decides, Keys: command.OneKey, Since: "8.8.0", Group: "rate_limit",
+		{Name: "gcra", Arity: -5, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Decides, Keys: spec.OneKey, Since: "8.8.0", Group: "rate_limit",
 			Usage: "key max-burst tokens-per-period period [TOKENS count]", Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: ask(readGCRA)},
-		{Name: "cl.take", Arity: -3, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.OneKey, Group: command.GroupLimit,
+		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
 			Usage: "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL]", Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits", Run: ask(readTake)},
-		{Name: "cl.mtake", Arity: -4, Flags: command.Write | command.DenyOOM | command.Fast | command.Blocking | command.Decides, Keys: command.CountedPairs, Group: command.GroupLimit,
+		{Name: "cl.mtake", Arity: -4, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.CountedPairs, Group: spec.GroupLimit,
 			Usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]", Summary: "Takes from the limits of several keys at the same instant, or from none.", Cost: "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
-		{Name: "cl.give", Arity: 4, Flags: command.Write | command.Fast | command.Decides, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.",
+		{Name: "cl.give", Arity: 4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.",
 			Run: func(c *command.Call) { of(c).give(c) }},
 	}
 }
@@ -46,14 +48,14 @@ func (d *Decider) give(c *command.Call) {
 	f := &d.single
 	f.reset(c.Row)
 	text := f.readLimit(&d.limits, c.Args[2])
-	n, ok := command.ParseInt(c.Args[3])
+	n, ok := argument.ParseInt(c.Args[3])
 	switch {
 	case text != "":
 		c.Error("%s", text)
 	case !ok:
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 	case n < 0:
-		c.Error(command.ErrGive)
+		c.Error(errGive)
 	case n == 0:
 		c.Int(0)
 	case f.limits[0].HoldsLeases() && d.Store.Here():

@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/decisions"
 	"celld/resp/wire"
 	"celld/store"
@@ -26,7 +27,7 @@ type options struct {
 }
 
 // words are the options of CL.TAKE and CL.MTAKE.
-var words = command.Options{
+var words = argument.Options{
 	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL"},
 	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
 }
@@ -42,9 +43,9 @@ var modes = map[string]struct {
 
 // set notes an option. It returns the text of an error, or "".
 func (o *options) set(option string, value []byte) (text string) {
-	n, isInt := command.ParseInt(value)
+	n, isInt := argument.ParseInt(value)
 	if !isInt && option != "ID" && slices.Contains(words.Valued, option) {
-		return command.ErrNotInteger
+		return argument.ErrNotInteger
 	}
 	switch option {
 	case "BIND":
@@ -55,17 +56,17 @@ func (o *options) set(option string, value []byte) (text string) {
 		o.full = true
 	case "ID":
 		if len(value) < 1 || len(value) > maxLeaseName {
-			return fmt.Sprintf(command.ErrLeaseName, maxLeaseName)
+			return fmt.Sprintf(errLeaseName, maxLeaseName)
 		}
 		o.terms.Name = string(value)
 	case "COST":
 		if n < 0 || n > cell.MaxCost {
-			return command.ErrCost
+			return errCost
 		}
 		o.Cost = n
 	case "LEASE":
-		if n < 1 || n > command.MaxLeaseMS {
-			return fmt.Sprintf(command.ErrLease, command.MaxLeaseMS)
+		if n < 1 || n > argument.MaxLeaseMS {
+			return fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS)
 		}
 		o.terms.LeaseNS = n * 1e6
 	default:
@@ -76,7 +77,7 @@ func (o *options) set(option string, value []byte) (text string) {
 
 func (o *options) setMode(option string, most int64) (text string) {
 	if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
-		return command.ErrTakeModes
+		return errTakeModes
 	}
 	m := modes[option]
 	o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, most
@@ -96,13 +97,13 @@ func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
 	unitNS, mostMS := int64(f.unitNS), l.WaitMax.Get()
 	switch {
 	case conc && terms.LeaseNS > 0:
-		return command.ErrLeaseConc
+		return errLeaseConc
 	case !f.leases && (terms.Bound || terms.Name != ""):
-		return command.ErrNoLease
+		return errNoLease
 	case terms.Mode == store.Reserve && !bookable:
-		return command.ErrReserve
+		return errReserve
 	case f.max < 0 || f.max > mostMS*(1e6/unitNS):
-		return fmt.Sprintf(command.ErrWaitMax, mostMS)
+		return fmt.Sprintf(ErrWaitMax, mostMS)
 	}
 	terms.MaxNS = f.max * unitNS
 	if f.Cost == 0 {
@@ -138,14 +139,14 @@ func readTake(l *limits, f *Shape, args [][]byte) (text string) {
 
 // readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
 func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
-	pairs, ok := command.ParseInt(args[1])
+	pairs, ok := argument.ParseInt(args[1])
 	switch {
 	case !ok:
-		return command.ErrNotInteger
+		return argument.ErrNotInteger
 	case pairs < 1 || pairs > store.MaxLimits:
-		return fmt.Sprintf(command.ErrPairs, store.MaxLimits)
+		return fmt.Sprintf(errPairs, store.MaxLimits)
 	case int64(len(args)-2) < 2*pairs:
-		return command.ErrPairsMissing
+		return errPairsMissing
 	}
 	for i := range int(pairs) {
 		if text = f.readLimit(l, args[2+2*i+1]); text != "" {
@@ -154,7 +155,7 @@ func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
 	}
 	f.reply = replyMultiTaken
 	if text = f.readOptions(l, args[2+2*pairs:]); text == "" && f.full {
-		text = command.ErrFull
+		text = errFull
 	}
 	return text
 }

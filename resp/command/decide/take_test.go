@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -26,24 +26,24 @@ func TestReplies(t *testing.T) {
 		"CL.MTAKE 2 i 5/1m j 5/1m":                 "*3\r\n*5\r\n:0\r\n:0\r\n:1\r\n:-1\r\n:0\r\n" + each + each,
 		"CL.MTAKE 1 k 5/1m COST 6":                 "*2\r\n*5\r\n:1\r\n:1\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:5\r\n:5\r\n:-1\r\n:0\r\n",
 		"CL.MTAKE 2 l 5/1m m 4/1m US COST 5":       "*3\r\n*5\r\n:1\r\n:2\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:4\r\n:4\r\n:-1\r\n:0\r\n",
-		"CL.TAKE n 5/1m COST 2147483648":           fails(command.ErrCost),
-		"CL.TAKE n 5/1m COST -1":                   fails(command.ErrCost),
-		"CL.TAKE n 5/1m COST x":                    fails(command.ErrNotInteger),
-		"CL.TAKE n 5/1m,algo=conc LEASE 5":         fails(command.ErrLeaseConc),
-		"CL.TAKE n 5/1m LEASE 0":                   fails(command.ErrLease, command.MaxLeaseMS),
-		"CL.TAKE n @none":                          fails(command.ErrNoPolicy, "none"),
+		"CL.TAKE n 5/1m COST 2147483648":           fails(errCost),
+		"CL.TAKE n 5/1m COST -1":                   fails(errCost),
+		"CL.TAKE n 5/1m COST x":                    fails(argument.ErrNotInteger),
+		"CL.TAKE n 5/1m,algo=conc LEASE 5":         fails(errLeaseConc),
+		"CL.TAKE n 5/1m LEASE 0":                   fails(argument.ErrLease, argument.MaxLeaseMS),
+		"CL.TAKE n @none":                          fails(argument.ErrNoPolicy, "none"),
 		"CL.TAKE n 5/1m /":                         "-ERR invalid limit: count '': expected 1 to 2147483647\r\n",
 		"CL.TAKE n 5/1m 5":                         "-ERR invalid limit: limit '5': expected count/period, such as 100/1m\r\n",
-		"CL.TAKE n 5/1m @":                         fails(command.ErrNoPolicy, ""),
-		"CL.TAKE n 5/1m :":                         fails(command.ErrOption, ":"),
-		"CL.MTAKE x n 5/1m":                        fails(command.ErrNotInteger),
-		"CL.MTAKE 0 n 5/1m":                        fails(command.ErrPairs, store.MaxLimits),
-		"CL.MTAKE 129 n 5/1m":                      fails(command.ErrPairs, store.MaxLimits),
-		"CL.MTAKE 2 n 5/1m o":                      fails(command.ErrPairsMissing),
-		"CL.MTAKE 1 n 5/1m FULL":                   fails(command.ErrFull),
-		"CL.MTAKE 1 n 5/1m FULL COST x":            fails(command.ErrNotInteger),
+		"CL.TAKE n 5/1m @":                         fails(argument.ErrNoPolicy, ""),
+		"CL.TAKE n 5/1m :":                         fails(argument.ErrOption, ":"),
+		"CL.MTAKE x n 5/1m":                        fails(argument.ErrNotInteger),
+		"CL.MTAKE 0 n 5/1m":                        fails(errPairs, store.MaxLimits),
+		"CL.MTAKE 129 n 5/1m":                      fails(errPairs, store.MaxLimits),
+		"CL.MTAKE 2 n 5/1m o":                      fails(errPairsMissing),
+		"CL.MTAKE 1 n 5/1m FULL":                   fails(errFull),
+		"CL.MTAKE 1 n 5/1m FULL COST x":            fails(argument.ErrNotInteger),
 		"CL.MTAKE 1 n x":                           "-ERR invalid limit: limit 'x': expected count/period, such as 100/1m\r\n",
-		"CL.TAKE n" + strings.Repeat(" 5/1m", 129): fails(command.ErrTooManyLimits, 128),
+		"CL.TAKE n" + strings.Repeat(" 5/1m", 129): fails(ErrTooManyLimits, 128),
 	} {
 		w.want(line, want)
 	}
@@ -76,7 +76,7 @@ func TestGive(t *testing.T) {
 	w.do("CL.TAKE", "k", "5/1m", "COST", "3")
 	for _, pair := range [][2]string{
 		{"CL.GIVE k 5/1m 0", ":0\r\n"}, {"CL.GIVE k 5/1m 1", ":1\r\n"}, {"CL.GIVE k 5/1m 9", ":2\r\n"}, {"CL.GIVE k 5/1m 1", ":0\r\n"}, {"CL.GIVE none 5/1m 1", ":0\r\n"},
-		{"CL.GIVE k 5/1m -1", fails(command.ErrGive)}, {"CL.GIVE k 5/1m x", fails(command.ErrNotInteger)}, {"CL.GIVE k @none x", fails(command.ErrNoPolicy, "none")},
+		{"CL.GIVE k 5/1m -1", fails(errGive)}, {"CL.GIVE k 5/1m x", fails(argument.ErrNotInteger)}, {"CL.GIVE k @none x", fails(argument.ErrNoPolicy, "none")},
 	} {
 		w.want(pair[0], pair[1])
 	}

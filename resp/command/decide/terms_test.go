@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -16,52 +16,52 @@ import (
 func TestTermsThatDoNotFit(t *testing.T) {
 	p := newWorld(t)
 	for options, want := range map[string]string{
-		"WAIT":                                  fmt.Sprintf(command.ErrOption, "WAIT"),
-		"RESERVE":                               fmt.Sprintf(command.ErrOption, "RESERVE"),
-		"LEASE":                                 fmt.Sprintf(command.ErrOption, "LEASE"),
-		"ID":                                    fmt.Sprintf(command.ErrOption, "ID"),
-		"WAIT x":                                command.ErrNotInteger,
-		"WAIT 1.5":                              command.ErrNotInteger,
-		"LEASE x":                               command.ErrNotInteger,
-		"WAIT -1":                               fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"WAIT 60001":                            fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"RESERVE 60001":                         fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"RESERVE 60000001 US":                   fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"US WAIT 60000001":                      fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"WAIT 9223372036854775807":              fmt.Sprintf(command.ErrWaitMax, 60_000),
-		"WAIT 1 WAIT 1":                         fmt.Sprintf(command.ErrOption, "WAIT"),
-		"WAIT 1 RESERVE 1":                      command.ErrTakeModes,
-		"WAIT 1 PEEK":                           command.ErrTakeModes,
-		"UPTO WAIT 1":                           command.ErrTakeModes,
-		"FORCE RESERVE 1":                       command.ErrTakeModes,
-		"RESERVE 1 FORCE":                       command.ErrTakeModes,
-		"LEASE 0":                               fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
-		"LEASE 31622400001":                     fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
-		"LEASE 9223372036854775807":             fmt.Sprintf(command.ErrLease, command.MaxLeaseMS),
-		"LEASE 1 LEASE 1":                       fmt.Sprintf(command.ErrOption, "LEASE"),
-		"LEASE 1 BIND BIND":                     fmt.Sprintf(command.ErrOption, "BIND"),
-		"LEASE 1 ID a ID a":                     fmt.Sprintf(command.ErrOption, "ID"),
-		"ID a":                                  command.ErrNoLease,
-		"BIND":                                  command.ErrNoLease,
-		"COST 0 BIND":                           command.ErrNoLease,
-		"COST 1 COST 1":                         fmt.Sprintf(command.ErrOption, "COST"),
-		"LEASE 1 ID " + strings.Repeat("x", 65): fmt.Sprintf(command.ErrLeaseName, 64),
+		"WAIT":                                  fmt.Sprintf(argument.ErrOption, "WAIT"),
+		"RESERVE":                               fmt.Sprintf(argument.ErrOption, "RESERVE"),
+		"LEASE":                                 fmt.Sprintf(argument.ErrOption, "LEASE"),
+		"ID":                                    fmt.Sprintf(argument.ErrOption, "ID"),
+		"WAIT x":                                argument.ErrNotInteger,
+		"WAIT 1.5":                              argument.ErrNotInteger,
+		"LEASE x":                               argument.ErrNotInteger,
+		"WAIT -1":                               fmt.Sprintf(ErrWaitMax, 60_000),
+		"WAIT 60001":                            fmt.Sprintf(ErrWaitMax, 60_000),
+		"RESERVE 60001":                         fmt.Sprintf(ErrWaitMax, 60_000),
+		"RESERVE 60000001 US":                   fmt.Sprintf(ErrWaitMax, 60_000),
+		"US WAIT 60000001":                      fmt.Sprintf(ErrWaitMax, 60_000),
+		"WAIT 9223372036854775807":              fmt.Sprintf(ErrWaitMax, 60_000),
+		"WAIT 1 WAIT 1":                         fmt.Sprintf(argument.ErrOption, "WAIT"),
+		"WAIT 1 RESERVE 1":                      errTakeModes,
+		"WAIT 1 PEEK":                           errTakeModes,
+		"UPTO WAIT 1":                           errTakeModes,
+		"FORCE RESERVE 1":                       errTakeModes,
+		"RESERVE 1 FORCE":                       errTakeModes,
+		"LEASE 0":                               fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
+		"LEASE 31622400001":                     fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
+		"LEASE 9223372036854775807":             fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
+		"LEASE 1 LEASE 1":                       fmt.Sprintf(argument.ErrOption, "LEASE"),
+		"LEASE 1 BIND BIND":                     fmt.Sprintf(argument.ErrOption, "BIND"),
+		"LEASE 1 ID a ID a":                     fmt.Sprintf(argument.ErrOption, "ID"),
+		"ID a":                                  errNoLease,
+		"BIND":                                  errNoLease,
+		"COST 0 BIND":                           errNoLease,
+		"COST 1 COST 1":                         fmt.Sprintf(argument.ErrOption, "COST"),
+		"LEASE 1 ID " + strings.Repeat("x", 65): fmt.Sprintf(errLeaseName, 64),
 	} {
 		p.want("CL.TAKE k 5/1h "+options, "-"+want+"\r\n")
 		p.want("CL.MTAKE 1 k 5/1h "+options, "-"+want+"\r\n")
 	}
-	if got, want := p.do("CL.TAKE", "k", "5/1h", "LEASE", "1", "ID", ""), "-"+fmt.Sprintf(command.ErrLeaseName, 64)+"\r\n"; got != want {
+	if got, want := p.do("CL.TAKE", "k", "5/1h", "LEASE", "1", "ID", ""), "-"+fmt.Sprintf(errLeaseName, 64)+"\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, limit := range []string{"5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "5/1h,algo=log"} {
-		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+command.ErrReserve+"\r\n")
+		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+errReserve+"\r\n")
 	}
-	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+command.ErrFull+"\r\n")
+	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+errFull+"\r\n")
 	if n := p.Store.Len(p.NowNS); n != 0 {
 		t.Errorf("%d keys", n)
 	}
 	p.cfg.WaitMax.Put(10)
-	p.want("CL.TAKE k 5/1h WAIT 11", fails(command.ErrWaitMax, 10))
+	p.want("CL.TAKE k 5/1h WAIT 11", fails(ErrWaitMax, 10))
 }
 
 // asks keeps what is asked for, and answers at once.

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/decisions"
 	"celld/resp/wire"
 	"celld/store"
@@ -19,7 +20,7 @@ func readThrottle(l *limits, f *Shape, args [][]byte) (text string) {
 		return readThrottleByPolicy(l, f, args)
 	}
 	if len(args) != 5 && len(args) != 6 {
-		return command.ErrThrottleUsage
+		return errThrottleUsage
 	}
 	params := [4]int64{3: 1}
 	for i, arg := range args[2:] {
@@ -39,10 +40,10 @@ func readThrottle(l *limits, f *Shape, args [][]byte) (text string) {
 
 // parseParam reads a number. The text of its error ends at the first NUL, because redis-cell passes it on as a C string.
 func parseParam(arg []byte) (n int64, text string) {
-	n, ok := command.ParseSigned(arg)
+	n, ok := argument.ParseSigned(arg)
 	if !ok {
 		shown, _, _ := bytes.Cut(arg, []byte{0})
-		return 0, command.ErrThrottleParse + string(shown)
+		return 0, ErrThrottleParse + string(shown)
 	}
 	return n, ""
 }
@@ -59,7 +60,7 @@ func readThrottleByPolicy(l *limits, f *Shape, args [][]byte) (text string) {
 		return text
 	}
 	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
-		return fmt.Sprintf(command.ErrThrottleRange, "quantity", quantity)
+		return fmt.Sprintf(errThrottleRange, "quantity", quantity)
 	}
 	f.Cost, f.Look, f.counted, f.reply = quantity, quantity < 0, decisions.ThrottleAllowed, replyThrottled
 	if quantity == 0 {
@@ -120,9 +121,9 @@ func bucketError(err error) string {
 	var outOfRange *cell.RangeError
 	switch {
 	case errors.Is(err, cell.ErrZeroRate):
-		return command.ErrThrottleZero
+		return errThrottleZero
 	case errors.As(err, &outOfRange):
-		return fmt.Sprintf(command.ErrThrottleRange, outOfRange.Param, outOfRange.Value)
+		return fmt.Sprintf(errThrottleRange, outOfRange.Param, outOfRange.Value)
 	}
 	return ""
 }

@@ -3,7 +3,7 @@ package decide
 import (
 	"testing"
 
-	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // A wait below a millisecond rounds to 0 in redis-cell, at which callers spin.
@@ -16,27 +16,27 @@ func TestLimitedNeverSaysRetryAtOnce(t *testing.T) {
 func TestThrottleErrors(t *testing.T) {
 	c := newWorld(t)
 	for line, want := range map[string]string{
-		"CL.THROTTLE k 1 1":                         command.ErrThrottleUsage,
-		"CL.THROTTLE k a b c d":                     command.ErrThrottleParse + "a",
-		"CL.THROTTLE k 1 0 1":                       command.ErrThrottleZero,
+		"CL.THROTTLE k 1 1":                         errThrottleUsage,
+		"CL.THROTTLE k a b c d":                     ErrThrottleParse + "a",
+		"CL.THROTTLE k 1 0 1":                       errThrottleZero,
 		"CL.THROTTLE k -2 1 1":                      "Cell error: Store error: Out of range: max_burst -2",
 		"CL.THROTTLE k 1 -1 1":                      "Cell error: Store error: Out of range: count -1",
 		"CL.THROTTLE k 1 1 -1":                      "Cell error: Store error: Out of range: period -1",
 		"CL.THROTTLE k 5 1 1 18446744074":           "Cell error: Store error: Out of range: quantity 18446744074",
-		"CL.THROTTLE k 1 1 60 18446744073709551616": command.ErrThrottleParse + "18446744073709551616",
+		"CL.THROTTLE k 1 1 60 18446744073709551616": ErrThrottleParse + "18446744073709551616",
 	} {
 		c.want(line, "-"+want+"\r\n")
 	}
 	if n := c.Store.Len(c.NowNS); n != 0 {
 		t.Errorf("%d keys", n)
 	}
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\r\n+OK", "3"), "-"+command.ErrThrottleParse+"2  +OK\r\n"; got != want {
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\r\n+OK", "3"), "-"+ErrThrottleParse+"2  +OK\r\n"; got != want {
 		t.Errorf("line breaks: got %q, want %q", got, want)
 	}
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\n", "3"), "-"+command.ErrThrottleParse+"2\r\n"; got != want {
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\n", "3"), "-"+ErrThrottleParse+"2\r\n"; got != want {
 		t.Errorf("line break at the end: got %q, want %q", got, want)
 	}
-	if got, want := c.do("CL.THROTTLE", "k", "1", "2\x003", "3"), "-"+command.ErrThrottleParse+"2\r\n"; got != want {
+	if got, want := c.do("CL.THROTTLE", "k", "1", "2\x003", "3"), "-"+ErrThrottleParse+"2\r\n"; got != want {
 		t.Errorf("NUL: got %q, want %q", got, want)
 	}
 }
@@ -62,15 +62,15 @@ func TestThrottle(t *testing.T) {
 		{"CL.THROTTLE bad @p", "*5\r\n:1\r\n:0\r\n:0\r\n:90\r\n:90\r\n"},
 		{"CL.THROTTLE q @p 2147483647", "*5\r\n:1\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"},
 		{"CL.THROTTLE q @p -2147483647", "*5\r\n:0\r\n:2\r\n:2\r\n:-1\r\n:0\r\n"},
-		{"CL.THROTTLE q @p 2147483648", fails(command.ErrThrottleRange, "quantity", 2147483648)},
-		{"CL.THROTTLE q @p -2147483648", fails(command.ErrThrottleRange, "quantity", -2147483648)},
-		{"CL.THROTTLE q @p x", fails(command.ErrThrottleParse + "x")},
-		{"CL.THROTTLE q @none", fails(command.ErrNoPolicy, "none")},
-		{"CL.THROTTLE q @p 1 1", fails(command.ErrThrottleParse + "@p")},
-		{"CL.THROTTLE q 1", fails(command.ErrThrottleUsage)},
-		{"CL.THROTTLE q", fails(command.ErrThrottleUsage)},
-		{"CL.THROTTLE", fails(command.ErrThrottleUsage)},
-		{"CL.THROTTLE q 1 1 60 1 1", fails(command.ErrThrottleUsage)},
+		{"CL.THROTTLE q @p 2147483648", fails(errThrottleRange, "quantity", 2147483648)},
+		{"CL.THROTTLE q @p -2147483648", fails(errThrottleRange, "quantity", -2147483648)},
+		{"CL.THROTTLE q @p x", fails(ErrThrottleParse + "x")},
+		{"CL.THROTTLE q @none", fails(argument.ErrNoPolicy, "none")},
+		{"CL.THROTTLE q @p 1 1", fails(ErrThrottleParse + "@p")},
+		{"CL.THROTTLE q 1", fails(errThrottleUsage)},
+		{"CL.THROTTLE q", fails(errThrottleUsage)},
+		{"CL.THROTTLE", fails(errThrottleUsage)},
+		{"CL.THROTTLE q 1 1 60 1 1", fails(errThrottleUsage)},
 	} {
 		w.want(pair[0], pair[1])
 	}

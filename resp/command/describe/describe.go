@@ -7,13 +7,15 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/glob"
 )
 
 // Row is COMMAND, which describes a table.
 func Row(table func() *command.Table) *command.Row {
 	d := describer{table}
-	return &command.Row{Name: "command", Arity: -1, Flags: command.Loading, Summary: "Returns detailed information about all commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.all, Sub: d.rows()}
+	return &command.Row{Name: "command", Arity: -1, Flags: spec.Loading, Summary: "Returns detailed information about all commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.all, Sub: d.rows()}
 }
 
 // describer describes a table.
@@ -21,10 +23,10 @@ type describer struct{ table func() *command.Table }
 
 func (d describer) rows() []*command.Row {
 	return []*command.Row{
-		{Name: "count", Arity: 2, Flags: command.Fast, Summary: "Returns a count of commands.", Since: "2.8.13", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(d.table().Rows))) }},
-		{Name: "docs", Arity: -2, Most: command.ShortList, Usage: "[command-name ...]", Summary: "Returns documentary information about commands.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.docs},
+		{Name: "count", Arity: 2, Flags: spec.Fast, Summary: "Returns a count of commands.", Since: "2.8.13", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(d.table().Rows))) }},
+		{Name: "docs", Arity: -2, Most: spec.ShortList, Usage: "[command-name ...]", Summary: "Returns documentary information about commands.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.docs},
 		{Name: "getkeys", Arity: -4, Many: true, Usage: "command [arg ...]", Summary: "Extracts the key names from an arbitrary command.", Since: "2.8.13", Group: "server", Run: d.getKeys},
-		{Name: "info", Arity: -2, Most: command.ShortList, Usage: "[command-name ...]", Summary: "Returns information about commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.info},
+		{Name: "info", Arity: -2, Most: spec.ShortList, Usage: "[command-name ...]", Summary: "Returns information about commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.info},
 		{Name: "list", Arity: -2, Usage: "[FILTERBY MODULE module|ACLCAT category|PATTERN pattern]", Summary: "Returns a list of command names.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.list},
 	}
 }
@@ -64,7 +66,7 @@ func replyCommandInfo(c *command.Call, row *command.Row) {
 	c.Statuses(row.FlagNames())
 	keys := row.Keys
 	if keys.Counted { // as in Redis: the arguments say which they are
-		keys = command.KeyRange{}
+		keys = spec.KeyRange{}
 	}
 	c.Int(int64(keys.First))
 	c.Int(int64(keys.Last))
@@ -88,7 +90,7 @@ func replyKeySpecs(c *command.Call, row *command.Row) {
 		return
 	}
 	access := "RO"
-	if row.Flags&command.Write != 0 {
+	if row.Flags&spec.Write != 0 {
 		access = "RW"
 	}
 	begin, kind, fields := row.Keys.First, "range", [3]string{"lastkey", "keystep", "limit"}
@@ -129,23 +131,23 @@ func (d describer) list(c *command.Call) {
 		value := string(c.Args[4])
 		switch strings.ToLower(string(c.Args[3])) {
 		case "module":
-			keep = func(row *command.Row) bool { return row.Flags&command.Module != 0 && value == "redis-cell" }
+			keep = func(row *command.Row) bool { return row.Flags&spec.Module != 0 && value == "redis-cell" }
 		case "aclcat":
 			category := acl.ParseCategory(value)
 			keep = func(row *command.Row) bool { return row.Categories()&category != 0 }
 		case "pattern":
 			g, ok := glob.Compile(c.Args[4], true)
 			if !ok {
-				c.Error(command.ErrPatternLong, glob.MaxWild)
+				c.Error(argument.ErrPatternLong, glob.MaxWild)
 				return
 			}
 			keep = func(row *command.Row) bool { return g.Match([]byte(row.FullName())) }
 		default:
-			c.Error(command.ErrSyntax)
+			c.Error(argument.ErrSyntax)
 			return
 		}
 	default:
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	var names []string
@@ -165,11 +167,11 @@ func (d describer) getKeys(c *command.Call) {
 	}
 	switch {
 	case row == nil:
-		c.Error(command.ErrBadCommand)
+		c.Error(ErrBadCommand)
 	case row.Keys.Step == 0:
-		c.Error(command.ErrNoKeysCommand)
+		c.Error(ErrNoKeysCommand)
 	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) < row.Keys.First:
-		c.Error(command.ErrBadCommandArgs)
+		c.Error(ErrBadCommandArgs)
 	default:
 		first, last := row.Keys.Bounds(target)
 		keys := 0
@@ -177,7 +179,7 @@ func (d describer) getKeys(c *command.Call) {
 			keys = 1 + (last-first)/row.Keys.Step
 		}
 		if keys == 0 && row.Group != "scripting" { // a script need not have keys
-			c.Error(command.ErrBadCommandKeys)
+			c.Error(errBadCommandKeys)
 			return
 		}
 		c.Array(keys)
@@ -210,7 +212,7 @@ func replyDocs(c *command.Call, rows []*command.Row) {
 	for _, row := range rows {
 		arguments := parseUsage(row.Usage)
 		fields := 4
-		for _, more := range []bool{len(arguments) > 0, row.Flags&command.Module != 0, len(row.Sub) > 0} {
+		for _, more := range []bool{len(arguments) > 0, row.Flags&spec.Module != 0, len(row.Sub) > 0} {
 			if more {
 				fields++
 			}
@@ -221,7 +223,7 @@ func replyDocs(c *command.Call, rows []*command.Row) {
 		c.Pair("since", cmp.Or(row.Since, "1.0.0"))
 		c.Pair("group", row.Group)
 		c.Pair("complexity", cmp.Or(row.Cost, "O(1)"))
-		if row.Flags&command.Module != 0 {
+		if row.Flags&spec.Module != 0 {
 			c.Pair("module", "redis-cell")
 		}
 		if len(arguments) > 0 {

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
+	"celld/resp/command/spec"
 	"celld/resp/glob"
 	"celld/store/memory"
 )
@@ -16,16 +18,16 @@ import (
 func described() *calltest.Host {
 	none := func(*command.Call) {}
 	table := command.NewTable([]*command.Row{
-		{Name: "get", Arity: 2, Flags: command.Readonly | command.Fast, Keys: command.OneKey, Usage: "key", Summary: "Gets.", Since: "1.2.0", Group: "string", Run: none},
-		{Name: "del", Arity: -2, Flags: command.Write, Keys: command.AllKeys, Usage: "key ...", Summary: "Deletes.", Group: "generic", Cost: "O(N)", Run: none},
-		{Name: "rename", Arity: 3, Flags: command.Write, Keys: command.TwoKeys, Summary: "Renames.", Group: "generic", Run: none},
-		{Name: "mset", Arity: -3, Flags: command.Write, Keys: command.KeyRange{First: 1, Last: -1, Step: 2}, Group: "string", Run: none},
-		{Name: "cl.take", Arity: -3, Flags: command.Write | command.Module, Keys: command.CountedPairs, Usage: "n [LEASE ms]", Summary: "Takes.", Group: command.GroupLimit, Run: none},
-		{Name: "eval", Arity: -3, Keys: command.ScriptKeys, Group: "scripting", Run: none},
+		{Name: "get", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key", Summary: "Gets.", Since: "1.2.0", Group: "string", Run: none},
+		{Name: "del", Arity: -2, Flags: spec.Write, Keys: spec.AllKeys, Usage: "key ...", Summary: "Deletes.", Group: "generic", Cost: "O(N)", Run: none},
+		{Name: "rename", Arity: 3, Flags: spec.Write, Keys: spec.TwoKeys, Summary: "Renames.", Group: "generic", Run: none},
+		{Name: "mset", Arity: -3, Flags: spec.Write, Keys: spec.KeyRange{First: 1, Last: -1, Step: 2}, Group: "string", Run: none},
+		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.Module, Keys: spec.CountedPairs, Usage: "n [LEASE ms]", Summary: "Takes.", Group: spec.GroupLimit, Run: none},
+		{Name: "eval", Arity: -3, Keys: spec.ScriptKeys, Group: "scripting", Run: none},
 		{Name: "ping", Arity: -1, Group: "connection", Run: none},
 		{Name: "client", Arity: -2, Group: "connection", Summary: "Clients.", Sub: []*command.Row{
 			{Name: "id", Arity: 2, Group: "connection", Summary: "Tells.", Run: none},
-			{Name: "look", Arity: -3, Flags: command.Readonly, Keys: command.SubKey, Group: "connection", Run: none},
+			{Name: "look", Arity: -3, Flags: spec.Readonly, Keys: spec.SubKey, Group: "connection", Run: none},
 		}},
 	}, func() any { return nil })
 	return calltest.New(memory.Options{}, Row(func() *command.Table { return table }))
@@ -71,19 +73,19 @@ func TestInfo(t *testing.T) {
 func TestList(t *testing.T) {
 	wants(t, described(), "COMMAND LIST", "*8 cl.take client del eval get mset ping rename", "COMMAND LIST FILTERBY MODULE redis-cell", "*1 cl.take", "COMMAND LIST FILTERBY MODULE other", "*0",
 		"COMMAND LIST filterby aclcat read", "*2 client|look get", "COMMAND LIST filterby aclcat no", "*0", "COMMAND LIST filterby pattern CLIENT*", "*4 client client|id client|look client|help",
-		"COMMAND LIST filterby pattern ?et", "*1 get", "COMMAND LIST FILTERBY", "-"+command.ErrSyntax, "COMMAND LIST FILTERBY x y", "-"+command.ErrSyntax, "COMMAND LIST OTHER pattern *", "-"+command.ErrSyntax,
-		"COMMAND LIST FILTERBY pattern "+strings.Repeat("?", glob.MaxWild+1), fmt.Sprintf("-"+command.ErrPatternLong, glob.MaxWild))
+		"COMMAND LIST filterby pattern ?et", "*1 get", "COMMAND LIST FILTERBY", "-"+argument.ErrSyntax, "COMMAND LIST FILTERBY x y", "-"+argument.ErrSyntax, "COMMAND LIST OTHER pattern *", "-"+argument.ErrSyntax,
+		"COMMAND LIST FILTERBY pattern "+strings.Repeat("?", glob.MaxWild+1), fmt.Sprintf("-"+argument.ErrPatternLong, glob.MaxWild))
 }
 
 func TestGetKeys(t *testing.T) {
 	h := described()
 	wants(t, h, "COMMAND GETKEYS get k", "*1 k", "COMMAND GETKEYS del a b c", "*3 a b c", "COMMAND GETKEYS rename a b", "*2 a b", "COMMAND GETKEYS mset a 1 b 2", "*2 a b",
 		"COMMAND GETKEYS cl.take 2 a 1/1s b 2/1s", "*2 a b", "COMMAND GETKEYS client look k", "*1 k", "COMMAND GETKEYS eval s 0", "*0", "COMMAND GETKEYS eval s 2 a b c", "*2 a b",
-		"COMMAND GETKEYS no k", "-"+command.ErrBadCommand, "COMMAND GETKEYS client no", "-"+command.ErrBadCommand, "COMMAND GETKEYS ping", "-"+command.ErrNoKeysCommand,
-		"COMMAND GETKEYS client", "-"+command.ErrNoKeysCommand, "COMMAND GETKEYS client id", "-"+command.ErrNoKeysCommand,
-		"COMMAND GETKEYS get", "-"+command.ErrBadCommandArgs, "COMMAND GETKEYS get a b", "-"+command.ErrBadCommandArgs, "COMMAND GETKEYS del", "-"+command.ErrBadCommandArgs,
-		"COMMAND GETKEYS mset a", "-"+command.ErrBadCommandArgs, "COMMAND GETKEYS eval s", "-"+command.ErrBadCommandArgs, "COMMAND GETKEYS cl.take 0 a 1/1s", "-"+command.ErrBadCommandKeys,
-		"COMMAND GETKEYS eval s x k", "*0", "COMMAND GETKEYS cl.take 9 a 1/1s", "-"+command.ErrBadCommandKeys)
+		"COMMAND GETKEYS no k", "-"+ErrBadCommand, "COMMAND GETKEYS client no", "-"+ErrBadCommand, "COMMAND GETKEYS ping", "-"+ErrNoKeysCommand,
+		"COMMAND GETKEYS client", "-"+ErrNoKeysCommand, "COMMAND GETKEYS client id", "-"+ErrNoKeysCommand,
+		"COMMAND GETKEYS get", "-"+ErrBadCommandArgs, "COMMAND GETKEYS get a b", "-"+ErrBadCommandArgs, "COMMAND GETKEYS del", "-"+ErrBadCommandArgs,
+		"COMMAND GETKEYS mset a", "-"+ErrBadCommandArgs, "COMMAND GETKEYS eval s", "-"+ErrBadCommandArgs, "COMMAND GETKEYS cl.take 0 a 1/1s", "-"+errBadCommandKeys,
+		"COMMAND GETKEYS eval s x k", "*0", "COMMAND GETKEYS cl.take 9 a 1/1s", "-"+errBadCommandKeys)
 	for _, n := range []int{1000, 1001, 1002, 2500} { // steps of a thousand
 		var keys, pairs []string
 		for i := range n {

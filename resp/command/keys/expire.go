@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -53,12 +54,12 @@ type expiryOption struct {
 
 // atNS returns the instant of the expiry, or the text of an error.
 func (o expiryOption) atNS(name string, nowNS int64) (atNS int64, text string) {
-	n, ok := command.ParseInt(o.value)
+	n, ok := argument.ParseInt(o.value)
 	if !ok {
-		return 0, command.ErrNotInteger
+		return 0, argument.ErrNotInteger
 	}
 	if atNS, ok = expiryNS(n, o.unit, nowNS); !ok || n <= 0 {
-		return 0, fmt.Sprintf(command.ErrInvalidExpire, name)
+		return 0, fmt.Sprintf(argument.ErrInvalidExpire, name)
 	}
 	return max(atNS, 1), ""
 }
@@ -87,7 +88,7 @@ func pexpire(c *command.Call)   { expireBy(c, "PX") }
 func expireAt(c *command.Call)  { expireBy(c, "EXAT") }
 func pexpireAt(c *command.Call) { expireBy(c, "PXAT") }
 
-var expireOptions = command.Options{Flags: []string{"NX", "XX", "GT", "LT"}, Refusal: command.ErrExpireOption}
+var expireOptions = argument.Options{Flags: []string{"NX", "XX", "GT", "LT"}, Refusal: errExpireOption}
 
 // expireConditions are the options of EXPIRE. It changes the expiry only if there is none (NX), if there is one (XX), if the new
 // one is later (GT), or if it is earlier (LT). No expiry counts as later than any.
@@ -112,9 +113,9 @@ func (o *expireConditions) parse(args [][]byte) string {
 	case text != "":
 		return text
 	case o.nx && (o.xx || o.gt || o.lt):
-		return command.ErrExpireNX
+		return errExpireNX
 	case o.gt && o.lt:
-		return command.ErrExpireGTLT
+		return errExpireGTLT
 	}
 	return ""
 }
@@ -138,15 +139,15 @@ func expireBy(c *command.Call, unit string) {
 		c.Error("%s", text)
 		return
 	}
-	n, ok := command.ParseInt(c.Args[2])
+	n, ok := argument.ParseInt(c.Args[2])
 	if !ok {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	wallNS := c.WallNS()
 	atNS, ok := expiryNS(n, unit, wallNS)
 	if !ok {
-		c.Error(command.ErrInvalidExpire, strings.ToLower(string(c.Args[0])))
+		c.Error(argument.ErrInvalidExpire, strings.ToLower(string(c.Args[0])))
 		return
 	}
 	c.Bool(change(c, func(current store.Value) (store.Value, store.Action) {

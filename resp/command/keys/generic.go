@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -41,7 +42,7 @@ func rename(c *command.Call) {
 	case there:
 		c.OK()
 	default:
-		c.Error(command.ErrNoSuchKey)
+		c.Error(errNoSuchKey)
 	}
 }
 
@@ -52,11 +53,11 @@ func renameNX(c *command.Call) {
 	case there:
 		c.Bool(moved)
 	default:
-		c.Error(command.ErrNoSuchKey)
+		c.Error(errNoSuchKey)
 	}
 }
 
-var copyWords = command.Options{Flags: []string{"REPLACE"}, Valued: []string{"DB"}, Refusal: command.ErrSyntax}
+var copyWords = argument.Options{Flags: []string{"REPLACE"}, Valued: []string{"DB"}, Refusal: argument.ErrSyntax}
 
 // copyKey accepts DB 0 only: there is one database.
 func copyKey(c *command.Call) {
@@ -73,7 +74,7 @@ func copyKey(c *command.Call) {
 		return
 	}
 	if bytes.Equal(c.Args[1], c.Args[2]) {
-		c.Error(command.ErrSameKey)
+		c.Error(errSameKey)
 		return
 	}
 	copied, err := c.Keys().Copy(c.Args[1], c.Args[2], replace, c.Access())
@@ -86,13 +87,13 @@ func copyKey(c *command.Call) {
 
 // checkDB returns the text of an error for any database but 0.
 func checkDB(arg []byte) string {
-	switch n, ok := command.ParseInt(arg); {
+	switch n, ok := argument.ParseInt(arg); {
 	case !ok:
-		return command.ErrNotInteger
+		return argument.ErrNotInteger
 	case n < math.MinInt32 || n > math.MaxInt32:
-		return fmt.Sprintf(command.ErrNotBetween, math.MinInt32, math.MaxInt32)
+		return fmt.Sprintf(argument.ErrNotBetween, math.MinInt32, math.MaxInt32)
 	case n != 0:
-		return command.ErrDBIndex
+		return argument.ErrDBIndex
 	}
 	return ""
 }
@@ -121,7 +122,7 @@ func objectEncoding(c *command.Call) {
 
 func objectFreq(c *command.Call) {
 	if _, ok := object(c); ok {
-		c.Error(command.ErrObjectFreq)
+		c.Error(errObjectFreq)
 	}
 }
 

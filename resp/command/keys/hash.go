@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -101,8 +102,8 @@ func hgetall(c *command.Call) {
 
 // hscan returns all fields at once, whatever COUNT says, as Redis does with a small hash.
 func hscan(c *command.Call) {
-	if _, ok := command.ParseDigits(c.Args[2]); !ok {
-		c.Error(command.ErrInvalidCursor)
+	if _, ok := argument.ParseDigits(c.Args[2]); !ok {
+		c.Error(errInvalidCursor)
 		return
 	}
 	readHash(c, func(args [][]byte) hashRead {
@@ -168,10 +169,10 @@ func putFields(keys command.Keys, args [][]byte) func(*command.Call) {
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		field, err := keys.ParseField(string(rest[0]), string(rest[1]))
 		if errors.Is(err, store.ErrNoPolicy) {
-			return func(c *command.Call) { c.Error(command.ErrNoPolicy, command.ShortText(rest[0][1:])) }
+			return func(c *command.Call) { c.Error(argument.ErrNoPolicy, argument.ShortText(rest[0][1:])) }
 		}
 		if err != nil {
-			return func(c *command.Call) { c.Error(command.ErrHashField, command.ShortText(rest[0])) }
+			return func(c *command.Call) { c.Error(errHashField, argument.ShortText(rest[0])) }
 		}
 		fields = append(fields, field)
 	}

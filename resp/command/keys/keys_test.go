@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
 	"celld/store/memory"
 )
@@ -34,7 +35,7 @@ func TestOnlyTATsAreStored(t *testing.T) {
 	wants(t, h, "SET k "+tat+" EX 100", "+OK\r\n")
 	for _, value := range []string{"", "x", "-1", "007", "5.5", "18446744073709551616", " 5"} {
 		for _, words := range [][]string{{"SETNX", "new", value}, {"SETNX", "k", value}, {"GETSET", "k", value}, {"GETSET", "new", value}, {"SETEX", "k", "5", value}} {
-			if got := h.Do(words...); got != fails(command.ErrNotInteger) {
+			if got := h.Do(words...); got != fails(argument.ErrNotInteger) {
 				t.Errorf("%q: %q", words, got)
 			}
 		}
@@ -60,10 +61,10 @@ func TestOptions(t *testing.T) {
 		"SET k 6 NX XX", "SET k 6 EX 5 PX 5", "SET k 6 EX 5 KEEPTTL", "SET k 6 KEEPTTL EX 5", "SET k 6 PXAT", "SET k 6 PERSIST", "GETEX k EX 5 PERSIST", "GETEX k NX",
 		"COPY k to NEW", "COPY k to DB", "SCAN 0 COUNT", "SCAN 0 COUNT 0", "SCAN 0 NX 1", "FLUSHALL NOW", "FLUSHALL SYNC ASYNC",
 	} {
-		wants(t, h, line, fails(command.ErrSyntax))
+		wants(t, h, line, fails(argument.ErrSyntax))
 	}
-	wants(t, h, "SET k 6 EX 0", fails(command.ErrInvalidExpire, "set"), "PSETEX k 0 6", fails(command.ErrInvalidExpire, "psetex"), "COPY k to DB 1", fails(command.ErrDBIndex),
-		"COPY k k", fails(command.ErrSameKey), "EXPIRE k 1 NX GT", fails(command.ErrExpireNX), "EXPIRE k 1 GT LT", fails(command.ErrExpireGTLT), "EXPIRE k 1 x", fails(command.ErrExpireOption, "x"))
+	wants(t, h, "SET k 6 EX 0", fails(argument.ErrInvalidExpire, "set"), "PSETEX k 0 6", fails(argument.ErrInvalidExpire, "psetex"), "COPY k to DB 1", fails(argument.ErrDBIndex),
+		"COPY k k", fails(errSameKey), "EXPIRE k 1 NX GT", fails(errExpireNX), "EXPIRE k 1 GT LT", fails(errExpireGTLT), "EXPIRE k 1 x", fails(errExpireOption, "x"))
 }
 
 // EXPIRE's conditions compare with what the key has; no expiry is later than any.
@@ -78,5 +79,5 @@ func TestExpireConditions(t *testing.T) {
 func TestScan(t *testing.T) {
 	h := host(memory.Options{})
 	wants(t, h, "SET a1 "+tat, "+OK\r\n", "SET b1 "+tat, "+OK\r\n", "KEYS a*", "*1\r\n$2\r\na1\r\n", "SCAN 0 MATCH b? COUNT 100 TYPE STRING", "*2\r\n$1\r\n0\r\n*1\r\n$2\r\nb1\r\n",
-		"SCAN 0 TYPE hash COUNT 100", "*2\r\n$1\r\n0\r\n*0\r\n", "SCAN x", fails(command.ErrInvalidCursor), "TYPE a1", "+string\r\n", "DEL a1 b1 c1", ":2\r\n", "RANDOMKEY", "$-1\r\n")
+		"SCAN 0 TYPE hash COUNT 100", "*2\r\n$1\r\n0\r\n*0\r\n", "SCAN x", fails(errInvalidCursor), "TYPE a1", "+string\r\n", "DEL a1 b1 c1", ":2\r\n", "RANDOMKEY", "$-1\r\n")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/glob"
 	"celld/resp/wire"
 	"celld/store"
@@ -45,7 +46,7 @@ func (a all) size(ctx context.Context, _ *command.Call, done func(func(*command.
 	})
 }
 
-var flushWords = command.Options{Flags: []string{"ASYNC", "SYNC"}, Refusal: command.ErrSyntax}
+var flushWords = argument.Options{Flags: []string{"ASYNC", "SYNC"}, Refusal: argument.ErrSyntax}
 
 // mayFlush checks the arguments of FLUSHALL and FLUSHDB.
 func mayFlush(args [][]byte) bool {
@@ -54,7 +55,7 @@ func mayFlush(args [][]byte) bool {
 
 func flush(c *command.Call) {
 	if !mayFlush(c.Args) {
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	c.Keys().Flush()
@@ -64,7 +65,7 @@ func flush(c *command.Call) {
 // flush goes on when its client has gone.
 func (a all) flush(_ context.Context, c *command.Call, done func(func(*command.Call))) {
 	if !mayFlush(c.Args) {
-		refuse(done, command.ErrSyntax)
+		refuse(done, argument.ErrSyntax)
 		return
 	}
 	a.Space().Flush(func(err error) {
@@ -108,7 +109,7 @@ const insideWork = 5 * stepWork
 func keys(c *command.Call) {
 	g, ok := glob.Compile(c.Args[1], false)
 	if !ok {
-		c.Error(command.ErrPatternLong, glob.MaxWild)
+		c.Error(argument.ErrPatternLong, glob.MaxWild)
 		return
 	}
 	var found []string
@@ -132,7 +133,7 @@ func keys(c *command.Call) {
 		case walked:
 			c.Array(len(found))
 		case c.Inside() && work > insideWork:
-			c.Error(command.ErrKeysInside)
+			c.Error(ErrKeysInside)
 			return false
 		}
 		return !walked || len(found) > 0
@@ -141,7 +142,7 @@ func keys(c *command.Call) {
 
 func (a all) keys(ctx context.Context, c *command.Call, done func(func(*command.Call))) {
 	if _, ok := glob.Compile(c.Args[1], false); !ok {
-		refuse(done, fmt.Sprintf(command.ErrPatternLong, glob.MaxWild))
+		refuse(done, fmt.Sprintf(argument.ErrPatternLong, glob.MaxWild))
 		return
 	}
 	a.Space().Keys(ctx, string(c.Args[1]), c.MostOutput(), func(keys []string, err error) {
@@ -218,7 +219,7 @@ func (a all) scan(ctx context.Context, c *command.Call, done func(func(*command.
 
 func replyScan(c *command.Call, next uint64, keys []string) {
 	c.Array(2)
-	c.String(command.FormatTAT(next))
+	c.String(argument.FormatTAT(next))
 	c.Strings(keys)
 }
 
@@ -232,15 +233,15 @@ type scanOptions struct {
 }
 
 var (
-	scanWords  = command.Options{Valued: []string{"COUNT", "MATCH", "TYPE"}, Refusal: command.ErrSyntax}
-	hscanWords = command.Options{Valued: []string{"COUNT", "MATCH"}, Refusal: command.ErrSyntax}
+	scanWords  = argument.Options{Valued: []string{"COUNT", "MATCH", "TYPE"}, Refusal: argument.ErrSyntax}
+	hscanWords = argument.Options{Valued: []string{"COUNT", "MATCH"}, Refusal: argument.ErrSyntax}
 )
 
 // parseScan reads SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]. It also returns the text of an error, or "".
 func parseScan(args [][]byte) (cursor uint64, o scanOptions, text string) {
-	cursor, ok := command.ParseDigits(args[1])
+	cursor, ok := argument.ParseDigits(args[1])
 	if !ok {
-		return 0, o, command.ErrInvalidCursor
+		return 0, o, errInvalidCursor
 	}
 	o.count = 10
 	text = scanWords.Read(args[2:], o.set)
@@ -251,16 +252,16 @@ func (o *scanOptions) set(option string, value []byte) (text string) {
 	var ok bool
 	switch option {
 	case "COUNT":
-		if o.count, ok = command.ParseInt(value); !ok {
-			return command.ErrNotInteger
+		if o.count, ok = argument.ParseInt(value); !ok {
+			return argument.ErrNotInteger
 		}
 		if o.count < 1 {
-			return command.ErrSyntax
+			return argument.ErrSyntax
 		}
 	case "MATCH":
 		o.pattern = value
 		if o.glob, ok = glob.Compile(value, false); !ok {
-			return fmt.Sprintf(command.ErrPatternLong, glob.MaxWild)
+			return fmt.Sprintf(argument.ErrPatternLong, glob.MaxWild)
 		}
 	case "TYPE":
 		o.ofType, o.typed = strings.ToLower(string(value)), true

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/store"
 )
 
@@ -20,7 +21,7 @@ func digits(c *command.Call) (text string, ok bool) {
 		c.Error(command.ErrWrongType)
 		return "", false
 	}
-	return command.FormatTAT(st.TAT), true
+	return argument.FormatTAT(st.TAT), true
 }
 
 func get(c *command.Call) {
@@ -42,10 +43,10 @@ func strlen(c *command.Call) {
 
 // getRange exists because RedisInsight shows strings by it.
 func getRange(c *command.Call) {
-	start, ok := command.ParseInt(c.Args[2])
-	end, endOK := command.ParseInt(c.Args[3])
+	start, ok := argument.ParseInt(c.Args[2])
+	end, endOK := argument.ParseInt(c.Args[3])
 	if !ok || !endOK {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	text, ok := digits(c)
@@ -71,9 +72,9 @@ func getRange(c *command.Call) {
 }
 
 var (
-	setWords = command.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"},
-		Refusal: command.ErrSyntax}
-	getExWords = command.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: command.ErrSyntax}
+	setWords = argument.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"},
+		Refusal: argument.ErrSyntax}
+	getExWords = argument.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: argument.ErrSyntax}
 )
 
 // setOptions are what may follow SET key value and GETEX key.
@@ -102,7 +103,7 @@ func (o *setOptions) set(option string, value []byte) (text string) {
 		o.expiry = expiryOption{option, value}
 	}
 	if refused {
-		return command.ErrSyntax
+		return argument.ErrSyntax
 	}
 	return ""
 }
@@ -135,9 +136,9 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 			return
 		}
 	}
-	tat, ok := command.ParseTAT(value)
+	tat, ok := argument.ParseTAT(value)
 	if !ok {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	next.TAT = tat
@@ -162,7 +163,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 	case wrongType:
 		c.Error(command.ErrWrongType)
 	case o.get && existed:
-		c.String(command.FormatTAT(old.TAT))
+		c.String(argument.FormatTAT(old.TAT))
 	case o.get || !stored:
 		c.Null()
 	default:
@@ -171,9 +172,9 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 }
 
 func setNX(c *command.Call) {
-	tat, ok := command.ParseTAT(c.Args[2])
+	tat, ok := argument.ParseTAT(c.Args[2])
 	if !ok {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	stored := false
@@ -236,7 +237,7 @@ func exchange(c *command.Call, fn func(store.Value) (store.Value, store.Action))
 	case old.Kind != store.HoldsTAT:
 		c.Error(command.ErrWrongType)
 	default:
-		c.String(command.FormatTAT(old.TAT))
+		c.String(argument.FormatTAT(old.TAT))
 		return true
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/decisions"
 	"celld/resp/sketch"
 )
@@ -18,20 +19,20 @@ func (f family) top(c *command.Call) {
 	}
 	n := int64(10)
 	if len(args) > 0 {
-		given, ok := command.ParseInt(args[0])
+		given, ok := argument.ParseInt(args[0])
 		switch {
 		case ok && (given < 1 || given > sketch.Kept):
-			c.Error(command.ErrNotBetween, 1, sketch.Kept)
+			c.Error(argument.ErrNotBetween, 1, sketch.Kept)
 			return
 		case ok:
 			n, args = given, args[1:]
 		case len(args) > 1:
-			c.Error(command.ErrNotInteger)
+			c.Error(argument.ErrNotInteger)
 			return
 		}
 	}
 	if len(args) > 1 {
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 		return
 	}
 	of := decisions.Any
@@ -61,7 +62,7 @@ func (f family) stats(c *command.Call) {
 	s := f.server()
 	switch {
 	case len(c.Args) > 2:
-		c.Error(command.ErrSyntax)
+		c.Error(argument.ErrSyntax)
 	case len(c.Args) == 1:
 		s.allStats(c)
 	case strings.EqualFold(string(c.Args[1]), "reset"):

@@ -3,18 +3,19 @@ package limit
 import (
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 // renew is CL.RENEW key id ms. It answers 1, or 0 where there is no such lease.
 func renew(c *command.Call) {
-	id, ok := command.ParseInt(c.Args[2])
-	ms, isInt := command.ParseInt(c.Args[3])
+	id, ok := argument.ParseInt(c.Args[2])
+	ms, isInt := argument.ParseInt(c.Args[3])
 	switch {
 	case !ok || !isInt:
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
-	case ms < 1 || ms > command.MaxLeaseMS:
-		c.Error(command.ErrLease, command.MaxLeaseMS)
+	case ms < 1 || ms > argument.MaxLeaseMS:
+		c.Error(argument.ErrLease, argument.MaxLeaseMS)
 		return
 	}
 	renewed, err := c.Keys().Renew(c.Args[1], id, ms*1e6, c.Access())
@@ -33,9 +34,9 @@ const endOfLease = 64
 
 // release is CL.RELEASE key id. It answers 1, or 0 where there is no such lease.
 func release(c *command.Call) {
-	id, ok := command.ParseInt(c.Args[2])
+	id, ok := argument.ParseInt(c.Args[2])
 	if !ok {
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	}
 	c.Did(endOfLease, 0)
@@ -45,14 +46,14 @@ func release(c *command.Call) {
 
 // settle is CL.SETTLE key id n: the true cost of what the lease holds was n. It answers 1, or 0 where there is no such lease.
 func settle(c *command.Call) {
-	id, ok := command.ParseInt(c.Args[2])
-	n, isInt := command.ParseInt(c.Args[3])
+	id, ok := argument.ParseInt(c.Args[2])
+	n, isInt := argument.ParseInt(c.Args[3])
 	switch {
 	case !ok || !isInt:
-		c.Error(command.ErrNotInteger)
+		c.Error(argument.ErrNotInteger)
 		return
 	case n < 0 || n > cell.MaxCost:
-		c.Error(command.ErrSettle)
+		c.Error(errSettle)
 		return
 	}
 	c.Did(endOfLease, 0)

@@ -7,15 +7,17 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/store/policy"
 )
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: command.GroupLimit, Run: now(f.policySet), Far: f.policySet},
-		{Name: "get", Arity: 3, Flags: command.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: command.GroupLimit, Run: f.policyGet},
-		{Name: "del", Arity: 3, Flags: command.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: command.GroupLimit, Run: now(f.policyDel), Far: f.policyDel},
-		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: command.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Far: f.policySet},
+		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
+		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Far: f.policyDel},
+		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
 	}
 }
 
@@ -26,20 +28,20 @@ const maxPolicyName = 128
 func PolicyName(arg []byte) (name, problem string) {
 	name = strings.TrimPrefix(string(arg), "@")
 	if name == "" || len(name) > maxPolicyName {
-		return "", command.ErrPolicyName
+		return "", errPolicyName
 	}
 	for _, c := range []byte(name) {
 		if c <= ' ' || c == 0x7f {
-			return "", command.ErrPolicyName
+			return "", errPolicyName
 		}
 	}
 	if strings.HasSuffix(name, ":") { // files and engines may have one of an earlier version
-		return "", fmt.Sprintf(command.ErrPolicyColon, command.ShortText([]byte(name)))
+		return "", fmt.Sprintf(errPolicyColon, argument.ShortText([]byte(name)))
 	}
 	return name, ""
 }
 
-var policyWords = command.Options{Flags: []string{"NX", "XX", "RESET"}}
+var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}}
 
 // parsePolicySet reads name limit [NX|XX] [RESET].
 func parsePolicySet(args [][]byte, logMax int64) (name string, limit cell.Limit, o policy.Options, problem string) {
@@ -56,12 +58,12 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limit cell.Limit,
 			o.Reset = true
 		}
 		if o.IfAbsent && o.IfThere {
-			return command.ErrSyntax
+			return argument.ErrSyntax
 		}
 		return ""
 	})
 	if problem == "" {
-		limit, problem = command.ParseLiteral(args[3], logMax)
+		limit, problem = argument.ParseLiteral(args[3], logMax)
 	}
 	return name, limit, o, problem
 }
@@ -75,7 +77,7 @@ func (f family) policySet(_ context.Context, c *command.Call, reply func(func(*c
 		return
 	}
 	s.Store.SetPolicy(name, limit, o, func(set bool, err error) {
-		done(reply).changed(set, err, fmt.Sprintf(command.ErrTooManyPolicies, policy.MaxPolicies))
+		done(reply).changed(set, err, fmt.Sprintf(ErrTooManyPolicies, policy.MaxPolicies))
 	})
 }
 
@@ -84,7 +86,7 @@ func (f family) policyGet(c *command.Call) {
 	if p := s.InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@")); p != nil {
 		c.String(p.Limit.String())
 	} else if err := s.Store.PoliciesUnknown(); err != nil {
-		c.Error(command.ErrStoreDown, err)
+		c.Error(argument.ErrStoreDown, err)
 	} else {
 		c.Null()
 	}

@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/store/policy"
 )
 
 func (f family) rules() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: command.Write | command.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: command.GroupLimit, Run: now(f.ruleAdd), Far: f.ruleAdd},
-		{Name: "del", Arity: -4, Flags: command.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: command.GroupLimit, Run: now(f.ruleDel), Far: f.ruleDel},
-		{Name: "list", Arity: -2, Flags: command.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: command.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
+		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: now(f.ruleAdd), Far: f.ruleAdd},
+		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: now(f.ruleDel), Far: f.ruleDel},
+		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
 	}
 }
 
@@ -23,40 +25,40 @@ func (f family) rules() []*command.Row {
 const maxRulePattern = 256
 
 var (
-	ruleWords    = command.Options{Valued: []string{"CIDR"}}
-	newRuleWords = command.Options{Valued: []string{"CIDR", "EX"}}
+	ruleWords    = argument.Options{Valued: []string{"CIDR"}}
+	newRuleWords = argument.Options{Valued: []string{"CIDR", "EX"}}
 )
 
 // parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
-func parseRule(args [][]byte, words command.Options, nowNS int64) (r policy.Rule, problem string) {
+func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rule, problem string) {
 	switch strings.ToUpper(string(args[0])) {
 	case "ALLOW":
 	case "DENY":
 		r.Deny = true
 	default:
-		return r, command.ErrSyntax
+		return r, argument.ErrSyntax
 	}
 	if len(args[1]) > maxRulePattern {
-		return r, fmt.Sprintf(command.ErrRulePattern, maxRulePattern)
+		return r, fmt.Sprintf(errRulePattern, maxRulePattern)
 	}
 	r.Pattern = string(args[1])
 	problem = words.Read(args[2:], func(option string, value []byte) string {
 		if option == "CIDR" {
 			var err error
 			if r.Net, err = netip.ParsePrefix(string(value)); err != nil {
-				return fmt.Sprintf(command.ErrRuleNet, command.ShortText(value))
+				return fmt.Sprintf(errRuleNet, argument.ShortText(value))
 			}
 			if strings.HasSuffix(r.Pattern, "*") {
-				return command.ErrRuleStar
+				return errRuleStar
 			}
 			return ""
 		}
-		seconds, ok := command.ParseInt(value)
+		seconds, ok := argument.ParseInt(value)
 		if !ok {
-			return command.ErrNotInteger
+			return argument.ErrNotInteger
 		}
 		if seconds <= 0 || seconds >= (math.MaxInt64-nowNS)/1e9 { // files hold the end in ms, rounded up
-			return fmt.Sprintf(command.ErrInvalidExpire, "cl.rule")
+			return fmt.Sprintf(argument.ErrInvalidExpire, "cl.rule")
 		}
 		r.UntilNS = nowNS + seconds*1e9
 		return ""
@@ -71,7 +73,7 @@ func (f family) ruleAdd(_ context.Context, c *command.Call, reply func(func(*com
 		return
 	}
 	f.server().Store.PutRule(r, c.NowNS, func(added bool, err error) {
-		done(reply).changed(added, err, fmt.Sprintf(command.ErrTooManyRules, policy.MaxRules))
+		done(reply).changed(added, err, fmt.Sprintf(errTooManyRules, policy.MaxRules))
 	})
 }
 

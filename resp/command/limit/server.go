@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/spec"
 	"celld/resp/decisions"
 	"celld/resp/glob"
 	"celld/store"
@@ -36,14 +38,14 @@ type family struct{ server func() Server }
 func Rows(server func() Server) []*command.Row {
 	f := family{server}
 	return []*command.Row{
-		{Name: "cl.renew", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id ms", Summary: "Sets the end of a lease to this many ms from now.", Run: renew},
-		{Name: "cl.release", Arity: 3, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: release},
-		{Name: "cl.settle", Arity: 4, Flags: command.OfLease | command.Write | command.Fast, Keys: command.OneKey, Group: command.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: settle},
-		{Name: "cl.reset", Arity: -2, Flags: command.Write | command.Fast, Keys: command.AllKeys, Access: command.Writes, Group: command.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
-		{Name: "cl.policy", Arity: -2, Group: command.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
-		{Name: "cl.rule", Arity: -2, Group: command.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
-		{Name: "cl.top", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
-		{Name: "cl.stats", Arity: -1, Flags: command.Loading | command.Admin | command.NoScript, Group: command.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts only for the limit that binds.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
+		{Name: "cl.renew", Arity: 4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id ms", Summary: "Sets the end of a lease to this many ms from now.", Run: renew},
+		{Name: "cl.release", Arity: 3, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: release},
+		{Name: "cl.settle", Arity: 4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: settle},
+		{Name: "cl.reset", Arity: -2, Flags: spec.Write | spec.Fast, Keys: spec.AllKeys, Access: spec.Writes, Group: spec.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
+		{Name: "cl.policy", Arity: -2, Group: spec.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
+		{Name: "cl.rule", Arity: -2, Group: spec.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
+		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
+		{Name: "cl.stats", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts only for the limit that binds.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
 	}
 }
 
@@ -85,7 +87,7 @@ func (s *Server) named(arg []byte) (p *policy.Policy, problem string) {
 		return nil, ""
 	}
 	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(arg), "@")); p == nil {
-		return nil, command.NoPolicy(s.Store, bytes.TrimPrefix(arg, []byte("@")))
+		return nil, argument.NoPolicy(s.Store, bytes.TrimPrefix(arg, []byte("@")))
 	}
 	return p, ""
 }
@@ -98,11 +100,11 @@ func chosen(c *command.Call) (keep func(name string) bool, ok bool) {
 	case 3:
 		g, ok := glob.Compile(c.Args[2], false)
 		if !ok {
-			c.Error(command.ErrPatternLong, glob.MaxWild)
+			c.Error(argument.ErrPatternLong, glob.MaxWild)
 			return nil, false
 		}
 		return func(name string) bool { return g.Match([]byte(name)) }, true
 	}
-	c.Error(command.ErrSyntax)
+	c.Error(argument.ErrSyntax)
 	return nil, false
 }

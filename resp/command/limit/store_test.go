@@ -10,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
 	"celld/resp/decisions"
 	"celld/resp/glob"
@@ -65,10 +66,10 @@ func TestRefusals(t *testing.T) {
 	h, s, _ := counted()
 	wants(t, h, "CL.POLICY SET p 5/1s", ":1\r\n")
 	s.unknown = errors.New("gone")
-	down := fails(command.ErrStoreDown, "gone")
+	down := fails(argument.ErrStoreDown, "gone")
 	wants(t, h, "CL.POLICY GET p", "$4\r\n5/1s\r\n", "CL.POLICY GET q", down, "CL.TOP 5 q", down, "CL.STATS q", down, "CL.STATS @p", h.Do("CL.STATS", "p"))
 	s.err = policy.ErrTooMany
-	wants(t, h, "CL.POLICY SET q 5/1s", fails(command.ErrTooManyPolicies, policy.MaxPolicies), "CL.RULE ADD DENY k", fails(command.ErrTooManyRules, policy.MaxRules))
+	wants(t, h, "CL.POLICY SET q 5/1s", fails(ErrTooManyPolicies, policy.MaxPolicies), "CL.RULE ADD DENY k", fails(errTooManyRules, policy.MaxRules))
 	s.err = errors.New("no reply")
 	wants(t, h, "CL.POLICY SET q 5/1s", "-ERR no reply\r\n", "CL.POLICY DEL p", "-ERR no reply\r\n", "CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", "*0\r\n", "CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
 }
@@ -80,9 +81,9 @@ func TestPolicyNames(t *testing.T) {
 			t.Errorf("%q: %q, %q", arg, name, problem)
 		}
 	}
-	for arg, want := range map[string]string{"": command.ErrPolicyName, "@": command.ErrPolicyName, "a b": command.ErrPolicyName, "a\t": command.ErrPolicyName, "\x7f": command.ErrPolicyName,
-		strings.Repeat("n", 129): command.ErrPolicyName,
-		":":                      fmt.Sprintf(command.ErrPolicyColon, ":"), "@x:": fmt.Sprintf(command.ErrPolicyColon, "x:")} {
+	for arg, want := range map[string]string{"": errPolicyName, "@": errPolicyName, "a b": errPolicyName, "a\t": errPolicyName, "\x7f": errPolicyName,
+		strings.Repeat("n", 129): errPolicyName,
+		":":                      fmt.Sprintf(errPolicyColon, ":"), "@x:": fmt.Sprintf(errPolicyColon, "x:")} {
 		if name, problem := PolicyName([]byte(arg)); name != "" || problem != want {
 			t.Errorf("%q: %q, %q, want %q", arg, name, problem, want)
 		}
@@ -92,8 +93,8 @@ func TestPolicyNames(t *testing.T) {
 func TestListedNames(t *testing.T) {
 	h, _, _ := counted()
 	wants(t, h, "CL.POLICY SET b 6/1s", ":1\r\n", "CL.POLICY SET @a 5/1s", ":1\r\n", "CL.POLICY LIST", "*4\r\n$1\r\na\r\n$4\r\n5/1s\r\n$1\r\nb\r\n$4\r\n6/1s\r\n", "CL.POLICY LIST [a", "*2\r\n$1\r\na\r\n$4\r\n5/1s\r\n",
-		"CL.POLICY LIST "+strings.Repeat("?", glob.MaxWild+1), fails(command.ErrPatternLong, glob.MaxWild), "CL.RULE LIST "+strings.Repeat("?", glob.MaxWild+1), fails(command.ErrPatternLong, glob.MaxWild),
-		"CL.RULE LIST a b", fails(command.ErrSyntax), "CL.POLICY DEL @a", ":1\r\n", "CL.POLICY LIST", "*2\r\n$1\r\nb\r\n$4\r\n6/1s\r\n", "CL.POLICY SET b 99/1s,algo=log XX", ":1\r\n", "CL.POLICY SET b 100/1s,algo=log", ":1\r\n",
+		"CL.POLICY LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild), "CL.RULE LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
+		"CL.RULE LIST a b", fails(argument.ErrSyntax), "CL.POLICY DEL @a", ":1\r\n", "CL.POLICY LIST", "*2\r\n$1\r\nb\r\n$4\r\n6/1s\r\n", "CL.POLICY SET b 99/1s,algo=log XX", ":1\r\n", "CL.POLICY SET b 100/1s,algo=log", ":1\r\n",
 		"CL.POLICY SET b x", "-ERR invalid limit: limit 'x': expected count/period, such as 100/1m\r\n", "CL.POLICY GET b", "$15\r\n100/1s,algo=log\r\n")
 	h.RESP3 = true
 	wants(t, h, "CL.POLICY LIST", "%1\r\n$1\r\nb\r\n$15\r\n100/1s,algo=log\r\n")
@@ -120,15 +121,15 @@ func TestEndOfRules(t *testing.T) {
 	one := func(left int64) string {
 		return fmt.Sprintf("*1\r\n*4\r\n$5\r\nALLOW\r\n$1\r\nk\r\n$0\r\n\r\n:%d\r\n", left)
 	}
-	wants(t, h, fmt.Sprint("CL.RULE ADD allow k EX ", most+1), fails(command.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD allow k EX -1", fails(command.ErrInvalidExpire, "cl.rule"),
+	wants(t, h, fmt.Sprint("CL.RULE ADD allow k EX ", most+1), fails(argument.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD allow k EX -1", fails(argument.ErrInvalidExpire, "cl.rule"),
 		fmt.Sprint("CL.RULE ADD allow k EX ", most), ":1\r\n", "CL.RULE LIST", one(most), "CL.RULE ADD allow k EX 1", ":0\r\n", "CL.RULE LIST k", one(1))
 	h.NowNS++
 	wants(t, h, "CL.RULE LIST", one(1))
 	h.NowNS += 1e9 - 2
 	wants(t, h, "CL.RULE LIST", one(1))
 	h.NowNS++
-	wants(t, h, "CL.RULE LIST", "*0\r\n", "CL.RULE DEL allow k", ":0\r\n", "CL.RULE ADD allow "+strings.Repeat("p", 256), ":1\r\n", "CL.RULE DEL other k", fails(command.ErrSyntax), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
-		"CL.RULE ADD DENY k CIDR "+strings.Repeat("9", 200), fails(command.ErrRuleNet, strings.Repeat("9", 128)))
+	wants(t, h, "CL.RULE LIST", "*0\r\n", "CL.RULE DEL allow k", ":0\r\n", "CL.RULE ADD allow "+strings.Repeat("p", 256), ":1\r\n", "CL.RULE DEL other k", fails(argument.ErrSyntax), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
+		"CL.RULE ADD DENY k CIDR "+strings.Repeat("9", 200), fails(errRuleNet, strings.Repeat("9", 128)))
 }
 
 // CL.TOP tells of all denied calls, of a policy's or of the literals'.
@@ -146,8 +147,8 @@ func TestTop(t *testing.T) {
 	deny(2, "pol", server.InForce.PolicyNamed("p").ID)
 	const lit, pol = "*2\r\n$3\r\nlit\r\n:3\r\n", "*2\r\n$3\r\npol\r\n:2\r\n"
 	wants(t, h, "CL.TOP", "*2\r\n"+lit+pol, "CL.TOP 1", "*1\r\n"+lit, "CL.TOP 100", "*2\r\n"+lit+pol, "CL.TOP p", "*1\r\n"+pol, "CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
-		"CL.TOP @literals", fails(command.ErrNoPolicy, "literals"), "CL.TOP 0", fails(command.ErrNotBetween, 1, sketch.Kept), "CL.TOP 101", fails(command.ErrNotBetween, 1, sketch.Kept),
-		"CL.TOP x p", fails(command.ErrNotInteger), "CL.TOP 5 p p", fails(command.ErrSyntax), "CL.TOP p 5", fails(command.ErrNotInteger), "CL.TOP RESET p", fails(command.ErrNotInteger))
+		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, sketch.Kept), "CL.TOP 101", fails(argument.ErrNotBetween, 1, sketch.Kept),
+		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger), "CL.TOP RESET p", fails(argument.ErrNotInteger))
 	for i := range 11 {
 		deny(1, fmt.Sprint("k", i), 0)
 	}
@@ -178,7 +179,7 @@ func TestStats(t *testing.T) {
 	count(server.Decisions.Literal(cell.GCRA), decisions.Counts{decisions.TakeAllowed: 9})
 	p, lit, none := stats(3, 30, 3, 4, 5, 6, 7), stats(9, 0, 0, 0, 0, 0, 0), stats(0, 0, 0, 0, 0, 0, 0)
 	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none, "CL.STATS", "*6\r\n$8\r\nliterals\r\n"+lit+"$9\r\n@literals\r\n"+none+"$1\r\np\r\n"+p,
-		"CL.STATS p p", fails(command.ErrSyntax), "CL.STATS @none", fails(command.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", none)
+		"CL.STATS p p", fails(argument.ErrSyntax), "CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", none)
 }
 
 // leasing notes what commands tell of leases, and may refuse them.
@@ -268,12 +269,12 @@ func TestLeasesThatHold(t *testing.T) {
 	told()
 	l.NowNS += 100e9
 	used(2)
-	for _, ms := range []any{0, -1, command.MaxLeaseMS + 1} {
-		do(fails(command.ErrLease, command.MaxLeaseMS), "CL.RENEW", "k", id, ms)
+	for _, ms := range []any{0, -1, argument.MaxLeaseMS + 1} {
+		do(fails(argument.ErrLease, argument.MaxLeaseMS), "CL.RENEW", "k", id, ms)
 	}
-	do(":1\r\n", "CL.RENEW", "k", id, command.MaxLeaseMS)
+	do(":1\r\n", "CL.RENEW", "k", id, argument.MaxLeaseMS)
 	do(":1\r\n", "CL.RENEW", "k", id, 1)
-	do(fails(command.ErrNotInteger), "CL.RENEW", "k", id, "x")
+	do(fails(argument.ErrNotInteger), "CL.RENEW", "k", id, "x")
 	l.err = errors.New("no right")
 	for _, call := range [][]any{{"CL.RENEW", "k", id, 5}, {"CL.RELEASE", "k", id}, {"CL.SETTLE", "k", id, 0}} {
 		do("-ERR no right\r\n", call...)
@@ -289,9 +290,9 @@ func TestLeasesThatHold(t *testing.T) {
 	do(":0\r\n", "CL.RELEASE", "k", id)
 	told()
 	id = lease()
-	do(fails(command.ErrSettle), "CL.SETTLE", "k", id, -1)
-	do(fails(command.ErrSettle), "CL.SETTLE", "k", id, cell.MaxCost+1)
-	do(fails(command.ErrNotInteger), "CL.SETTLE", "k", "x", 1)
+	do(fails(errSettle), "CL.SETTLE", "k", id, -1)
+	do(fails(errSettle), "CL.SETTLE", "k", id, cell.MaxCost+1)
+	do(fails(argument.ErrNotInteger), "CL.SETTLE", "k", "x", 1)
 	do(":0\r\n", "CL.SETTLE", "k", id+1, int64(cell.MaxCost))
 	do(":1\r\n", "CL.SETTLE", "k", id, 1)
 	told([2]int64{id, 0})

@@ -21,7 +21,7 @@ func (f *family) setUser(c *command.Call, own command.Connection) {
 		rule := (*acl.RuleError)(nil)
 		switch {
 		case errors.As(err, &rule):
-			c.Error(command.ErrRule, rule.Rule, rule.Err)
+			c.Error(errRule, rule.Rule, rule.Err)
 		case err != nil:
 			c.Error("ERR %s", err)
 		default:
@@ -38,7 +38,7 @@ func (f *family) delUser(c *command.Call, own command.Connection) {
 	s, names := f.server(), c.Args[2:]
 	for _, name := range names {
 		if string(name) == acl.DefaultName {
-			c.Error(command.ErrDefaultUser)
+			c.Error(errDefaultUser)
 			return
 		}
 	}

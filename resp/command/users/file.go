@@ -18,7 +18,7 @@ func offload(c *command.Call, work func() func(*command.Call)) {
 	c.GoAside(false, func([][]byte) command.Work { return work })
 }
 
-func noFile(c *command.Call) { c.Error(command.ErrACLFile) }
+func noFile(c *command.Call) { c.Error(errACLFile) }
 
 // load reads the file, then puts its users to use and replies.
 func (f *family) load(c *command.Call, own command.Connection) {
@@ -31,7 +31,7 @@ func (f *family) load(c *command.Call, own command.Connection) {
 		if err != nil {
 			text := "ERR %s"
 			if errors.As(err, new(acl.Mistakes)) {
-				text = command.ErrACLLoad
+				text = errACLLoad
 			}
 			return func(c *command.Call) { c.Error(text, err) }
 		}
@@ -55,7 +55,7 @@ func (f *family) write() func(*command.Call) {
 	defer f.saving.Unlock()
 	if err := s.Users.Save(s.File); err != nil {
 		s.Log.WarnSeldom("users could not be saved", "aclfile", s.File, "error", err)
-		return func(c *command.Call) { c.Error(command.ErrACLSave) }
+		return func(c *command.Call) { c.Error(ErrACLSave) }
 	}
 	return func(c *command.Call) { c.OK() }
 }

@@ -6,6 +6,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/loglimit"
 )
 
@@ -27,11 +28,11 @@ type family struct {
 
 // Rows are the commands of the family.
 func Rows(server func() Server) []*command.Row {
-	const open, operator = command.Loading | command.NoScript, command.Loading | command.NoScript | command.Admin
+	const open, operator = spec.Loading | spec.NoScript, spec.Loading | spec.NoScript | spec.Admin
 	f := &family{server: server}
-	return []*command.Row{{Name: "acl", Arity: -2, Flags: command.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: []*command.Row{
+	return []*command.Row{{Name: "acl", Arity: -2, Flags: spec.Loading, Summary: "A container for commands on users and their rights.", Since: "6.0.0", Group: "server", Sub: []*command.Row{
 		{Name: "cat", Arity: -2, Flags: open, Usage: "[category]", Summary: "Returns the categories, or the commands of one.", Since: "6.0.0", Group: "server", Run: f.cat},
-		{Name: "deluser", Arity: -3, Most: command.ShortList, Flags: operator, Usage: "username ...", Summary: "Removes users, and closes their connections.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.delUser)},
+		{Name: "deluser", Arity: -3, Most: spec.ShortList, Flags: operator, Usage: "username ...", Summary: "Removes users, and closes their connections.", Since: "6.0.0", Group: "server", Run: command.OnConnection(f.delUser)},
 		{Name: "dryrun", Arity: -4, Many: true, Flags: operator, Usage: "username command [arg ...]", Summary: "Says whether a user may run a command.", Since: "7.0.0", Group: "server", Run: f.dryRun},
 		{Name: "genpass", Arity: -2, Flags: open, Usage: "[bits]", Summary: "Returns a random password of this many bits, 256 by default.", Since: "6.0.0", Group: "server", Run: genPass},
 		{Name: "getuser", Arity: 3, Flags: operator, Usage: "username", Summary: "Returns the rights of a user.", Since: "6.0.0", Group: "server", Run: f.getUser},

@@ -8,18 +8,19 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 )
 
 func (f *family) cat(c *command.Call) {
 	switch {
 	case len(c.Args) > 3:
-		c.Error(command.ErrACLArgs, c.Args[1])
+		c.Error(errACLArgs, c.Args[1])
 	case len(c.Args) == 2:
 		c.Strings(acl.CategoryNames)
 	default:
 		category := acl.ParseCategory(string(c.Args[2]))
 		if category == 0 {
-			c.Error(command.ErrCategory, c.Args[2])
+			c.Error(errCategory, c.Args[2])
 			return
 		}
 		c.Strings(f.server().Users.Table().In(category))
@@ -30,17 +31,17 @@ func (f *family) cat(c *command.Call) {
 func genPass(c *command.Call) {
 	bits := int64(256)
 	if len(c.Args) > 3 {
-		c.Error(command.ErrACLArgs, c.Args[1])
+		c.Error(errACLArgs, c.Args[1])
 		return
 	}
 	if len(c.Args) == 3 {
 		var ok bool
-		if bits, ok = command.ParseInt(c.Args[2]); !ok {
-			c.Error(command.ErrNotInteger)
+		if bits, ok = argument.ParseInt(c.Args[2]); !ok {
+			c.Error(argument.ErrNotInteger)
 			return
 		}
 		if bits < 1 || bits > 4096 {
-			c.Error(command.ErrGenPass)
+			c.Error(errGenPass)
 			return
 		}
 	}
@@ -94,7 +95,7 @@ func (f *family) log(c *command.Call) {
 	denied, count := f.server().Denied, int64(10)
 	switch {
 	case len(c.Args) > 3:
-		c.Error(command.ErrACLArgs, c.Args[1])
+		c.Error(errACLArgs, c.Args[1])
 		return
 	case len(c.Args) == 3 && strings.EqualFold(string(c.Args[2]), "reset"):
 		denied.Reset()
@@ -102,8 +103,8 @@ func (f *family) log(c *command.Call) {
 		return
 	case len(c.Args) == 3:
 		var ok bool
-		if count, ok = command.ParseInt(c.Args[2]); !ok {
-			c.Error(command.ErrNotInteger)
+		if count, ok = argument.ParseInt(c.Args[2]); !ok {
+			c.Error(argument.ErrNotInteger)
 			return
 		}
 	}
@@ -127,13 +128,13 @@ func (f *family) dryRun(c *command.Call) {
 	s, call := f.server(), c.Args[3:]
 	u := s.Users.Get(string(c.Args[2]))
 	if u == nil {
-		c.Error(command.ErrDryRunUser, c.Args[2])
+		c.Error(errDryRunUser, c.Args[2])
 		return
 	}
 	row := s.Commands.FindCall(call)
 	switch {
 	case row == nil:
-		c.Error(command.ErrDryRunCommand, call[0])
+		c.Error(errDryRunCommand, call[0])
 		return
 	case !row.ArityOK(len(call)):
 		c.Error(command.ErrArity, row.FullName())

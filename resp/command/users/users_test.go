@@ -13,7 +13,9 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
+	"celld/resp/command/spec"
 	"celld/resp/loglimit"
 	"celld/store/memory"
 )
@@ -40,8 +42,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	log := loglimit.New(slog.New(slog.NewTextHandler(&w.log, nil)), func() int64 { return 0 })
 	server := func() Server { return Server{w.users, &w.denied, &w.clients, w.table, w.file, log} }
-	get := &command.Row{Name: "get", Arity: 2, Flags: command.Readonly, Keys: command.OneKey, Group: "string", Run: func(*command.Call) {}}
-	set := &command.Row{Name: "set", Arity: -3, Flags: command.Write, Keys: command.OneKey, Group: "string", Run: func(*command.Call) {}}
+	get := &command.Row{Name: "get", Arity: 2, Flags: spec.Readonly, Keys: spec.OneKey, Group: "string", Run: func(*command.Call) {}}
+	set := &command.Row{Name: "set", Arity: -3, Flags: spec.Write, Keys: spec.OneKey, Group: "string", Run: func(*command.Call) {}}
 	rows := append(Rows(server), get, set)
 	w.table = command.NewTable(rows, func() any { return nil })
 	w.Host = calltest.New(memory.Options{}, rows...)
@@ -66,7 +68,7 @@ func TestSetAndDelete(t *testing.T) {
 	w.wants("ACL WHOAMI", bulk("default"), "ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL SETUSER b", "+OK\r\n", "ACL USERS", array("app", "b", "default"),
 		"ACL LIST", array("user app on nopass ~k* resetchannels -@all +get", "user b off resetchannels -@all", "user default on nopass ~* &* +@all"))
 	w.logged(`msg="user set" user=app by=default client=127.0.0.1:4711`)
-	w.wants("ACL SETUSER app +get nosuch", text(command.ErrRule, "nosuch", "Syntax error"), "ACL DELUSER app default", command.ErrDefaultUser, "ACL GETUSER nobody", "$-1\r\n")
+	w.wants("ACL SETUSER app +get nosuch", text(errRule, "nosuch", "Syntax error"), "ACL DELUSER app default", errDefaultUser, "ACL GETUSER nobody", "$-1\r\n")
 	if got := w.Do("ACL", "SETUSER", "a b"); got[0] != '-' {
 		t.Errorf("%q", got)
 	}
@@ -123,12 +125,12 @@ func TestWithoutConnection(t *testing.T) {
 
 func TestCategories(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL CAT", array(acl.CategoryNames...), "ACL CAT string", array("get", "set"), "ACL CAT no", text(command.ErrCategory, "no"), "ACL CAT a b", text(command.ErrACLArgs, "CAT"))
+	w.wants("ACL CAT", array(acl.CategoryNames...), "ACL CAT string", array("get", "set"), "ACL CAT no", text(errCategory, "no"), "ACL CAT a b", text(errACLArgs, "CAT"))
 }
 
 func TestGenPass(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL GENPASS 0", command.ErrGenPass, "ACL GENPASS 4097", command.ErrGenPass, "ACL GENPASS x", command.ErrNotInteger, "ACL GENPASS 1 2", text(command.ErrACLArgs, "GENPASS"))
+	w.wants("ACL GENPASS 0", errGenPass, "ACL GENPASS 4097", errGenPass, "ACL GENPASS x", argument.ErrNotInteger, "ACL GENPASS 1 2", text(errACLArgs, "GENPASS"))
 	for call, digits := range map[string]int{"ACL GENPASS": 64, "ACL GENPASS 1": 1, "ACL GENPASS 4": 1, "ACL GENPASS 5": 2, "ACL GENPASS 4096": 1024} {
 		got := w.Do(strings.Fields(call)...)
 		if !strings.HasPrefix(got, text("$%d\r\n", digits)) || len(got) != len(bulk(strings.Repeat("0", digits))) || digits > 1 && got == w.Do(strings.Fields(call)...) && digits > 8 {
@@ -144,7 +146,7 @@ func TestLog(t *testing.T) {
 	}
 	w.NowNS += 1_234_567_890
 	last := "*14\r\n" + bulk("count") + ":1\r\n" + bulk("reason") + bulk("key") + bulk("context") + bulk("multi") + bulk("object") + bulk("k10") + bulk("username") + bulk("app") + bulk("age-seconds") + bulk("1.234") + bulk("client-info") + bulk("id=1")
-	w.wants("ACL LOG 1", "*1\r\n"+last, "ACL LOG 0", "*0\r\n", "ACL LOG -1", "*0\r\n", "ACL LOG x", command.ErrNotInteger, "ACL LOG 1 2", text(command.ErrACLArgs, "LOG"))
+	w.wants("ACL LOG 1", "*1\r\n"+last, "ACL LOG 0", "*0\r\n", "ACL LOG -1", "*0\r\n", "ACL LOG x", argument.ErrNotInteger, "ACL LOG 1 2", text(errACLArgs, "LOG"))
 	for call, n := range map[string]int{"ACL LOG": 10, "ACL LOG 9223372036854775807": 11} {
 		if got := w.Do(strings.Fields(call)...); strings.Count(got, "reason") != n {
 			t.Errorf("%s: %d entries", call, strings.Count(got, "reason"))
@@ -161,7 +163,7 @@ func TestDryRun(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL DRYRUN app GET k1", "+OK\r\n", "ACL DRYRUN app get other", bulk("This user has no permissions to access the 'other' key"),
 		"ACL DRYRUN app SET k1 v", bulk("This user has no permissions to run the 'set' command"), "ACL DRYRUN app acl users", bulk("This user has no permissions to run the 'acl|users' command"),
-		"ACL DRYRUN default ACL USERS", "+OK\r\n", "ACL DRYRUN nobody GET k", text(command.ErrDryRunUser, "nobody"), "ACL DRYRUN app NO k", text(command.ErrDryRunCommand, "NO"), "ACL DRYRUN app ACL NO", text(command.ErrDryRunCommand, "ACL"),
+		"ACL DRYRUN default ACL USERS", "+OK\r\n", "ACL DRYRUN nobody GET k", text(errDryRunUser, "nobody"), "ACL DRYRUN app NO k", text(errDryRunCommand, "NO"), "ACL DRYRUN app ACL NO", text(errDryRunCommand, "ACL"),
 		"ACL DRYRUN app GET", text(command.ErrArity, "get"), "ACL DRYRUN app SET k", text(command.ErrArity, "set"), "ACL DRYRUN app ACL USERS x", text(command.ErrArity, "acl|users"))
 }
 
@@ -169,7 +171,7 @@ func TestFile(t *testing.T) {
 	for _, inExec := range []bool{false, true} {
 		w := newWorld(t)
 		w.InExec = inExec
-		w.wants("ACL SAVE", command.ErrACLFile, "ACL LOAD", command.ErrACLFile)
+		w.wants("ACL SAVE", errACLFile, "ACL LOAD", errACLFile)
 		w.file = filepath.Join(t.TempDir(), "users.acl")
 		if got := w.Do("ACL", "LOAD"); !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file") || strings.Contains(got, "WARNING") {
 			t.Errorf("%q", got)
@@ -189,7 +191,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		w.file += "/none"
-		w.wants("ACL SAVE", command.ErrACLSave)
+		w.wants("ACL SAVE", ErrACLSave)
 		w.logged(`msg="users could not be saved"`)
 	}
 }

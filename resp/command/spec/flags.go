@@ -1,4 +1,4 @@
-package command
+package spec
 
 // Flags are bits of a row. COMMAND INFO shows those that Redis has, by Redis's names.
 type Flags uint32

@@ -1,4 +1,6 @@
-package command
+package spec
+
+import "celld/resp/command/argument"
 
 // KeyRange says which arguments are keys: the first, the last (negative: from the end) and the step (0: there are none). With
 // Counted, the argument before the first says how many follow.
@@ -27,7 +29,7 @@ func (k KeyRange) Bounds(args [][]byte) (first, last int) {
 		last += len(args)
 	}
 	if k.Counted {
-		n, ok := ParseInt(args[k.First-1])
+		n, ok := argument.ParseInt(args[k.First-1])
 		if !ok || n < 1 || n > int64((len(args)-k.First)/k.Step) {
 			return 0, -1
 		}

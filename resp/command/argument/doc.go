@@ -1,0 +1,11 @@
+// Package argument reads the arguments of commands: integers, options and limits.
+//
+//	n, ok := argument.ParseInt(c.Args[2])
+//	limit, text := argument.ParseLiteral(c.Args[2], logMax)
+//
+//	var options = argument.Options{Flags: []string{"FULL"}, Valued: []string{"COST"}}
+//	text = options.Read(c.Args[3:], func(option string, value []byte) string { … })
+//
+// A text that is not empty is the error that the client gets. Texts of errors about arguments, which several families give, are in
+// errors.go.
+package argument

@@ -1,0 +1,35 @@
+package connection
+
+// The texts of errors that only these commands give. They are Redis 7's where Redis has one, as client code matches on them. The caller
+// fills in %s, %q and %d.
+const (
+	ErrMonitorInExec       = "ERR MONITOR isn't allowed for DENY BLOCKING client"
+	ErrWrongPass           = "WRONGPASS invalid username-password pair or user is disabled."
+	ErrNoPassword          = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+	ErrHelloNoAuth         = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	errNoProto             = "NOPROTO unsupported protocol version"
+	errProtoNotInt         = "ERR Protocol version is not an integer or out of range"
+	ErrHelloOption         = "ERR Syntax error in HELLO option '%s'"
+	errTrackingRedirects   = "ERR A client can only redirect to a single other client"
+	errTrackingNoClient    = "ERR The client ID you want redirect to does not exist"
+	errTrackingPrefix      = "ERR PREFIX option requires BCAST mode to be enabled"
+	errTrackingBcastSwitch = "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	errTrackingBcastOpt    = "ERR OPTIN and OPTOUT are not compatible with BCAST"
+	errTrackingNoBcast     = "ERR BCAST is not supported: only keys that the connection has read are announced as changed"
+	errTrackingNoRedirect  = "ERR REDIRECT is not supported: keys are announced as changed on the connection that has read them, in RESP3"
+	errCachingOff          = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
+	ErrCachingYes          = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	errCachingNo           = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	ErrClientName          = "ERR Client names cannot contain spaces, newlines or special characters."
+	errClientNameLong      = "ERR Client names have at most %d bytes."
+	errClientLibLong       = "ERR %s has at most %d bytes."
+	errClientLibInfo       = "ERR %s cannot contain spaces, newlines or special characters."
+	errClientOption        = "ERR Unrecognized option '%s'"
+	errClientID            = "ERR Invalid client ID"
+	errClientType          = "ERR Unknown client type '%s'"
+	errClientUser          = "ERR No such user '%s'"
+	ErrNoSuchClient        = "ERR No such client"
+	errUnblockArgs         = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try CLIENT HELP."
+	errUnblockReason       = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+	errClientIDRange       = "ERR client-id should be greater than 0"
+)

@@ -1,0 +1,27 @@
+package decide
+
+// The texts of errors that only these commands give. They are Redis 7's where Redis has one, as client code matches on them. The caller
+// fills in %s, %q and %d.
+const (
+	errNotPositive   = "ERR value is out of range, must be positive"
+	errNotFloat      = "ERR value is not a valid float"
+	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
+	ErrThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
+	errThrottleZero  = "Cell error: Store error: Zero rates are not supported"
+	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
+	errGCRAPeriod    = "ERR period must be > 0 and < 1e12"
+	errGCRATokens    = "ERR Missing TOKENS value"
+	errGCRAOverflow  = "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period and %s would cause an overflow"
+	errCost          = "ERR cost must be between 0 and 2147483647"
+	errFull          = "ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"
+	errGive          = "ERR n must not be negative"
+	errLeaseConc     = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"
+	errLeaseName     = "ERR ID must have 1 to %d bytes"
+	errNoLease       = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
+	errPairs         = "ERR the number of pairs must be between 1 and %d"
+	errPairsMissing  = "ERR fewer pairs of key and limit than their number says"
+	errReserve       = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
+	errTakeModes     = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
+	ErrTooManyLimits = "ERR a key has at most %d limits at once"
+	ErrWaitMax       = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
+)
