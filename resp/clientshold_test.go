@@ -21,9 +21,9 @@ func TestClientsHoldIsTold(t *testing.T) {
 	w.connect().want("CONFIG SET maxmemory 32mb", "+OK\r\n")
 	c.Unsent.Store(0)
 	w.tellClientsHold()
-	w.sessions.Store.SetLimits(1000, 48<<20, false) // as while keys are evicted
+	w.sessions.Store.SetCapacity(1000, 48<<20, false) // as while keys are evicted
 	w.tellClientsHold()
-	w.sessions.Store.SetLimits(1000, 32<<20, false)
+	w.sessions.Store.SetCapacity(1000, 32<<20, false)
 	w.tellClientsHold()
 	w.tellClientsHold()
 	if want := []int64{64, 8, 32, 8, 32, 0, 48, 0, 32, 0}; !slices.Equal(told, want) {

@@ -70,7 +70,7 @@ func (srv *Server) tellClientsHold() {
 		held += c.Buffers()
 	}
 	held &^= 1<<22 - 1
-	if changed := srv.upkeep.clientsHold.Swap(held) != held; changed || srv.upkeep.keysTold.Load() != srv.keysMayHold() {
+	if changed := srv.upkeep.clientsHold.Swap(held) != held; changed || srv.upkeep.keysReported.Load() != srv.keysMayHold() {
 		srv.tellMemory(held)
 	}
 }
@@ -89,7 +89,7 @@ func (srv *Server) keysMayHold() int64 {
 func (srv *Server) tellMemory(clients int64) {
 	if srv.sessions.Config.OnMemory != nil {
 		keys := srv.keysMayHold()
-		srv.upkeep.keysTold.Store(keys)
+		srv.upkeep.keysReported.Store(keys)
 		srv.sessions.Config.OnMemory(keys, clients)
 	}
 }

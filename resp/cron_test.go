@@ -32,8 +32,8 @@ func TestTick(t *testing.T) {
 	for range 7 {
 		p.do("ECHO", strings.Repeat("x", 2048))
 	}
-	w.sessions.Log.WarnSeldom("trouble", "n", 1)
-	w.sessions.Log.WarnSeldom("trouble", "n", 2)
+	w.sessions.Log.WarnLimited("trouble", "n", 1)
+	w.sessions.Log.WarnLimited("trouble", "n", 2)
 	w.sleepMS(1000)
 	ticks(9)
 	if strings.Contains(w.log.String(), "n=2") || len(told) > 0 {

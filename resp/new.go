@@ -84,7 +84,7 @@ func NewServer(o Options) *Server {
 		Policies: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
 		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Stopping.Ending.Load, Failed: func() { srv.sessions.Stats.FailedReloads.Add(1) }, Survive: srv.sessions.Survive,
 	}
-	srv.upkeep.keysTold.Store(srv.keysMayHold())
+	srv.upkeep.keysReported.Store(srv.keysMayHold())
 	srv.followSettings()
 	return srv
 }

@@ -64,7 +64,7 @@ func (srv *Server) decide() error {
 // away and a disk that is full count as well: the process works, and to restart it would mend neither.
 func (srv *Server) Decides(ctx context.Context) error {
 	if t := srv.carries.Load(); t != nil {
-		if t.Turn(ctx); ctx.Err() != nil {
+		if t.Settle(ctx); ctx.Err() != nil {
 			return errors.New("an event loop is stuck")
 		}
 	}

@@ -27,11 +27,11 @@ type Server struct {
 
 // upkeep is the state of the regular work.
 type upkeep struct {
-	readClocks  func() (wallNS, nowNS int64, ok bool)
-	sweeping    atomic.Bool  // expired keys are being removed
-	shrinking   atomic.Bool  // keys are being evicted, as there may be fewer than before
-	clientsHold atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
-	keysTold    atomic.Int64 // those of keys, as last passed to it
+	readClocks   func() (wallNS, nowNS int64, ok bool)
+	sweeping     atomic.Bool  // expired keys are being removed
+	shrinking    atomic.Bool  // keys are being evicted, as there may be fewer than before
+	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
+	keysReported atomic.Int64 // those of keys, as last passed to it
 }
 
 // life is how far the server is on its way to its end.

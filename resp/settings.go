@@ -53,7 +53,7 @@ func (srv *Server) configCommands() config.Commands {
 func (srv *Server) followSettings() {
 	cfg := srv.sessions.Config
 	limits := func() {
-		srv.sessions.Store.SetLimits(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
+		srv.sessions.Store.SetCapacity(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
 		srv.shrink()
 	}
 	cfg.MaxKeys.OnSet(func(int64) { limits() })

@@ -232,7 +232,7 @@ func TestUnblock(t *testing.T) {
 func TestPush(t *testing.T) {
 	var l List
 	c, f := open(t, &l)
-	if c.Push([]byte("early"), 9) || len(c.TakePushed(nil)) != 0 || f.wakes != 0 {
+	if c.Push([]byte("early"), 9) || len(c.DrainPushed(nil)) != 0 || f.wakes != 0 {
 		t.Error("it is no monitor")
 	}
 	l.SetMonitor(c, true)
@@ -240,20 +240,20 @@ func TestPush(t *testing.T) {
 	if over := c.Push([]byte("cd"), 4); over || f.wakes != 1 {
 		t.Errorf("over %v, %d wakes", over, f.wakes)
 	}
-	if got := string(c.TakePushed([]byte("x"))); got != "xabcd" || len(c.TakePushed(nil)) != 0 {
+	if got := string(c.DrainPushed([]byte("x"))); got != "xabcd" || len(c.DrainPushed(nil)) != 0 {
 		t.Errorf("%q", got)
 	}
 	if c.Push([]byte("ef"), 4); f.wakes != 2 {
 		t.Errorf("%d wakes", f.wakes)
 	}
-	if over := c.Push([]byte("ghi"), 4); !over || f.closes != 1 || !f.now || f.wakes != 2 || len(c.TakePushed(nil)) != 0 {
+	if over := c.Push([]byte("ghi"), 4); !over || f.closes != 1 || !f.now || f.wakes != 2 || len(c.DrainPushed(nil)) != 0 {
 		t.Errorf("over %v, %d closes", over, f.closes)
 	}
 	c.Push([]byte("last"), 4)
 	if got := string(l.SetMonitor(c, false)); got != "last" {
 		t.Errorf("%q is left", got)
 	}
-	if len(l.SetMonitor(c, true)) != 0 || len(c.TakePushed(nil)) != 0 {
+	if len(l.SetMonitor(c, true)) != 0 || len(c.DrainPushed(nil)) != 0 {
 		t.Error("it comes twice")
 	}
 }

@@ -63,8 +63,8 @@ func (c *Client) Push(p []byte, most int) (over bool) {
 	return over
 }
 
-// TakePushed appends the bytes that others have pushed to out.
-func (c *Client) TakePushed(out []byte) []byte {
+// DrainPushed appends the bytes that others have pushed to out.
+func (c *Client) DrainPushed(out []byte) []byte {
 	if !c.monitor.Load() {
 		return out
 	}

@@ -43,12 +43,12 @@ type Host interface {
 	// InSteps calls step until that returns false. A handler does nothing after it.
 	InSteps(step Step)
 
-	// MayGoAside reports whether GoAside may be called: not in a transaction, nor in a script, nor for an engine's keys.
-	MayGoAside() bool
+	// MayOffload reports whether Offload may be called: not in a transaction, nor in a script, nor for an engine's keys.
+	MayOffload() bool
 
-	// GoAside does the command's work in a goroutine. Work with a long reply runs one at a time. begin gets arguments that
+	// Offload does the command's work in a goroutine. Work with a long reply runs one at a time. begin gets arguments that
 	// nobody else changes. A handler does nothing after it.
-	GoAside(long bool, begin func(args [][]byte) Work)
+	Offload(long bool, begin func(args [][]byte) Work)
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
 	Shared(a store.Access, do func())
@@ -121,13 +121,13 @@ func (l *lister) OverOutput(bytes int) bool {
 // clients 30, and meanwhile the event loop would serve nobody.
 func (c *Call) List(list func(*Call)) {
 	c.CountDecisions()
-	if !c.MayGoAside() {
+	if !c.MayOffload() {
 		list(c)
 		return
 	}
 	l := &lister{most: c.MostOutput()}
 	own := &Call{Reply: Reply{RESP3: c.RESP3}, Host: l, Row: c.Row, NowNS: c.NowNS}
-	c.GoAside(true, func(args [][]byte) Work {
+	c.Offload(true, func(args [][]byte) Work {
 		own.Args = args
 		return func() func(*Call) {
 			list(own)

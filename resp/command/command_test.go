@@ -131,7 +131,7 @@ func (h *host) run(do func(*command.Call), text string) string {
 
 func (h *host) CountDecisions() { h.counted++ }
 
-func (h *host) GoAside(long bool, begin func([][]byte) command.Work) {
+func (h *host) Offload(long bool, begin func([][]byte) command.Work) {
 	h.wentAside = long
 	begin(h.call.Args)()(h.call)
 }

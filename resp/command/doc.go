@@ -37,7 +37,7 @@
 //   - A handler appends exactly one reply to its Call. Array headers are written when their elements are certain.
 //   - Args lie in the buffer of the connection, and a Call is used again for the next command. Code that runs later (a step,
 //     an effect, an answer) gets the Call anew and reads its Args; a closure keeps neither.
-//   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (GoAside).
+//   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (Offload).
 //   - A handler runs again where an engine's keys have changed meanwhile. Effects that others can see go through Once.
 //   - Options are declared as argument.Options, whose Read answers a wrong one with a text that names the word, or with Redis's own.
 //   - A handler about its client's connection gets that as a second parameter, by OnConnection.

@@ -23,8 +23,8 @@ type Row struct {
 	Group   string
 	Cost    string // complexity; empty: O(1)
 	Run     func(*Call)
-	Far     Far // runs in place of Run where an engine keeps the keys, and scans all of them
-	Script  int // the argument that is a script to compile; 0: there is none
+	Scan    Async // runs in place of Run where an engine keeps the keys, and scans all of them
+	Script  int   // the argument that is a script to compile; 0: there is none
 	Sub     []*Row
 
 	Parent *Row
@@ -32,9 +32,9 @@ type Row struct {
 	Stats  any // what its server counts of it
 }
 
-// Far is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
+// Scan is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
 // when the client has gone.
-type Far func(ctx context.Context, c *Call, done func(reply func(*Call)))
+type Async func(ctx context.Context, c *Call, done func(reply func(*Call)))
 
 // FlagNames returns the flags that COMMAND INFO shows.
 func (r *Row) FlagNames() []string {

@@ -76,7 +76,7 @@ func compileGlob(pattern string) (match func(key []byte) bool, problem string) {
 	return g.Match, ""
 }
 
-// Each calls visit for each row, with its subcommands behind it.
+// Each calls key transaction for each row, with its subcommands behind it.
 func (t *Table) Each(visit func(*Row)) {
 	for _, row := range t.Rows {
 		visit(row)

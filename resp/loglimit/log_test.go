@@ -30,8 +30,8 @@ func TestSeldom(t *testing.T) {
 		out.Reset()
 	}
 	for i := range 1000 {
-		log.WarnSeldom("trouble", "client", i)
-		log.WarnSeldom("distress", "client", i)
+		log.WarnLimited("trouble", "client", i)
+		log.WarnLimited("distress", "client", i)
 		log.Flush()
 	}
 	want("msg=trouble client=0", "msg=distress client=0")
@@ -39,14 +39,14 @@ func TestSeldom(t *testing.T) {
 	log.Flush()
 	want()
 	nowNS += 1e6
-	log.WarnSeldom("trouble", "client", "last")
+	log.WarnLimited("trouble", "client", "last")
 	want("msg=trouble client=last left_out=999")
 	log.Flush()
 	want("msg=distress client=999 left_out=998")
 	nowNS += 1000e6
 	log.Flush()
 	want()
-	log.WarnSeldom("trouble", "client", "new")
+	log.WarnLimited("trouble", "client", "new")
 	want("msg=trouble client=new")
 }
 

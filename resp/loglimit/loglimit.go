@@ -1,7 +1,7 @@
 // Package loglimit bounds the lines of a log that peers can cause, so that nobody can fill the disk.
 //
 //	log := loglimit.New(slog.Default(), clock)
-//	log.WarnSeldom("a client does not read", "client", addr) // one line of this text a second
+//	log.WarnLimited("a client does not read", "client", addr) // one line of this text a second
 //	log.Flush()                                             // each second: the last of the lines beyond, and how many were left out
 //
 // golang.org/x/time/rate finds the lines that are too many. It does not keep the last one, which shows that the trouble goes on, and how
@@ -46,8 +46,8 @@ func New(log *slog.Logger, now func() int64) *Logger {
 	return &Logger{Logger: log, now: now, kinds: map[string]*kind{}}
 }
 
-// WarnSeldom logs a warning once a second at most.
-func (l *Logger) WarnSeldom(text string, about ...any) {
+// WarnLimited logs a warning once a second at most.
+func (l *Logger) WarnLimited(text string, about ...any) {
 	l.Bounded(1, text, slog.LevelWarn, text, about...)
 }
 

@@ -20,7 +20,7 @@ func (srv *Service) NewSession(remote, local net.Addr) (s *Session, refusal stri
 	s.client.From(remote, local, srv.Clock())
 	if srv.Config.ProtectedMode.Get() && srv.Users.Default.Rights().NoPass() && !s.client.Unix && !isLoopback(remote) {
 		srv.Stats.DeniedClients.Add(1)
-		srv.tellRejected(remote, "protected mode")
+		srv.logRejected(remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
 	if !srv.Clients.Admit(&s.client, srv.Config.MaxClients.Get()) {
@@ -59,7 +59,7 @@ type scratch struct {
 	decider *decide.Decider
 	batch   *batch // nil: a waiting session has taken it
 	asked   bool   // the running command has asked the limiter
-	visit   *visit // the running command is its handler's
+	keyTx   *keyTx // the running command is its handler's
 	stats   stats.Batch
 	slice   timeslice.Slice
 }

@@ -32,12 +32,12 @@ func (t carried) Leave()        { t.srv.Persist.Leave() }
 func (t carried) Rejected(remote net.Addr) {
 	t.srv.Stats.RejectedClients.Add(1)
 	if remote != nil {
-		t.srv.tellRejected(remote, "maxclients")
+		t.srv.logRejected(remote, "maxclients")
 	}
 }
 
 func (t carried) Warn(text string, s transport.Session, err error) {
-	t.srv.Log.WarnSeldom(text, append(about(s), "error", err)...)
+	t.srv.Log.WarnLimited(text, append(about(s), "error", err)...)
 }
 
 func (t carried) Panicked(cause any, where string, s transport.Session) {
@@ -57,5 +57,5 @@ func about(s transport.Session) []any {
 // HandshakeFailed implements transport.Server.
 func (t carried) HandshakeFailed(s transport.Session, err error) {
 	t.srv.Stats.FailedHandshakes.Add(1)
-	t.srv.Log.WarnSeldom("a TLS handshake failed", append(about(s), "error", err)...)
+	t.srv.Log.WarnLimited("a TLS handshake failed", append(about(s), "error", err)...)
 }

@@ -24,7 +24,7 @@ func (s *Session) Identify(cert *x509.Certificate) {
 		s.become(u)
 		return
 	}
-	s.srv.tellOf(&s.client, "a certificate names no user")
+	s.srv.logOf(&s.client, "a certificate names no user")
 	s.nowNS = s.srv.Clock()
 	s.srv.logDenial(&s.client, acl.Entry{Reason: acl.DeniedCertificate, Context: "toplevel", Username: names[0], AtNS: s.nowNS})
 }

@@ -195,7 +195,7 @@ func (l *laterLimiter) says(w store.Waker) bool {
 	return w == nil
 }
 
-// A call whose visit conflicts with another's change counts once, also where INFO is asked in between.
+// A call whose key transaction conflicts with another's change counts once, also where INFO is asked in between.
 func TestConflictsCountOnce(t *testing.T) {
 	w, e := engineWorld(t, false)
 	p := w.connect()

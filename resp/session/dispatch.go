@@ -51,7 +51,7 @@ func (f inFlight) admitted(text string) {
 	default:
 		f.perform()
 		switch s.waits.(type) {
-		case *visit, *stepwise:
+		case *keyTx, *stepwise:
 			return // the gate's bits are this command's until it has been answered
 		}
 		f.called(mark)
@@ -97,7 +97,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 	row := s.srv.Commands.Find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
-			s.srv.tellOf(&s.client, "a browser or HTTP client speaks to this port, closed")
+			s.srv.logOf(&s.client, "a browser or HTTP client speaks to this port, closed")
 			s.end = atOnce
 		}
 		return nil, command.Unknown(args)
@@ -117,7 +117,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		return row, FormatError(errManyArgs, row.Most)
 	}
 	if row.Flags&spec.NoAuth == 0 && s.mustAuth() {
-		s.srv.tellOf(&s.client, tellCommand, "command", row.FullName(), "reason", "not authenticated")
+		s.srv.logOf(&s.client, refusedCommand, "command", row.FullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
 	return row, ""
@@ -159,7 +159,7 @@ func (f inFlight) perform() {
 			return
 		}
 	}
-	if !s.srv.Port.Here() && !s.tx.running && f.visit() {
+	if !s.srv.Port.Here() && !s.tx.running && f.openTx() {
 		return
 	}
 	mark := len(s.call.Out)
@@ -198,7 +198,7 @@ func (f inFlight) invoke() {
 func (f inFlight) timed(tookNS int64, inExec bool) {
 	s := f.s
 	f.logSlow(tookNS)
-	if s.scratch.visit != nil {
+	if s.scratch.keyTx != nil {
 		s.scratch.once(func() { f.countTimed(tookNS, true) })
 		return
 	}
@@ -215,7 +215,7 @@ func (f inFlight) logSlow(tookNS int64) {
 	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
-		s.srv.tellOf(&s.client, tellSlow, "command", row.FullName(), "took_us", e.US)
+		s.srv.logOf(&s.client, slowCommand, "command", row.FullName(), "took_us", e.US)
 	})
 }
 
@@ -262,7 +262,7 @@ func (s *Session) feedMonitors(args [][]byte) {
 // failed counts a command whose reply is an error, and the error. Errors that a script passes on have been counted before.
 func (f inFlight) failed(reply []byte) {
 	c := f.s.scratch
-	if c.visit != nil {
+	if c.keyTx != nil {
 		reply, passedOn := bytes.Clone(reply), c.passedOn
 		c.passedOn = false
 		c.once(func() {

@@ -72,7 +72,7 @@ const (
 	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
 	errWatchEngine = "ERR with --store, WATCH is not supported: use EVAL, whose script reads and changes its keys at one instant"
-	errFarInside   = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"
+	errScanInside  = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"
 	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"
 )
 

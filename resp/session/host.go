@@ -47,13 +47,13 @@ func (h *host) Connection() command.Connection {
 	return h
 }
 
-// MayGoAside reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
+// MayOffload reports whether the running command may have its work done by a goroutine: not in a transaction, nor in a script, nor for an
 // engine, whose views belong to one session.
-func (h *host) MayGoAside() bool { return !h.tx.running && h.scratch.visit == nil }
+func (h *host) MayOffload() bool { return !h.tx.running && h.scratch.keyTx == nil }
 
 // TypeOf is a key's type, as TYPE tells it.
 func (h *host) TypeOf(key []byte, kind store.Kind) string {
-	if v := h.scratch.visit; v != nil {
+	if v := h.scratch.keyTx; v != nil {
 		if name, foreign := v.tx.Foreign(key); foreign {
 			return name
 		}
@@ -69,7 +69,7 @@ func (h *host) InSteps(step command.Step) {
 		s.call.Row, s.call.Args, s.call.NowNS = row, args, s.nowNS
 		return step(s.call)
 	}}
-	if s.tx.running || s.scratch.visit != nil {
+	if s.tx.running || s.scratch.keyTx != nil {
 		for w.step(s, w.args) { //nolint:revive // it does all
 		}
 	} else if w.some(s) {
@@ -77,10 +77,10 @@ func (h *host) InSteps(step command.Step) {
 	}
 }
 
-// GoAside does the command's work in a goroutine.
-func (h *host) GoAside(long bool, begin func(args [][]byte) command.Work) {
+// Offload does the command's work in a goroutine.
+func (h *host) Offload(long bool, begin func(args [][]byte) command.Work) {
 	srv := h.srv
-	goAside(h.session(), h.call.Args, func(args [][]byte) command.Work {
+	offload(h.session(), h.call.Args, func(args [][]byte) command.Work {
 		work := begin(args)
 		if !long {
 			return work
@@ -139,7 +139,7 @@ func (h *host) noteDenial(reason acl.Reason, object, command string) {
 	h.Once(func() {
 		e.AtNS = h.nowNS
 		h.srv.logDenial(&h.client, e)
-		h.srv.tellOf(&h.client, tellCommand, "command", command, "reason", "the user may not use this "+string(reason))
+		h.srv.logOf(&h.client, refusedCommand, "command", command, "reason", "the user may not use this "+string(reason))
 	})
 }
 
@@ -191,7 +191,7 @@ func (h *host) Authenticate(command, name, password []byte) bool {
 		if srv.Users.Get(string(name)) != nil {
 			tried = string(name)
 		}
-		srv.tellOf(&h.client, tellPassword, "tried", tried)
+		srv.logOf(&h.client, wrongPassword, "tried", tried)
 		e := acl.Entry{Reason: acl.DeniedAuth, Context: h.context(), Object: string(command), Username: string(name), AtNS: h.nowNS}
 		srv.logDenial(&h.client, e)
 		return false

@@ -56,8 +56,8 @@ func (f inFlight) refusal(c *command.Check) string {
 	return errNoPermKey
 }
 
-// compileAside is how long a script is, in bytes, that may take a millisecond to compile. 64 KB take 15 ms, and up to 250.
-const compileAside = 2 << 10
+// offloadFrom is how long a script is, in bytes, that may take a millisecond to compile. 64 KB take 15 ms, and up to 250.
+const offloadFrom = 2 << 10
 
 // permitted goes on with a command that its user may run, or that is answered with an error.
 func (f inFlight) permitted(text string) {
@@ -65,7 +65,7 @@ func (f inFlight) permitted(text string) {
 	if text == "" {
 		text = s.srv.closed(row)
 	}
-	if at := row.Script; text == "" && at > 0 && len(args[at]) >= compileAside && len(args[at]) <= script.MaxScript {
+	if at := row.Script; text == "" && at > 0 && len(args[at]) >= offloadFrom && len(args[at]) <= script.MaxScript {
 		known := false
 		text = errBusy // if a script becomes busy
 		mark := len(s.call.Out)
@@ -85,7 +85,7 @@ func (f inFlight) compile() {
 	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)
 	srv := s.srv
-	goAside(s, args, func(args [][]byte) command.Work {
+	offload(s, args, func(args [][]byte) command.Work {
 		return func() func(*command.Call) {
 			srv.listing.Lock()
 			defer srv.listing.Unlock()

@@ -222,10 +222,10 @@ func (r *scriptRun) Tick() error {
 // becomeBusy lets others be answered. It first sends the replies to this connection's earlier commands.
 func (r *scriptRun) becomeBusy() {
 	s := r.s
-	s.srv.Log.WarnSeldom("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr,
+	s.srv.Log.WarnLimited("script takes long, others are answered -BUSY until it ends", "client", s.client.Addr,
 		"took_ms", (s.srv.Clock()-r.startNS)/1e6)
 	switch {
-	case s.gate.Silent(), s.scratch.visit != nil: // the script's reply may be removed from the output, so the output must not move
+	case s.gate.Silent(), s.scratch.keyTx != nil: // the script's reply may be removed from the output, so the output must not move
 		r.holds = true
 	case len(s.call.Out) > 0:
 		s.send()

@@ -63,7 +63,7 @@ type keyspace struct {
 	space    keys.Space    // all keys of an engine; nil: the keys are in the store
 	limiter  store.Limiter
 	deciding decide.Server
-	visiting atomic.Int64 // bytes of visits to the engine
+	txBytes  atomic.Int64 // bytes of key transactions to the engine
 	listing  sync.Mutex   // one long list is made at a time
 	Later    bound.Releaser
 }

@@ -46,7 +46,7 @@ const (
 	atOnce            // close without sending the replies: the peer does not read them, or has exceeded a limit
 )
 
-// suspension is what a session waits for: a batch that the limiter has not answered, or a visit to an engine.
+// suspension is what a session waits for: a batch that the limiter has not answered, or a key transaction to an engine.
 type suspension interface {
 	ready() bool       // it can go on
 	resume(s *Session) // goes on, and may make the session wait again
@@ -80,7 +80,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	s.borrow()
 	s.scratch.slice.Begin(s.srv.Clock, startNS, s.client.Conn.RoundNS())
 	s.srv.Stats.InputBytes.Add(s.scratch.lane, read)
-	s.call.Out = s.client.TakePushed(s.call.Out)
+	s.call.Out = s.client.DrainPushed(s.call.Out)
 	data = s.answerTurn(data)
 	if s.scratch.endNS-startNS > timeslice.NS { // a session that is served for long is not idle
 		s.client.LastNS.Store(s.scratch.endNS)
@@ -113,7 +113,7 @@ func (s *Session) answerTurn(data []byte) (rest []byte) {
 		}
 		s.call.Out = s.call.Out[:0]
 		if pending > int(s.srv.Config.OutputBufferLimit.Get()) {
-			s.srv.Log.WarnSeldom("client does not read its replies, closed", "client", s.client.Addr, "pending_bytes", pending)
+			s.srv.Log.WarnLimited("client does not read its replies, closed", "client", s.client.Addr, "pending_bytes", pending)
 			s.srv.Stats.OutputLimitCloses.Add(1)
 			s.end = atOnce
 		}
@@ -346,7 +346,7 @@ func (s *Session) refuseBytes(err error) {
 // unfinished command and the transaction's queue together exceed the limit.
 func (s *Session) keep(rest []byte) {
 	if held := len(rest) + s.tx.bytes; !s.unserved && s.waits == nil && held > int(s.srv.Config.QueryBufferLimit.Get()) {
-		s.srv.Log.WarnSeldom("client is over its query buffer limit, closed", "client", s.client.Addr, "bytes", held)
+		s.srv.Log.WarnLimited("client is over its query buffer limit, closed", "client", s.client.Addr, "bytes", held)
 		s.srv.Stats.QueryLimitCloses.Add(1)
 		s.end, s.in = atOnce, nil
 		s.client.Conn.Close(true)
@@ -374,15 +374,15 @@ func (s *Session) overOutput(bytes int) bool {
 	}
 	s.end = atOnce
 	if s.client.Conn != nil { // else the session that waits for this list says it
-		s.srv.Log.WarnSeldom("reply is over the output limit, closed", "client", s.client.Addr, "command", s.client.Command())
+		s.srv.Log.WarnLimited("reply is over the output limit, closed", "client", s.client.Addr, "command", s.client.Command())
 		s.srv.Stats.OutputLimitCloses.Add(1)
 	}
 	return true
 }
 
-// store returns the keys that the running command works on: its visit's, or the server's.
+// store returns the keys that the running command works on: its key transaction's, or the server's.
 func (s *Session) store() store.Keys {
-	if v := s.scratch.visit; v != nil {
+	if v := s.scratch.keyTx; v != nil {
 		return v.tx.Keys()
 	}
 	return s.srv.keys
@@ -416,11 +416,11 @@ func (s *Session) noteSent(bytes int) {
 }
 
 // countDecisions adds the batch's decisions so far to the totals, or to the session's round where replies wait for the disk. Those of a
-// visit count when it is stored, as it may have to run again.
+// key transaction count when it is stored, as it may have to run again.
 func (s *Session) countDecisions() {
 	d := &s.scratch.decider.Decided
 	switch {
-	case s.scratch.visit != nil:
+	case s.scratch.keyTx != nil:
 		return
 	case s.srv.Synchronous:
 		s.inRound().decided.AddAll(d, s.scratch.lane)

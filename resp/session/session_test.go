@@ -109,7 +109,7 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
-	for v, aside := p.waits.(*visit); aside && (v.row == nil || v.row.Far == nil && v.tx == nil || p.srv.Port.Here()); v, aside = p.waits.(*visit) { // a goroutine wakes it
+	for v, aside := p.waits.(*keyTx); aside && (v.row == nil || v.row.Scan == nil && v.tx == nil || p.srv.Port.Here()); v, aside = p.waits.(*keyTx) { // a goroutine wakes it
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}

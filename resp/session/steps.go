@@ -33,7 +33,7 @@ func (w *stepwise) some(s *Session) (more bool) {
 func (f inFlight) unfinished(tookNS int64, mark int) bool {
 	s, row := f.s, f.row
 	switch w := s.waits.(type) {
-	case *visit:
+	case *keyTx:
 		return true
 	case *stepwise:
 		w.row, w.args, w.tookNS = row, s.detach(w.args), tookNS
@@ -94,9 +94,9 @@ func (w *stepwise) resume(s *Session) {
 	f.called(mark)
 }
 
-// goAside does the running command's work in a goroutine while the session waits. It is the last that a handler does.
-func goAside(s *Session, args [][]byte, work func(args [][]byte) command.Work) *visit {
-	v := &visit{row: s.call.Row, args: s.detach(args), startNS: s.srv.Clock(), tr: s.client.Conn, visiting: new(atomic.Int64)}
+// offload does the running command's work in a goroutine while the session waits. It is the last that a handler does.
+func offload(s *Session, args [][]byte, work func(args [][]byte) command.Work) *keyTx {
+	v := &keyTx{row: s.call.Row, args: s.detach(args), startNS: s.srv.Clock(), tr: s.client.Conn, waitingBytes: new(atomic.Int64)}
 	v.cancel = func() {}
 	v.answer = func(*command.Call) { // if the work panics
 		s.call.Error(errInternal)

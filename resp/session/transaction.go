@@ -91,7 +91,7 @@ func (tx *transaction) isTooLong(s *Session) bool {
 	if tx.bytes <= int(s.srv.Config.QueryBufferLimit.Get()) {
 		return false
 	}
-	s.srv.Log.WarnSeldom("transaction is over the query buffer limit, closed", "client", s.client.Addr, "bytes", tx.bytes)
+	s.srv.Log.WarnLimited("transaction is over the query buffer limit, closed", "client", s.client.Addr, "bytes", tx.bytes)
 	s.srv.Stats.QueryLimitCloses.Add(1)
 	s.end = atOnce
 	return true
@@ -142,7 +142,7 @@ func (tx *transaction) run(s *Session) {
 		var read [][]byte // keys to announce as changed, after the whole reply
 		for i, q := range tx.queued {
 			s.tx.running = true // UNWATCH and RESET clear it
-			if v := s.scratch.visit; v != nil && q.row.Flags&spec.Admin != 0 {
+			if v := s.scratch.keyTx; v != nil && q.row.Flags&spec.Admin != 0 {
 				v.onlyOnce(s, i, func() { q.run(s) })
 			} else {
 				q.run(s)
@@ -183,7 +183,7 @@ func (s *Session) alone(do func()) {
 	lane.RUnlock()
 	if !lock.TryLock() {
 		lock.Lock()
-		if s.scratch.visit == nil {
+		if s.scratch.keyTx == nil {
 			s.nowNS = s.srv.Clock() // others may have decided at a later time
 			s.call.NowNS = s.nowNS
 		}

@@ -71,7 +71,7 @@ func (t *Transport) admit(ctx context.Context, conn net.Conn) (session Session, 
 	remote, local := conn.RemoteAddr(), conn.LocalAddr()
 	session, refusal, full = t.server.Admit(remote, local)
 	if full && t.server.NowNS() >= t.fullUntilNS {
-		t.Turn(ctx)
+		t.Settle(ctx)
 		if session, refusal, full = t.server.Admit(remote, local); full {
 			t.fullUntilNS = t.server.NowNS() + fullNS
 		}

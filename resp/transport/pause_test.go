@@ -194,7 +194,7 @@ func TestWhatComesBehindAWait(t *testing.T) {
 					sending.Wait()
 				}
 				if c.tls != nil && c.byLoops() {
-					c.Turn(t.Context()) // in which the loop reads it
+					c.Settle(t.Context()) // in which the loop reads it
 				}
 				s.finish()
 				p.want("leave\n")

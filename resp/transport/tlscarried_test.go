@@ -160,7 +160,7 @@ func TestTLSClosedWhileItIsIdentified(t *testing.T) {
 		c.tls.Config = func() *tls.Config { return config }
 		c.onIdentify = func(s *fakeSession) {
 			s.conn.Close(true)
-			c.Turn(t.Context()) // in which a loop would close it
+			c.Settle(t.Context()) // in which a loop would close it
 		}
 	}, func(t *testing.T, c *carried, p peer) {
 		named := tls.Client(dial(t, c.addr).socket(), &tls.Config{InsecureSkipVerify: true, Certificates: c.tls.Config().Certificates})

@@ -61,7 +61,7 @@ func (t *Transport) Owes(patience time.Duration) bool {
 }
 
 // Turn returns when each event loop has gone round, or when ctx ends.
-func (t *Transport) Turn(ctx context.Context) {
+func (t *Transport) Settle(ctx context.Context) {
 	t.carrier.settle(ctx)
 	t.handshakes.settle(ctx)
 }

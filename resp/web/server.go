@@ -51,7 +51,7 @@ func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error
 		}
 	})
 	limited := connections{most: int64(h.MaxConnections), open: new(atomic.Int64), tls: h.TLS, refused: func(client net.Addr) {
-		server.Tell(resp.TellConnection, "client", client.String(), "reason", "http-max-connections")
+		server.LogVerbose(resp.RefusedConnection, "client", client.String(), "reason", "http-max-connections")
 	}}
 	for _, ln := range listeners {
 		logger.Info("HTTP is served", "http", ln.Addr().String(), "tls", h.TLS != nil)
@@ -131,7 +131,7 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	}
 	switch {
 	case !s.admitted(r):
-		s.server.Tell(resp.TellRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
+		s.server.LogVerbose(resp.RefusedRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
 		return "other", askForToken
 	case path == "/":
 		return "page", read(s.byPerson(showPage))

@@ -46,7 +46,7 @@ func TestSettleInAFullStore(t *testing.T) {
 			memtest.MustTake(t, s, 1, t0+i, memtest.Calls(t, "k", limit))
 		}
 		_, id := take(t, s, "k", limit, 1, store.Terms{LeaseNS: 60 * second}, t0+before)
-		memtest.SetLimitsNow(&s.Capacity, 100, s.Stats(t0).Bytes, true)
+		memtest.SetCapacityNow(&s.Capacity, 100, s.Stats(t0).Bytes, true)
 		if !memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) || memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) {
 			t.Error("it is not settled once")
 		}

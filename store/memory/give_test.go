@@ -88,7 +88,7 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		}
 		p := set("5/1h")
 		memtest.MustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
-		memtest.SetLimitsNow(&s.Capacity, 100, s.Stats(t0).Bytes, noEviction)
+		memtest.SetCapacityNow(&s.Capacity, 100, s.Stats(t0).Bytes, noEviction)
 		p = set("5/1h,algo=log")
 		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, memtest.At(t0))
 		keys := s.Len(t0)

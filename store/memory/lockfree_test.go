@@ -59,7 +59,7 @@ func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
 	}
 }
 
-// SetLimits goes by the time of calls that took no lock, too.
+// SetCapacity goes by the time of calls that took no lock, too.
 func TestSetLimitsAfterHits(t *testing.T) {
 	s := memory.New(memory.Options{})
 	bucket := memtest.MustLimit(t, 9, 1, 3600)

@@ -178,7 +178,7 @@ func TestAllAtOnce(t *testing.T) {
 						memtest.SetMaxKeys(&s.Capacity, 1+rand.Int64N(300))
 						memtest.SetMaxBytes(&s.Capacity, rand.Int64N(2)*100*table.OverheadBytes)
 						memtest.SetNoEviction(&s.Capacity, rand.IntN(4) == 0)
-						memtest.SetLimitsNow(&s.Capacity, 1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
+						memtest.SetCapacityNow(&s.Capacity, 1+rand.Int64N(300), rand.Int64N(2)*100*table.OverheadBytes, rand.IntN(4) == 0)
 					}
 				},
 				func(i int) {

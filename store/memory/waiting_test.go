@@ -361,7 +361,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if !w.waits() {
 			t.Fatal("it passes")
 		}
-		memtest.SetLimitsNow(&s.Capacity, 1, 0, false)
+		memtest.SetCapacityNow(&s.Capacity, 1, 0, false)
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}

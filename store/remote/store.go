@@ -40,7 +40,7 @@ type ScanOptions = keyspace.ScanOptions
 var ErrNoPrefix = keyspace.ErrNoPrefix
 
 // Held is how soon after it was read a transaction must be committed for a key that was not there.
-const Held = view.CommitWithin
+const CommitWithin = view.CommitWithin
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {

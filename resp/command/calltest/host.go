@@ -65,7 +65,7 @@ func (h *Host) Wants(t testing.TB, pairs ...string) {
 func (h *Host) Keys() command.Keys                      { return h.Store }
 func (h *Host) Access() store.Access                    { return store.Access{NowNS: h.NowNS} }
 func (h *Host) Inside() bool                            { return h.InExec }
-func (h *Host) MayGoAside() bool                        { return !h.InExec }
+func (h *Host) MayOffload() bool                        { return !h.InExec }
 func (h *Host) Shared(_ store.Access, do func())        { do() }
 func (h *Host) Once(effect func())                      { effect() }
 func (h *Host) Alone(do func())                         { do() }
@@ -77,8 +77,8 @@ func (h *Host) OverOutput(bytes int) bool               { return bytes > h.MostO
 func (h *Host) TypeOf(_ []byte, kind store.Kind) string { return kind.String() }
 func (h *Host) ErrorText(err error) string              { return "ERR " + err.Error() }
 
-// GoAside does the work at once.
-func (h *Host) GoAside(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
+// Offload does the work at once.
+func (h *Host) Offload(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
 
 // Connection is Own.
 func (h *Host) Connection() command.Connection {

@@ -26,13 +26,13 @@ type hashRead struct {
 // not read: what is used has that key's name. A goroutine writes a text that takes longer than a millisecond.
 func readHash(c *command.Call, reads func(args [][]byte) hashRead) {
 	keys, a := c.Keys(), c.Access()
-	if bytes, _ := keys.KeyBytes(c.Args[1], c.NowNS); bytes < asideBytes || !c.MayGoAside() {
+	if bytes, _ := keys.KeyBytes(c.Args[1], c.NowNS); bytes < asideBytes || !c.MayOffload() {
 		r := reads(c.Args)
 		readFields(keys, c.Args[1], a, r).write(c, r)
 		return
 	}
 	host := c.Host
-	c.GoAside(true, func(args [][]byte) command.Work {
+	c.Offload(true, func(args [][]byte) command.Work {
 		r := reads(args)
 		return func() func(*command.Call) {
 			var f *keyFields
@@ -154,11 +154,11 @@ func hset(c *command.Call) {
 	for _, arg := range c.Args {
 		bytes += len(arg)
 	}
-	if bytes < asideBytes || !c.MayGoAside() {
+	if bytes < asideBytes || !c.MayOffload() {
 		putFields(keys, c.Args)(c)
 		return
 	}
-	c.GoAside(true, func(args [][]byte) command.Work {
+	c.Offload(true, func(args [][]byte) command.Work {
 		return func() func(*command.Call) { return putFields(keys, args) }
 	})
 }

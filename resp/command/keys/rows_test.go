@@ -160,25 +160,25 @@ func TestHashes(t *testing.T) {
 }
 
 // aside notes which calls a goroutine does, and calls the store's work shared.
-type aside struct {
+type offloading struct {
 	*calltest.Host
 	call          *command.Call
 	aside, shared int
 }
 
-func (a *aside) GoAside(_ bool, begin func([][]byte) command.Work) {
+func (a *offloading) Offload(_ bool, begin func([][]byte) command.Work) {
 	a.aside++
 	begin(a.call.Args)()(a.call)
 }
 
-func (a *aside) Shared(_ store.Access, do func()) {
+func (a *offloading) Shared(_ store.Access, do func()) {
 	a.shared++
 	do()
 }
 
 // Large hashes are read and written aside, where that may be.
 func TestLargeHashes(t *testing.T) {
-	a := &aside{Host: host(memory.Options{})}
+	a := &offloading{Host: host(memory.Options{})}
 	do := func(words ...string) string {
 		a.call = &command.Call{Host: a, NowNS: a.NowNS}
 		for _, word := range words {
@@ -227,7 +227,7 @@ func TestLargeHashes(t *testing.T) {
 	}
 }
 
-func (a *aside) bytes(key string) int64 {
+func (a *offloading) bytes(key string) int64 {
 	n, _ := a.Store.KeyBytes([]byte(key), a.NowNS)
 	return n
 }
@@ -315,7 +315,7 @@ func TestEngineKeys(t *testing.T) {
 		s.asked = ""
 		for _, row := range append(AllRows(o), Rows(o)...) {
 			if strings.EqualFold(row.Name, string(c.Args[0])) {
-				row.Far(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
+				row.Scan(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
 			}
 		}
 		return string(c.Out)

@@ -14,9 +14,9 @@ import (
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Far: f.policySet},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Scan: f.policySet},
 		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
-		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Far: f.policyDel},
+		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Scan: f.policyDel},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 func (f family) rules() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: now(f.ruleAdd), Far: f.ruleAdd},
-		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: now(f.ruleDel), Far: f.ruleDel},
+		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: now(f.ruleAdd), Scan: f.ruleAdd},
+		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: now(f.ruleDel), Scan: f.ruleDel},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
 	}
 }

@@ -71,7 +71,7 @@ func (d done) changed(did bool, err error, tooMany string) {
 }
 
 // now is the handler of a command that asks the store, where that answers before it returns.
-func now(far command.Far) func(*command.Call) {
+func now(far command.Async) func(*command.Call) {
 	return func(c *command.Call) {
 		far(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
 	}

@@ -11,11 +11,11 @@ import (
 // offload does the work of ACL LOAD and ACL SAVE, which read and write a file whose disk may be slow, in a goroutine. In MULTI, where no
 // connection can wait, it does it at once.
 func offload(c *command.Call, work func() func(*command.Call)) {
-	if !c.MayGoAside() {
+	if !c.MayOffload() {
 		work()(c)
 		return
 	}
-	c.GoAside(false, func([][]byte) command.Work { return work })
+	c.Offload(false, func([][]byte) command.Work { return work })
 }
 
 func noFile(c *command.Call) { c.Error(errACLFile) }
@@ -54,7 +54,7 @@ func (f *family) write() func(*command.Call) {
 	f.saving.Lock()
 	defer f.saving.Unlock()
 	if err := s.Users.Save(s.File); err != nil {
-		s.Log.WarnSeldom("users could not be saved", "aclfile", s.File, "error", err)
+		s.Log.WarnLimited("users could not be saved", "aclfile", s.File, "error", err)
 		return func(c *command.Call) { c.Error(ErrACLSave) }
 	}
 	return func(c *command.Call) { c.OK() }

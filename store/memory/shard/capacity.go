@@ -14,11 +14,11 @@ type Capacity struct {
 	WantKeys, WantBytes int64
 }
 
-// SetLimits changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. From then on
+// SetCapacity changes Options.MaxKeys, MaxBytes and NoEviction at one instant. maxKeys is positive, maxBytes is not negative. From then on
 // the store does not grow above them: no key comes unless another goes. Keys above them go when Shrink is called, and only without
 // noEviction. If eviction begins together with a larger capacity, nobody is evicted by the old one. If it ends together with a smaller one,
 // nobody is evicted by that. The number of shards stays as it was.
-func (s *Capacity) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
+func (s *Capacity) SetCapacity(maxKeys, maxBytes int64, noEviction bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.WantKeys, s.WantBytes = maxKeys, maxBytes
@@ -33,7 +33,7 @@ func (s *Capacity) SetLimits(maxKeys, maxBytes int64, noEviction bool) {
 	s.setNote()
 }
 
-// Shrink does one step of removing what the last SetLimits has no room for: some 64 keys, in 0.1 ms. It reports whether there is more to
+// Shrink does one step of removing what the last SetCapacity has no room for: some 64 keys, in 0.1 ms. It reports whether there is more to
 // remove.
 func (s *Capacity) Shrink() (more bool) {
 	s.Mu.Lock()
@@ -51,7 +51,7 @@ func (s *Capacity) Shrink() (more bool) {
 	return s.shrinks() || steps == PerLock && s.Room.over()
 }
 
-// MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetLimits; 0: any number.
+// MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetCapacity; 0: any number.
 func (s *Capacity) MaxBytes() int64 { return s.Room.maxBytes.Load() }
 
 // shrinks reports whether the limits in force are still above the wanted ones. s.mu is locked.
@@ -89,5 +89,5 @@ func (s *Capacity) setNote() {
 func (s *Capacity) Init(maxKeys, maxBytes int64, noEviction bool) {
 	s.Room.maxKeys.Store(maxKeys)
 	s.Room.maxBytes.Store(maxBytes)
-	s.SetLimits(maxKeys, maxBytes, noEviction)
+	s.SetCapacity(maxKeys, maxBytes, noEviction)
 }

@@ -317,7 +317,7 @@ func TestSetLimits(t *testing.T) {
 		{10, 10, true, 1000}, {2000, 0, false, 1000}, {2000, 1, true, 1000}, {2000, 1 << 30, false, 1000},
 		{100, 0, true, 1000}, {1000, 1 << 30, false, 1000}, {100, 0, false, 100},
 	} {
-		memtest.SetLimitsNow(&s.Capacity, step.maxKeys, step.maxBytes, step.noEviction)
+		memtest.SetCapacityNow(&s.Capacity, step.maxKeys, step.maxBytes, step.noEviction)
 		if got := s.Len(t0); got != step.want {
 			t.Errorf("%+v: %d keys", step, got)
 		}
@@ -335,9 +335,9 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 				memtest.MustPut(t, s, fmt.Sprintf("%08d", i), memtest.Live(t0, second), t0)
 			}
 			if bytes {
-				s.SetLimits(2*keys, kept*(8+table.OverheadBytes), false)
+				s.SetCapacity(2*keys, kept*(8+table.OverheadBytes), false)
 			} else {
-				s.SetLimits(kept, 0, false)
+				s.SetCapacity(kept, 0, false)
 			}
 			steps := 0
 			for more := true; more; steps++ {
@@ -386,7 +386,7 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	}()
 	<-holds
 	go func() {
-		memtest.SetLimitsNow(&s.Capacity, keys+50, 0, false)
+		memtest.SetCapacityNow(&s.Capacity, keys+50, 0, false)
 		close(done)
 	}()
 	for memtest.Put(s, last, memtest.Live(t0, second), t0) != nil {

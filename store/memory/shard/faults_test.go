@@ -145,7 +145,7 @@ func TestLimitsBelowWhatMustStay(t *testing.T) {
 	for i := range 200 {
 		holdLease(t, s, fmt.Sprint(i), "5/1h", 1, 60*second)
 	}
-	s.SetLimits(150, 5000, false)
+	s.SetCapacity(150, 5000, false)
 	for s.Shrink() { //nolint:revive // it does all
 	}
 	if n, most := s.Len(t0), s.MaxBytes(); n != 200 || most != 5000 {

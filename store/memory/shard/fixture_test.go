@@ -32,9 +32,9 @@ func New(o Options) *Store {
 	return s
 }
 
-// SetLimitsNow is SetLimits, and then Shrink until nothing is left to remove.
+// SetCapacityNow is SetCapacity, and then Shrink until nothing is left to remove.
 func (s *Store) SetLimitsNow(maxKeys, maxBytes int64, noEviction bool) {
-	s.SetLimits(maxKeys, maxBytes, noEviction)
+	s.SetCapacity(maxKeys, maxBytes, noEviction)
 	for s.Shrink() { //nolint:revive // it does all
 	}
 }

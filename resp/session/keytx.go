@@ -19,7 +19,7 @@ import (
 	"celld/store/remote"
 )
 
-// visit is a command on keys that an engine has. Its session waits until the engine has told what they hold, runs the handler on a
+// keyTx is a command on keys that an engine has. Its session waits until the engine has told what they hold, runs the handler on a
 // table that holds just that, and waits again until the engine has stored what changed. Where others have changed a key meanwhile, the
 // reply is dropped and the handler runs again on what is there now.
 //
@@ -28,8 +28,8 @@ import (
 //	                   └─conflict─┘
 //
 // Commands over all keys have no view: the engine is asked, and its answer is the reply. So is that of a goroutine which does what is slow
-// for another reason (aside), with an engine or without.
-type visit struct {
+// for another reason (offload), with an engine or without.
+type keyTx struct {
 	row     *command.Row // nil: the answer goes on with a command that has not been queued or run
 	args    [][]byte     // of its own, as the session's buffer goes on
 	startNS int64
@@ -38,17 +38,17 @@ type visit struct {
 	answered atomic.Bool // the engine has done what it was asked for last
 	gone     atomic.Bool // the session has gone before that
 
-	keys     [][]byte
-	known    map[string]bool // keys
-	tx       store.Tx
-	bytes    int64         // that it takes while it waits
-	visiting *atomic.Int64 // those of all visits
-	ran      bool          // the handler has run, and its outcome is being stored
-	reply    []byte        // of the handler
-	tries    int
-	ranNS    int64 // how long the handler took, in all tries
-	ending   ending
-	before   sessionState
+	keys         [][]byte
+	known        map[string]bool // keys
+	tx           store.Tx
+	bytes        int64         // that it takes while it waits
+	waitingBytes *atomic.Int64 // those of all key transactions
+	ran          bool          // the handler has run, and its outcome is being stored
+	reply        []byte        // of the handler
+	tries        int
+	ranNS        int64 // how long the handler took, in all tries
+	ending       ending
+	before       sessionState
 
 	answer func(*command.Call) // of a command over all keys: it replies
 	cancel context.CancelFunc  // ends a command over all keys whose client has gone
@@ -74,16 +74,16 @@ type sessionState struct {
 	resp3 bool
 }
 
-// mostTries is how often a visit runs. Each conflict means that another's change was stored, so that this many are no accident.
+// mostTries is how often a key transaction runs. Each conflict means that another's change was stored, so that this many are no accident.
 const mostTries = 100
 
 var errConflicts = &remote.DownError{Cause: "others change the keys all the time"}
 
 // A handler that takes long is a script. Others' changes overtake it each time, and a key that is not there is a conflict after
-// remote.Held: so it does not run again once it has taken that long.
+// remote.CommitWithin: so it does not run again once it has taken that long.
 var errLong = &remote.DownError{Cause: "the command took so long that its keys have changed meanwhile, or may have"}
 
-// mostEffects is how many effects of a visit wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
+// mostEffects is how many effects of a key transaction wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
 
 // viewBytes is what a view takes, most of it for its table, and keyBytes what each of its keys takes beside its name.
@@ -92,19 +92,19 @@ const (
 	keyBytes  = 256
 )
 
-// mostVisited is how many keys a visit may have, one more than once included. With so many, it keeps its event loop for some ms.
-const mostVisited = 1000
+// mostTxKeys is how many keys a key transaction may have, one more than once included. With so many, it keeps its event loop for some ms.
+const mostTxKeys = 1000
 
-var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostVisited)
+var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has at most %d keys", mostTxKeys)
 
-// visit runs a command on the engine's keys, and reports whether it is one that needs that.
-func (f inFlight) visit() bool {
+// openTx runs a command on the engine's keys, and reports whether it is one that needs that.
+func (f inFlight) openTx() bool {
 	s, row, args := f.s, f.row, f.args
-	keys := f.visited()
-	if len(keys) == 0 && row.Far == nil {
+	keys := f.txKeys()
+	if len(keys) == 0 && row.Scan == nil {
 		return false
 	}
-	v := &visit{row: row, startNS: s.srv.Clock(), tr: s.client.Conn, visiting: &s.srv.visiting,
+	v := &keyTx{row: row, startNS: s.srv.Clock(), tr: s.client.Conn, waitingBytes: &s.srv.txBytes,
 		before: sessionState{s.tx, s.gate, s.call.RESP3}}
 	v.args = s.detach(args)
 	for _, arg := range v.args {
@@ -113,22 +113,22 @@ func (f inFlight) visit() bool {
 	for _, key := range keys {
 		v.bytes += int64(len(key)) + keyBytes
 	}
-	if row.Far == nil {
+	if row.Scan == nil {
 		v.bytes += viewBytes
 	}
-	switch waiting := v.visiting.Add(v.bytes); {
+	switch waiting := v.waitingBytes.Add(v.bytes); {
 	case waiting > s.srv.Config.Engine.MaxWaiting.Get():
 		v.refuse(s, remote.ErrBusy)
 		return true
-	case len(keys) > mostVisited:
+	case len(keys) > mostTxKeys:
 		v.refuse(s, errManyKeys)
 		return true
 	}
-	if row.Far != nil {
+	if row.Scan != nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		v.cancel = cancel
 		s.call.Row, s.call.Args, s.call.NowNS = row, v.args, s.nowNS
-		row.Far(ctx, s.call, func(answer func(*command.Call)) {
+		row.Scan(ctx, s.call, func(answer func(*command.Call)) {
 			v.answer = answer
 			v.Wake()
 		})
@@ -139,8 +139,8 @@ func (f inFlight) visit() bool {
 	return true
 }
 
-// visited are the keys that a command needs to have in its view, some of them twice.
-func (f inFlight) visited() (keys [][]byte) {
+// txKeys are the keys that a command needs to have in its view, some of them twice.
+func (f inFlight) txKeys() (keys [][]byte) {
 	s, row, args := f.s, f.row, f.args
 	switch {
 	case row.Name == "exec" && s.gate.Has(gate.Multi) && !s.tx.spoiled:
@@ -155,7 +155,7 @@ func (f inFlight) visited() (keys [][]byte) {
 }
 
 // ask asks the engine for the keys, for each once. It copies them.
-func (v *visit) ask(keep store.Store, keys [][]byte, nowNS int64) {
+func (v *keyTx) ask(keep store.Store, keys [][]byte, nowNS int64) {
 	v.known = make(map[string]bool, len(keys))
 	for _, key := range keys {
 		if !v.known[string(key)] {
@@ -167,14 +167,14 @@ func (v *visit) ask(keep store.Store, keys [][]byte, nowNS int64) {
 }
 
 // Wake is called by the engine when it has done what it was asked for.
-func (v *visit) Wake() {
+func (v *keyTx) Wake() {
 	v.answered.Store(true)
 	v.endGone()
 	v.tr.Wake()
 }
 
-// proceed goes on with a visit as far as the engine has answered.
-func (v *visit) proceed(s *Session) {
+// proceed goes on with a key transaction as far as the engine has answered.
+func (v *keyTx) proceed(s *Session) {
 	startNS := s.srv.Clock()
 	for v.answered.Swap(false) {
 		if v.step(s) {
@@ -187,7 +187,7 @@ func (v *visit) proceed(s *Session) {
 }
 
 // step goes on after an answer of the engine, and reports whether that was the last.
-func (v *visit) step(s *Session) (done bool) {
+func (v *keyTx) step(s *Session) (done bool) {
 	mark := len(s.call.Out)
 	switch {
 	case v.answer != nil:
@@ -201,7 +201,7 @@ func (v *visit) step(s *Session) (done bool) {
 		s.call.Out = append(s.call.Out, v.reply...)
 	case v.tries == mostTries:
 		v.fail(s, errConflicts)
-	case v.ranNS > int64(remote.Held):
+	case v.ranNS > int64(remote.CommitWithin):
 		v.fail(s, errLong)
 	default:
 		v.tries++
@@ -225,16 +225,16 @@ func (v *visit) step(s *Session) (done bool) {
 	return true
 }
 
-// end gives back what a visit holds. Nothing of it is under way.
-func (v *visit) end() {
+// end gives back what a key transaction holds. Nothing of it is under way.
+func (v *keyTx) end() {
 	if v.tx != nil {
 		v.tx.Close()
 	}
-	v.visiting.Add(-v.bytes)
+	v.waitingBytes.Add(-v.bytes)
 }
 
-// refuse answers a visit that does not begin.
-func (v *visit) refuse(s *Session, err error) {
+// refuse answers a key transaction that does not begin.
+func (v *keyTx) refuse(s *Session, err error) {
 	mark := len(s.call.Out)
 	v.fail(s, err)
 	v.end()
@@ -242,23 +242,23 @@ func (v *visit) refuse(s *Session, err error) {
 }
 
 // run runs the handler on the view. What it changes of its session is as at the first time.
-func (v *visit) run(s *Session) {
+func (v *keyTx) run(s *Session) {
 	s.tx, s.gate = v.before.tx, v.before.gate
 	(*host)(s).SetRESP3(v.before.resp3)
 	v.effects = v.effects[:0]
 	before := s.scratch.decider.Decided
 	s.scratch.decider.Decided = decisions.Batch{}
-	s.scratch.visit, s.nowNS = v, v.tx.TimeNS()
+	s.scratch.keyTx, s.nowNS = v, v.tx.TimeNS()
 	startNS := s.srv.Clock()
 	inFlight{s, v.row, v.args}.runRow()
 	v.ranNS += s.srv.Clock() - startNS
-	s.scratch.visit, s.nowNS = nil, s.srv.Clock()
+	s.scratch.keyTx, s.nowNS = nil, s.srv.Clock()
 	v.decided, s.scratch.decider.Decided = s.scratch.decider.Decided, before
 	v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
 }
 
 // onlyOnce runs the nth command of a transaction when that runs first. Later it replies as then.
-func (v *visit) onlyOnce(s *Session, nth int, run func()) {
+func (v *keyTx) onlyOnce(s *Session, nth int, run func()) {
 	if o, ran := v.operated[nth]; ran {
 		s.call.Out = append(s.call.Out, o.reply...)
 		v.effects = append(v.effects, o.effects...)
@@ -273,11 +273,11 @@ func (v *visit) onlyOnce(s *Session, nth int, run func()) {
 	v.operated[nth] = operation{bytes.Clone(s.call.Out[mark:]), slices.Clone(v.effects[effects:])}
 }
 
-// runRow runs a row's handler. Where its visit has a key of which celld knows nothing but that it is there, it is an error to ask for
+// runRow runs a row's handler. Where its key transaction has a key of which celld knows nothing but that it is there, it is an error to ask for
 // its state.
 func (f inFlight) runRow() {
 	s, row, args := f.s, f.row, f.args
-	v := s.scratch.visit
+	v := s.scratch.keyTx
 	if v == nil || !row.ReadsState() {
 		f.invoke()
 		return
@@ -291,8 +291,8 @@ func (f inFlight) runRow() {
 	f.invoke()
 }
 
-// fail answers a visit whose keys could not be read or stored. None of its effects happens.
-func (v *visit) fail(s *Session, err error) {
+// fail answers a key transaction whose keys could not be read or stored. None of its effects happens.
+func (v *keyTx) fail(s *Session, err error) {
 	var down *remote.DownError
 	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
 		err = &remote.DownError{Cause: down.Cause}
@@ -306,8 +306,8 @@ func (v *visit) fail(s *Session, err error) {
 	s.call.Fail(err)
 }
 
-// account accounts for a visit that has ended. Its time is that from the command's arrival on.
-func (v *visit) account(s *Session, mark int) {
+// account accounts for a key transaction that has ended. Its time is that from the command's arrival on.
+func (v *keyTx) account(s *Session, mark int) {
 	s.scratch.decider.Decided.AddAll(&v.decided, s.scratch.lane)
 	for _, effect := range v.effects {
 		effect()
@@ -317,9 +317,9 @@ func (v *visit) account(s *Session, mark int) {
 	inFlight{s, v.row, v.args}.replied(mark)
 }
 
-// once calls effect at the end of the visit that runs, if its outcome is stored. Without a visit it calls it now.
+// once calls effect at the end of the key transaction that runs, if its outcome is stored. Without a key transaction it calls it now.
 func (c *scratch) once(effect func()) {
-	if v := c.visit; v != nil && len(v.effects) < mostEffects {
+	if v := c.keyTx; v != nil && len(v.effects) < mostEffects {
 		v.effects = append(v.effects, effect)
 		return
 	}
@@ -327,9 +327,9 @@ func (c *scratch) once(effect func()) {
 }
 
 // ready and the next ones make it what a session waits for.
-func (v *visit) ready() bool { return v.answered.Load() }
+func (v *keyTx) ready() bool { return v.answered.Load() }
 
-func (v *visit) resume(s *Session) {
+func (v *keyTx) resume(s *Session) {
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
 	if v.proceed(s); s.waits == nil && v.row != nil {
@@ -337,7 +337,7 @@ func (v *visit) resume(s *Session) {
 	}
 }
 
-func (v *visit) leave(*Session) {
+func (v *keyTx) leave(*Session) {
 	if v.cancel != nil {
 		v.cancel()
 	}
@@ -347,10 +347,10 @@ func (v *visit) leave(*Session) {
 	}
 }
 
-func (v *visit) abandons() bool { return false }
+func (v *keyTx) abandons() bool { return false }
 
-// endGone ends a visit whose session has gone. Its changes are stored, or they are not.
-func (v *visit) endGone() {
+// endGone ends a key transaction whose session has gone. Its changes are stored, or they are not.
+func (v *keyTx) endGone() {
 	if v.gone.CompareAndSwap(true, false) {
 		v.end()
 	}
@@ -358,19 +358,19 @@ func (v *visit) endGone() {
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
 func (srv *Service) notInside(row *command.Row) string {
-	if row.Far == nil || srv.Port.Here() {
+	if row.Scan == nil || srv.Port.Here() {
 		return ""
 	}
-	return FormatError(errFarInside, strings.ToUpper(row.FullName()))
+	return FormatError(errScanInside, strings.ToUpper(row.FullName()))
 }
 
-// undeclared is the text of the error of a script's command on keys that its visit does not have; "" for any other.
+// undeclared is the text of the error of a script's command on keys that its key transaction does not have; "" for any other.
 func (f inFlight) undeclared() string {
 	s, row, args := f.s, f.row, f.args
 	if s.srv.Port.Here() {
 		return ""
 	}
-	v := s.scratch.visit
+	v := s.scratch.keyTx
 	for _, key := range row.KeysOf(args) {
 		if v == nil || !v.known[string(key)] {
 			return FormatError(errUndeclared, argument.ShortText(key))

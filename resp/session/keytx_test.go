@@ -129,7 +129,7 @@ func TestALongHandlerConflicts(t *testing.T) {
 		return nil
 	}
 	still := w.Service.Clock
-	w.Service.Clock = func() int64 { w.nowNS += int64(remote.Held) + 1; return w.nowNS }
+	w.Service.Clock = func() int64 { w.nowNS += int64(remote.CommitWithin) + 1; return w.nowNS }
 	if got := p.do("SET", "k", soon); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" || steps != 2 {
 		t.Errorf("%q after %d steps", got, steps)
 	}
@@ -184,7 +184,7 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		if n := stats.Of(w.Commands.Find([]byte("set"))).Failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
-		if left := w.visiting.Load(); len(e.Opened) != e.Closed || left != 0 {
+		if left := w.txBytes.Load(); len(e.Opened) != e.Closed || left != 0 {
 			t.Errorf("%d views, %d closed, %d bytes left", len(e.Opened), e.Closed, left)
 		}
 	}
@@ -212,7 +212,7 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 				for e.Due() > 0 {
 					e.Answer()
 				}
-				if left := w.visiting.Load(); len(e.Opened) != e.Closed || left != 0 {
+				if left := w.txBytes.Load(); len(e.Opened) != e.Closed || left != 0 {
 					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.Opened), e.Closed, left)
 				}
 				other.want("PING", "+PONG\r\n")
@@ -247,7 +247,7 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 		if strings.HasPrefix(name, "CL.") {
 			name += "|" + words[1]
 		}
-		text := FormatError(errFarInside, name)
+		text := FormatError(errScanInside, name)
 		p.want("MULTI", "+OK\r\n")
 		p.want(command, "-"+text+"\r\n")
 		p.want("EXEC", "-"+errExecAbort+"\r\n")
@@ -386,13 +386,13 @@ func TestBoundsOfVisits(t *testing.T) {
 	if got := answerAll(e, r); got != "$-1\r\n" {
 		t.Errorf("%q", got)
 	}
-	if left := w.visiting.Load(); left != 0 {
+	if left := w.txBytes.Load(); left != 0 {
 		t.Errorf("%d bytes left", left)
 	}
 
 	w, _ = engineWorld(t, false)
 	p = w.connect()
-	words := append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", mostVisited))...)
+	words := append([]string{"DEL"}, strings.Fields(strings.Repeat("k ", mostTxKeys))...)
 	if got := p.do(words...); got != ":0\r\n" {
 		t.Errorf("%q", got)
 	}
@@ -431,7 +431,7 @@ func TestTheEnginesTime(t *testing.T) {
 	p.want("TIME", "*2\r\n$10\r\n1790000000\r\n$1\r\n0\r\n")
 }
 
-// A visit's time is that from its arrival on.
+// A key transaction's time is that from its arrival on.
 func TestTheTimeOfAVisit(t *testing.T) {
 	w, e := engineWorld(t, true, "latency-monitor-threshold", "100")
 	p := w.connect()

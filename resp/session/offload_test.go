@@ -144,7 +144,7 @@ func TestLongScriptsAside(t *testing.T) {
 	for i, compiles := range []string{"EVAL", "SCRIPT LOAD"} {
 		carrierTest{settings: []string{"io-threads", "1"}}.run(t, func(t *testing.T, srv *Service, addr string) {
 			slow, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
-			text := "return redis.call('get', KEYS[1]) --" + strings.Repeat("x", compileAside)
+			text := "return redis.call('get', KEYS[1]) --" + strings.Repeat("x", offloadFrom)
 			words, want := []string{"EVAL", text, "1", "n"}, "$-1\r\n"
 			if i == 1 {
 				words, want = []string{"SCRIPT", "LOAD", text}, "$40\r\n"+script.SHA1([]byte(text))+"\r\n"
@@ -175,7 +175,7 @@ func TestLongScriptsAside(t *testing.T) {
 func TestLongScriptsAnswerAsShortOnes(t *testing.T) {
 	for _, text := range []string{"return redis.call('cl.give', 'a', 'b')", "return KEYS[1]", "redis.call('set', KEYS[1], 'x') return redis.call('nosuch')", "return )", "#!lua flags=x\nreturn 1"} {
 		var told [2]string
-		for i, more := range []string{"", "\n--" + strings.Repeat("x", compileAside)} {
+		for i, more := range []string{"", "\n--" + strings.Repeat("x", offloadFrom)} {
 			p := newWorld(t).connect()
 			for _, command := range []string{"EVAL", "EVAL_RO"} {
 				told[i] += strings.ReplaceAll(p.do(command, text+more, "1", "k"), script.SHA1([]byte(text+more)), "sha") + p.do("GET", "k")

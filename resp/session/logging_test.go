@@ -16,7 +16,7 @@ func TestTold(t *testing.T) {
 	w.Service.Log.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	for second := range 3 {
 		for i := range 100 {
-			w.Tell("refused", "client", i)
+			w.LogVerbose("refused", "client", i)
 		}
 		w.sleepMS(1000)
 		w.Service.Log.Flush()
