@@ -24,7 +24,8 @@ test: go tools clients redis-cell engines fmt vet staticcheck walls go-test ## r
 
 TOWER := $(CACHE)/tower/debug/limit-tower
 
-test-all: export GOFLAGS += -tags=all
+test-all: TAGS := all
+test-all: SEED := SEED=
 test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium
 test-all: tools tower proxies engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
@@ -132,33 +133,19 @@ fmt: go ## fail if a file is not formatted by gofmt
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 
 vet: go ## go vet, in each module
-	for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
+	for module in $(MODULES); do go -C $$module vet -tags="long,$(TAGS)" ./... || exit 1; done
 
 $(BIN): go
 	@go -C bench build -o $(BIN)/ ./walls ./mutants honnef.co/go/tools/cmd/staticcheck
 
 staticcheck: $(BIN) ## staticcheck, in the version that bench/go.mod names, in each module
-	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck ./...) || exit 1; done
+	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck -tags="long,$(TAGS)" ./...) || exit 1; done
 
 walls: $(BIN) ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
 	$(BIN)/walls -most 12 ./...
 
-# Long tests of one goroutine find no race and take ten times as long with the race detector. They are in files with the tag
-# !race, and the last line runs them. It runs the others of these packages again, in seconds, without the detector.
-# A package takes 3 minutes at most on an idle machine with 2 cores. Go's default limit of 10 minutes is too short on a busy one.
-#
-# The packages of PROPERTIES draw random cases. Here all runs draw the same ones, so that a change fails by its own faults only;
-# test-all and `go test` draw new ones.
-PROPERTIES = $$(grep -rl --include='*_test.go' pgregory.net/rapid cell persistence resp store | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-OTHERS = $$(go list ./... | grep -vxF "$$(go list $(PROPERTIES))")
-SEED := -rapid.seed=1
-test-all: SEED :=
-
-go-test: ## run every Go test with the race detector, and the long ones of one goroutine without it
-	go test -race -timeout 1h $(OTHERS)
-	go test -race -timeout 1h $(PROPERTIES) $(SEED)
-	go test -timeout 1h ./persistence ./resp ./store/memory ./store/memory/table $(SEED)
-	go test -timeout 1h ./resp/script
+go-test: go ## run every Go test with the race detector, and the long ones of one goroutine without it
+	@TAGS=$(TAGS) $(SEED) .ci/go-test
 
 FUZZTIME := 1m
 

@@ -22,3 +22,5 @@
 // A test starts servers of its own on ports the kernel chooses and sees them end: every celld must exit with code 0 when
 // it is told to, after whatever the test did to it.
 package harness
+
+import _ "pgregory.net/rapid" // its flags, so that all packages can be run with one seed
