@@ -20,6 +20,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/glob"
 	"celld/resp/script"
@@ -217,9 +218,9 @@ func (w *stallWorld) frames(call string) (before, frames string) {
 			case "WILD":
 				words = append(words, strings.Repeat("*a?", glob.MaxWild/3))
 			case "WILDS":
-				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", glob.MaxWild/3)}, command.ShortList)...)
+				words = append(words, slices.Repeat([]string{strings.Repeat("*a?", glob.MaxWild/3)}, spec.ShortList)...)
 			case "NAMES":
-				words = append(words, slices.Repeat([]string{"get"}, command.ShortList)...)
+				words = append(words, slices.Repeat([]string{"get"}, spec.ShortList)...)
 			case "ARGS":
 				words = append(words, slices.Repeat([]string{"4711"}, 1<<20-10)...)
 			case "LONGKEY":
