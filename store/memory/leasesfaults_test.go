@@ -8,21 +8,6 @@ import (
 	"celld/store/memory/memtest"
 )
 
-// When its last lease has ended, what has held it is gone, though the key stays.
-func TestAnEmptyCompanionGoes(t *testing.T) {
-	s := memory.New(memory.Options{})
-	take(t, s, "k", "5/1h", 1, store.Terms{}, t0)
-	before := s.Stats(t0).Bytes
-	_, id := take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
-	if _, _ = s.Release([]byte("k"), id, memtest.At(t0)); s.Stats(t0).Bytes != before {
-		t.Errorf("released: %d bytes, %d before", s.Stats(t0).Bytes, before)
-	}
-	take(t, s, "k", "5/1h", 1, store.Terms{LeaseNS: second}, t0)
-	if left(t, s, "k", "5/1h", t0+second); s.Stats(t0+second).Bytes != before {
-		t.Errorf("ended: %d bytes, %d before", s.Stats(t0+second).Bytes, before)
-	}
-}
-
 // A first key that only leads to the others pays nothing of what a lease has cost.
 func TestWhoOnlyLeadsPaysNothing(t *testing.T) {
 	s := memory.New(memory.Options{})
