@@ -237,6 +237,46 @@ func TestWordsOfPages(t *testing.T) {
 	checkWords(t, "page.html", string(live))
 }
 
+// riddles are words of earlier days for what the glossary has a word for.
+var riddles = regexp.MustCompile(`(?i)\b(?:tally|tallies|doubts|goes aside|go aside|a visit's|visits to the engine)\b`)
+
+// TestWords holds the glossary to 40 words, each of which the code has. No comment has a word that the glossary replaces.
+func TestWords(t *testing.T) {
+	_, table, _ := strings.Cut(pages(t)["docs/design.md"], "\n## Words\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var words []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(table, -1)[1:] {
+		words = append(words, strings.Split(row[1], ", ")...)
+	}
+	if words = slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "---") }); len(words) < 20 || len(words) > 40 {
+		t.Errorf("the glossary has %d words: %q", len(words), words)
+	}
+	var code strings.Builder
+	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules" || entry.Name() == "integration_test" || entry.Name() == "docs") {
+			return fs.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile("../" + path)
+		if found := riddles.Find(text); found != nil {
+			t.Errorf("%s: %q, for which docs/design.md has another word", path, found)
+		}
+		code.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(strings.Fields(strings.ReplaceAll(strings.ToLower(code.String()), "//", "")), " ")
+	for _, word := range words {
+		if !strings.Contains(all, strings.ToLower(word)) && !strings.Contains(all, strings.ReplaceAll(strings.ToLower(word), " ", "")) {
+			t.Errorf("the glossary has %q, and no code has it", word)
+		}
+	}
+}
+
 // TestComments holds comments, and texts outside of tests, to plain words. No comment opens with "X has" above what X declares.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()

@@ -105,7 +105,7 @@ func offload(s *Session, args [][]byte, work func(args [][]byte) command.Work) *
 	do := work(v.args)
 	go func() {
 		defer v.Wake()
-		defer s.srv.Survive("aside")
+		defer s.srv.Survive("offloaded work")
 		v.answer = do()
 	}()
 	s.waits = v

@@ -10,7 +10,7 @@ import (
 	"celld/store/remote/view"
 )
 
-// tatCache keeps the TATs that keys held when the engine last answered. Others may have changed a key since, so the engine checks a cached
+// tatCache is the version cache of buckets: it keeps the TATs that keys held when the engine last answered. Others may have changed a key since, so the engine checks a cached
 // TAT before it stores anything. The cache saves, in µs of the engine's CPU for a call:
 //
 //	what                                                  of                              with    without

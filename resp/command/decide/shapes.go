@@ -8,7 +8,7 @@ import (
 	"celld/store"
 )
 
-// shapes is a cache of the shapes that were met lately. The bytes before the key's length and those after the key are compared with those
+// shapes is the shape cache: it keeps the shapes that were met lately. The bytes before the key's length and those after the key are compared with those
 // of earlier calls, and where they are the same nothing of them is parsed again.
 //
 // The shape that followed the last one when that was last met is tried first, then the other of the last two. Any other is found by a
