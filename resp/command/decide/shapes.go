@@ -8,12 +8,12 @@ import (
 	"celld/store"
 )
 
-// shapes is the shape cache: it keeps the shapes that were met lately. The bytes before the key's length and those after the key are compared with those
-// of earlier calls, and where they are the same nothing of them is parsed again.
+// shapes is the shape cache: it keeps the shapes that were met lately. The bytes before the key's length and those after the key are
+// compared with those of earlier calls, and where they are the same nothing of them is parsed again.
 //
-// The shape that followed the last one when that was last met is tried first, then the other of the last two. Any other is found by a
-// hash of what follows the key, so that each is still known where many alternate: with four places for five
-// limits that alternated, each call was parsed, and took 250 ns more.
+// The shape that followed the last one when that was last met is tried first, then the other of the last two. Any other is found by a hash
+// of what follows the key, so that each is still known where many alternate: with four places for five limits that alternated, each call
+// was parsed, and took 250 ns more.
 type shapes struct {
 	seed maphash.Seed
 	last *Shape
