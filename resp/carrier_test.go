@@ -45,6 +45,7 @@ type carrierTest struct {
 	settings []string // names and values
 	log      *slog.Logger
 	rows     []*command.Row // besides those of the table
+	prepare  func(*Server)  // called before it serves; nil: nothing
 }
 
 func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr string)) {
@@ -74,6 +75,9 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: disk.Clock, Persistence: persistence.New(keys, disk),
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}) // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
+			if o.prepare != nil {
+				o.prepare(srv)
+			}
 			for _, row := range o.rows {
 				own := *row // each server counts its calls by itself
 				srv.sessions.Commands.Add(&own)

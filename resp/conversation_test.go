@@ -58,7 +58,7 @@ func (p *peer) say(t *testing.T, x *celldtest.Exchange) (got string, end bool) {
 		text = sessiontest.Frame(words...)
 	}
 	more := p.serve([]byte(text))
-	for more || p.tr.IsPaused() {
+	for more || p.tr.HasMore() {
 		if synctest.Wait(); p.tr.IsPaused() { // it waits for the time
 			time.Sleep(time.Millisecond)
 			synctest.Wait()

@@ -98,7 +98,7 @@ func (w *world) connect() *peer {
 
 // send gives the session bytes as they are, and returns its answer. Where a goroutine does what takes long, it waits for that.
 func (p *peer) send(raw string) string {
-	for more := p.serve([]byte(raw)); more || p.tr.IsPaused(); more = p.serve(nil) {
+	for more := p.serve([]byte(raw)); more || p.tr.HasMore(); more = p.serve(nil) {
 		runtime.Gosched() // a sleep would let fake time pass
 	}
 	return p.tr.Take()

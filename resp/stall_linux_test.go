@@ -142,7 +142,7 @@ func (p *peer) longest(data string) (most time.Duration, last string) {
 			more = p.serve(part)
 			most = max(most, time.Duration(threadNS()-before))
 			last = cmp.Or(p.tr.Take(), last)
-			if !more && p.tr.IsPaused() {
+			if !more && p.tr.HasMore() {
 				runtime.Gosched() // a goroutine wakes it
 				more = true
 			}

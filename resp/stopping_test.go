@@ -174,10 +174,15 @@ const laterCall = "CL.THROTTLE k 4 1 60"
 
 // onLater runs a test whose limiter answers when the test says so.
 func onLater(t *testing.T, timeoutS string, test func(t *testing.T, srv *Server, l *storetest.Later, addr string)) {
-	carrierTest{settings: []string{"shutdown-timeout", timeoutS}}.run(t, func(t *testing.T, srv *Server, addr string) {
+	var limiters sync.Map // by server
+	o := carrierTest{settings: []string{"shutdown-timeout", timeoutS}, prepare: func(srv *Server) {
 		l := &storetest.Later{Of: srv.sessions.Store}
 		srv.sessions.UseEngine(here{limited{&sessiontest.Engine{Store: srv.sessions.Store, Now: srv.sessions.Clock}, l}})
-		test(t, srv, l, addr)
+		limiters.Store(srv, l)
+	}}
+	o.run(t, func(t *testing.T, srv *Server, addr string) {
+		l, _ := limiters.Load(srv)
+		test(t, srv, l.(*storetest.Later), addr)
 	})
 }
 

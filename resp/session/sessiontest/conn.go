@@ -16,6 +16,8 @@ type Conn struct {
 	Closed  bool
 	Wakes   int
 	Paused  bool
+	paused  bool // since the last Turn
+	woken   bool // since then
 }
 
 func (t *Conn) Send(p []byte) int {
@@ -35,34 +37,41 @@ func (t *Conn) Wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Wakes++
-	t.Paused = false
+	t.Paused, t.woken = false, true
 }
 
 func (t *Conn) Pause(bool) { // only Serve calls it, whose Wakes a session minds itself
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Paused = true
+	t.Paused, t.paused = true, true
 }
 
 // Turn says that the session is served now: so it waits only where it pauses again.
 func (t *Conn) Turn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Paused = false
+	t.Paused, t.paused, t.woken = false, false, false
 }
 
-// IsPaused reports whether the session waits.
+// IsPaused reports whether the session waits, and nothing has woken it since the last Turn.
 func (t *Conn) IsPaused() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.Paused
+	return t.paused && !t.woken
+}
+
+// HasMore reports whether the session has waited in its last turn, so that another is due.
+func (t *Conn) HasMore() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.paused
 }
 
 func (t *Conn) Meanwhile(bool) {}
 func (t *Conn) Resume()        {}
 func (t *Conn) RoundNS() int64 { return 0 }
 
-// take returns what was sent since the last take.
+// Take returns what was sent since the last take.
 func (t *Conn) Take() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
