@@ -41,18 +41,18 @@ func (s *Store) knows(key string, tat uint64, denied bool) {
 // holder holds up what is asked of its key, until its batch goes on.
 type holder struct {
 	queue.Common
-	batch *queue.Group
+	batch chan *queue.Group
 }
 
 func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Group)           { h.batch = b }
+func (h *holder) Send(b *queue.Group)           { h.batch <- b }
 func (h *holder) Answer(error)                  {}
 
 // heldUp holds up all that is asked of a key.
 func (s *Store) heldUp(key string) *queue.Group {
-	h := &holder{Common: queue.Common{Key: key, Deadline: s.deadline()}}
+	h := &holder{Common: queue.Common{Key: key, Deadline: s.deadline()}, batch: make(chan *queue.Group, 1)}
 	s.queues.Enqueue(h)
-	return h.batch
+	return <-h.batch // what was asked before it may not have ended yet
 }
 
 // deciding is the moment at which calls are to be decided.
