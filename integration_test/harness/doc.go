@@ -12,12 +12,16 @@
 //	soak         all at once, for hours
 //	take         what CL.THROTTLE, CL.TAKE and policies answer where nobody else has the like
 //
-// The tests drive the built binary over real sockets. They know nothing of celld's internals except package cell, which
-// folder peers asks at instants that it sets.
+// Package engines, below this one, starts the engines: servers alone, Clusters, and servers that Sentinels watch. What tests of the
+// product share with these is in celld/internal/celldtest.
 //
-//	go test ./integration_test/...                      whatever the tools on this machine allow; the rest is skipped, by name
-//	CI=true go test ./integration_test/...              a missing tool is a failure
-//	go test ./integration_test/peers -args -seed 7      the random calls of an earlier run again (each run logs its seed)
+// The tests drive the built binary over real sockets. They know nothing of celld's internals, with three exceptions: folder peers asks
+// package cell at instants that it sets, folder persistence compares package rdb with another library, and folder engine asks package
+// remote what each store promises.
+//
+//	go -C integration_test test ./...                       whatever the tools on this machine allow; the rest is skipped, by name
+//	CI=true go -C integration_test test ./...               a missing tool is a failure
+//	go -C integration_test test ./peers -args -seed 7       the random calls of an earlier run again (each run logs its seed)
 //
 // A test starts servers of its own on ports the kernel chooses and sees them end: every celld must exit with code 0 when
 // it is told to, after whatever the test did to it.

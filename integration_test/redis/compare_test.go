@@ -19,7 +19,7 @@ import (
 // The files in resp/testdata hold what to send and what celld answers, redis-server says what is right, and the files of differences
 // list where celld may answer something else and why. Package resp plays the same files.
 //
-//	go test ./integration_test/redis -run 'TestRedis|TestScripts' -update   records the replies anew
+//	go -C integration_test test ./redis -run 'TestRedis|TestScripts' -update   records the replies anew
 
 // compareFolder sends each paragraph of each file to celld and to redis-server, in RESP2 and RESP3, and compares bytes. flags are
 // those of the two servers for a file.

@@ -1,3 +1,7 @@
+// Package engines starts the engines that celld keeps its limits on: Redis and Valkey, alone, as Cluster and with Sentinels.
+//
+//	f := engines.Redis(t).Cluster(t)                                   // f.URL is for --store
+//	engines.EachFleet(t, func(t *testing.T, f *engines.Fleet) { … })
 package engines
 
 import (
