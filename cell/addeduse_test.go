@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,9 @@ func TestAnAddedAlgorithmInTheStore(t *testing.T) {
 	limit := mustLiteral(t, "10/1s,algo=pace")
 	if limit.String() != "10/1s,algo=pace" || limit.Algo.String() != "pace" || cell.Algos() != int(limit.Algo)+1 {
 		t.Fatalf("%v has algorithm %d of %d", limit, limit.Algo, cell.Algos())
+	}
+	if _, err := cell.ParseLimit("1/1m,algo=x"); !strings.Contains(fmt.Sprint(err), "expected gcra, window, slide, log, conc or pace") {
+		t.Error(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() int64 { return time.Now().UnixNano() }

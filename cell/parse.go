@@ -111,7 +111,7 @@ type option struct {
 const anyCount = "expected 1 to 2147483647"
 
 var options = []option{
-	{"algo", "", "expected gcra, window, slide, log or conc", (*limitParser).readAlgo},
+	{"algo", "", "", (*limitParser).readAlgo},
 	{"burst", "gcra", anyCount, func(p *limitParser, value string) (ok bool) {
 		p.Burst, ok = parseNumber(value, 1, maxCount)
 		return ok
@@ -170,12 +170,25 @@ func (p *limitParser) parseOption(text string) error {
 func (p *limitParser) readAlgo(value string) bool {
 	at := slices.IndexFunc(algorithms, func(k kind) bool { return k.name == value })
 	if at < 0 || Algo(at) == Warmup {
+		p.problem = expectedAlgos()
 		return false
 	}
 	if p.Algo = Algo(at); p.Unit != noUnit && p.Algo != Window {
 		p.problem = "a period of the calendar needs algo=window"
 	}
 	return p.problem == ""
+}
+
+// expectedAlgos names the algorithms of the table. Warmup is an option of gcra.
+func expectedAlgos() string {
+	var names []string
+	for at, k := range algorithms {
+		if Algo(at) != Warmup {
+			names = append(names, k.name)
+		}
+	}
+	last := len(names) - 1
+	return "expected " + strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // check checks what depends on more than one part, and fills in what was left out.
