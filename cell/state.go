@@ -43,7 +43,7 @@ type Decision struct {
 type outcome struct {
 	remaining int64
 	retryNS   uint64 // 0: not limited
-	resetNS   uint64
+	resetNS   uint64 // from now to the end of the state; an end that never comes is latestEnd, so that their sum does not wrap
 }
 
 // ShiftInstant adds ns to an instant. The result is never negative, and no later than MaxInt64 unless the instant was. 0 is no instant and
