@@ -146,7 +146,7 @@ func (l *Limit) Join(st, part *State, afterNS int64) bool {
 		n -= gone
 	}
 	all := n + more.n()
-	if excess := all - max(int(l.Count), c.capacity(), more.n()); excess > 0 { // Force has added calls to a full log
+	if excess := all - max(int(l.Count), c.capacity(), more.n()); excess > 0 { // Force adds calls to a full log
 		c.mergeOldest(excess)
 		n, all = n-excess, all-excess
 	}

@@ -72,7 +72,7 @@ func NewServer(o Options) *Server {
 			}
 		})
 	}
-	session.New(parts)
+	srv.sessions = session.New(parts)
 	if o.Engine != nil {
 		srv.sessions.UseEngine(o.Engine)
 	}

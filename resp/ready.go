@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"celld/resp/metrics"
 	"celld/resp/session"
@@ -36,7 +37,7 @@ func (srv *Server) NotReady() string {
 		return "the engine is away: " + why
 	}
 	if err := srv.sessions.Persist.Refusal(); err != nil {
-		return session.FormatError(session.ErrMisconf, err)
+		return fmt.Sprintf(session.ErrMisconf, err)
 	}
 	return ""
 }

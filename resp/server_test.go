@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/client"
-	"celld/resp/config"
 	"celld/resp/session"
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
@@ -41,21 +39,11 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...string) *world {
 	t.Helper()
 	w := &world{t: t, nowNS: sessiontest.StartNS, log: &bytes.Buffer{}}
-	cfg := config.New()
-	if err := cfg.Dir.Set(dir); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(settings); i += 2 {
-		if err := cfg.Setting(settings[i]).Value.Set(settings[i+1]); err != nil {
-			t.Fatalf("%s: %v", settings[i], err)
-		}
-	}
+	cfg := sessiontest.Settings(t, append([]string{"dir", dir}, settings...)...)
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.sessions.Clock() }})
-	disk := cfg.Persistence()
-	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log
+	keys, disk := sessiontest.Keep(sessiontest.Bounds(cfg, func() int64 { return w.sessions.Clock() }), cfg, files, clock, log)
 	w.Server = NewServer(Options{
-		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: persistence.New(keys, disk),
+		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: disk,
 		ReadClocks: func() (int64, int64, bool) { return w.nowNS + w.ahead, w.nowNS, true },
 	})
 	return w

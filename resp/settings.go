@@ -34,17 +34,17 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 }
 
 // configCommands is what CONFIG needs of the server.
-func (srv *Server) configCommands() config.Commands {
+func (srv *Server) configCommands(sessions *session.Service) config.Commands {
 	return config.Commands{
-		Config:  srv.sessions.Config,
+		Config:  sessions.Config,
 		Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
 		Changed: func(c *command.Call, name, value string) {
-			srv.sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
+			sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
 		},
 		ResetStat: func(c *command.Call) {
 			c.CountDecisions()
 			srv.metrics.Reset(c.NowNS)
-			srv.sessions.ResetCommands()
+			sessions.ResetCommands()
 		},
 	}
 }
@@ -64,7 +64,7 @@ func (srv *Server) followSettings() {
 	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
 	cfg.MaxClients.Check(srv.sockets.MayServe)
 	cfg.AppendFsync.Check(func(word string) error { return srv.sessions.Persist.MaySetFsync(persistence.ParseFsync(word)) })
-	cfg.AppendFsync.OnSet(func(word string) { _ = srv.sessions.Persist.SetFsync(persistence.ParseFsync(word)) }) // Check has allowed it
+	cfg.AppendFsync.OnSet(func(word string) { _ = srv.sessions.Persist.SetFsync(persistence.ParseFsync(word)) }) // Check allowed it
 	cfg.Save.Check(func(points string) error {
 		if !srv.sessions.Port.Here() {
 			return noFilesIf(points != "")

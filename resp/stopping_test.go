@@ -120,7 +120,7 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 			}
 			return err != nil
 		})
-		skew(srv, 2*time.Second)                                     // it has been quiet for long
+		skew(srv, 2*time.Second)                                     // nothing has come for 2 s
 		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // some looks at what is owed
 		if _, err := c.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%v, though an answer is owed", err)

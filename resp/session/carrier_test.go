@@ -14,12 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/client"
 	"celld/resp/clock"
 	"celld/resp/command"
-	"celld/resp/config"
 	"celld/resp/loglimit"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
@@ -113,26 +111,14 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Service, add
 			if files == nil { // else they share it
 				t.Parallel()
 			}
-			cfg := config.New()
-			for setting, value := range map[string]string{"io-threads": "2", "client-output-buffer-limit": "128kb"} {
-				if err := cfg.Setting(setting).Value.Set(value); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i := 0; i < len(o.settings); i += 2 {
-				if err := cfg.Setting(o.settings[i]).Value.Set(o.settings[i+1]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			disk := cfg.Persistence()
-			disk.Dir, disk.Files, disk.AppendOnly, disk.Fsync = t.TempDir(), files, files != nil, persistence.Always
-			disk.Clock, disk.Log = clock.New().NowNS, slog.New(slog.DiscardHandler)
-			real, skewNS := disk.Clock, &atomic.Int64{}
-			disk.Clock = func() int64 { return real() + skewNS.Load() }
-			keys := memory.New(memory.Options{Journal: files != nil, Now: disk.Clock})
+			defaults := []string{"dir", t.TempDir(), "io-threads", "2", "client-output-buffer-limit", "128kb"}
+			cfg := sessiontest.Settings(t, append(defaults, o.settings...)...)
+			real, skewNS := clock.New().NowNS, &atomic.Int64{}
+			now := func() int64 { return real() + skewNS.Load() }
+			keys, disk := sessiontest.Keep(memory.Options{Now: now}, cfg, files, now, slog.New(slog.DiscardHandler))
 			logged := cmp.Or(o.log, slog.New(slog.DiscardHandler))
 			srv := New(Parts{
-				Config: cfg, Store: keys, Log: loglimit.New(logged, disk.Clock), Clock: disk.Clock, Persist: persistence.New(keys, disk), Stats: stats.NewServer(), Rows: serverRows,
+				Config: cfg, Store: keys, Log: loglimit.New(logged, now), Clock: now, Persist: disk, Stats: stats.NewServer(), Rows: serverRows,
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }, // which shows why, as the log is thrown away
 			})
 			skews.Store(srv, skewNS)

@@ -114,7 +114,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		return row, fmt.Sprintf(errArity, row.FullName())
 	}
 	if row.Most > 0 && len(args) > 2+row.Most {
-		return row, FormatError(errManyArgs, row.Most)
+		return row, formatError(errManyArgs, row.Most)
 	}
 	if row.Flags&spec.NoAuth == 0 && s.mustAuth() {
 		s.srv.logOf(&s.client, refusedCommand, "command", row.FullName(), "reason", "not authenticated")

@@ -76,7 +76,7 @@ const (
 	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"
 )
 
-func FormatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
 // storeError is the text of what the store has refused.
 func storeError(err error) string {
@@ -86,7 +86,7 @@ func storeError(err error) string {
 	case store.ErrWrongType:
 		return errWrongType
 	case store.ErrTooManyLimits:
-		return FormatError(decide.ErrTooManyLimits, store.MaxLimits)
+		return formatError(decide.ErrTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
 		return errTwoLimits
 	case store.ErrNoPolicy:
@@ -96,7 +96,7 @@ func storeError(err error) string {
 	case store.ErrUnblocked:
 		return errUnblocked
 	case remote.ErrBusy:
-		return FormatError(errStoreDown, err)
+		return formatError(errStoreDown, err)
 	case remote.ErrCrossSlot:
 		return errCrossSlot
 	case remote.ErrNoPrefix:
@@ -105,9 +105,9 @@ func storeError(err error) string {
 	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
 	switch {
 	case errors.As(err, &down) && down.Sent:
-		return FormatError(errStoreSent, down.Cause)
+		return formatError(errStoreSent, down.Cause)
 	case errors.As(err, &down):
-		return FormatError(errStoreDown, down.Cause)
+		return formatError(errStoreDown, down.Cause)
 	case errors.As(err, &engine):
 		return engine.Text
 	}

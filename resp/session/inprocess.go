@@ -67,7 +67,7 @@ func (srv *Service) Take(key, limit string, options ...string) (answer store.Tak
 	case refused != nil:
 		return answer, refused
 	case err != nil:
-		return answer, &CallError{FormatError(ErrMisconf, err), err}
+		return answer, &CallError{formatError(ErrMisconf, err), err}
 	}
 	return answer, nil
 }
@@ -81,7 +81,7 @@ func (srv *Service) refuseWithin(row *command.Row) *CallError {
 	case text != "":
 		return &CallError{Text: text}
 	case refusal != nil:
-		return &CallError{FormatError(ErrMisconf, refusal), refusal}
+		return &CallError{formatError(ErrMisconf, refusal), refusal}
 	}
 	return nil
 }

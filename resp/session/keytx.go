@@ -361,7 +361,7 @@ func (srv *Service) notInside(row *command.Row) string {
 	if row.Scan == nil || srv.Port.Here() {
 		return ""
 	}
-	return FormatError(errScanInside, strings.ToUpper(row.FullName()))
+	return formatError(errScanInside, strings.ToUpper(row.FullName()))
 }
 
 // undeclared is the text of the error of a script's command on keys that its key transaction does not have; "" for any other.
@@ -373,7 +373,7 @@ func (f inFlight) undeclared() string {
 	v := s.scratch.keyTx
 	for _, key := range row.KeysOf(args) {
 		if v == nil || !v.known[string(key)] {
-			return FormatError(errUndeclared, argument.ShortText(key))
+			return formatError(errUndeclared, argument.ShortText(key))
 		}
 	}
 	return ""

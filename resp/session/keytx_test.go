@@ -247,7 +247,7 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 		if strings.HasPrefix(name, "CL.") {
 			name += "|" + words[1]
 		}
-		text := FormatError(errScanInside, name)
+		text := formatError(errScanInside, name)
 		p.want("MULTI", "+OK\r\n")
 		p.want(command, "-"+text+"\r\n")
 		p.want("EXEC", "-"+errExecAbort+"\r\n")
@@ -256,10 +256,10 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 		}
 	}
 	setBehind(e, "k", soon)
-	if got := p.do("EVAL", "return redis.pcall('GET', 'k').err", "1", "other"); !strings.Contains(got, FormatError(errUndeclared, "k")) {
+	if got := p.do("EVAL", "return redis.pcall('GET', 'k').err", "1", "other"); !strings.Contains(got, formatError(errUndeclared, "k")) {
 		t.Errorf("%q", got)
 	}
-	if got := p.do("EVAL", "return redis.pcall('CL.TAKE', 'k', '5/1m').err", "0"); !strings.Contains(got, FormatError(errUndeclared, "k")) {
+	if got := p.do("EVAL", "return redis.pcall('CL.TAKE', 'k', '5/1m').err", "0"); !strings.Contains(got, formatError(errUndeclared, "k")) {
 		t.Errorf("%q", got)
 	}
 	if got := p.do("EVAL", "return redis.call('GET', KEYS[1])", "1", "k"); got != "$19\r\n"+soon+"\r\n" {

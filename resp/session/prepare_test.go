@@ -57,7 +57,7 @@ func TestRightsToManyKeysTakeTurns(t *testing.T) {
 
 // Rights that change while they are looked up count from then on.
 func TestRightsThatChangeMeanwhile(t *testing.T) {
-	for rule, want := range map[string]string{"resetkeys": "-" + errNoPermKey + "\r\n", "allkeys": ":0\r\n", "-exists": "-" + FormatError(errNoPermCommand, "exists") + "\r\n"} {
+	for rule, want := range map[string]string{"resetkeys": "-" + errNoPermKey + "\r\n", "allkeys": ":0\r\n", "-exists": "-" + formatError(errNoPermCommand, "exists") + "\r\n"} {
 		w, p := newRestricted(t)
 		if !p.Serve([]byte(manyKeys("EXISTS"))) {
 			t.Fatal("it took one turn")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/command"
 	"celld/resp/command/admin"
@@ -19,7 +18,6 @@ import (
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
-	"celld/store/memory"
 )
 
 // world is a server with a clock that tests turn.
@@ -45,21 +43,11 @@ func newWorldIn(t testing.TB, dir string, settings ...string) *world {
 func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...string) *world {
 	t.Helper()
 	w := &world{t: t, nowNS: sessiontest.StartNS, log: &bytes.Buffer{}}
-	cfg := config.New()
-	if err := cfg.Dir.Set(dir); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(settings); i += 2 {
-		if err := cfg.Setting(settings[i]).Value.Set(settings[i+1]); err != nil {
-			t.Fatalf("%s: %v", settings[i], err)
-		}
-	}
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(), Shards: 1, Journal: files != nil, Now: func() int64 { return w.Clock() }})
+	cfg := sessiontest.Settings(t, append([]string{"dir", dir}, settings...)...)
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
-	disk := cfg.Persistence()
-	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log
+	keys, disk := sessiontest.Keep(sessiontest.Bounds(cfg, func() int64 { return w.Clock() }), cfg, files, clock, log)
 	w.Service = New(Parts{
-		Config: cfg, Store: keys, Log: loglimit.New(log, clock), Clock: clock, Persist: persistence.New(keys, disk), Stats: stats.NewServer(), Rows: serverRows,
+		Config: cfg, Store: keys, Log: loglimit.New(log, clock), Clock: clock, Persist: disk, Stats: stats.NewServer(), Rows: serverRows,
 	})
 	return w
 }

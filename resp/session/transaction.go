@@ -163,7 +163,7 @@ func (q *queuedCommand) run(s *Session) {
 	f := inFlight{s, q.row, q.args}
 	if s.client.User.Load().Rights() != q.rights {
 		if reason := f.forbid(); reason != "" {
-			text := FormatError(errNoPermExec, lostRights[reason])
+			text := formatError(errNoPermExec, lostRights[reason])
 			s.srv.Stats.Rejected(nil, text)
 			s.call.Error("%s", text)
 			return

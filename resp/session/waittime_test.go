@@ -254,7 +254,7 @@ func TestBoundsOfWaiting(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		other.want("CONFIG SET wait-max 59999 max-waiters 1", "+OK\r\n")
-		other.want(call, "-"+FormatError(decide.ErrWaitMax, 59999)+"\r\n")
+		other.want(call, "-"+formatError(decide.ErrWaitMax, 59999)+"\r\n")
 		other.want("CL.TAKE k 1/10s,algo=window WAIT 59999", "-"+errMaxWaiters+"\r\n")
 		if got := other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\nCL.TAKE new 1/10s WAIT 5\r\n"); strings.Count(got, "*7\r\n:1\r\n") != 1 || strings.Count(got, "*7\r\n:0\r\n") != 1 {
 			t.Errorf("those that need not wait: %q", got)

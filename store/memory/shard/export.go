@@ -14,8 +14,8 @@ import (
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all the while is told
 // once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Spent keys are left out, and so are
-// keys that hold nothing but limits of policies that are gone. A key that is renamed meanwhile may be told under one name, both, or, if
-// Export has not begun at what StartExport returns, neither.
+// keys that hold nothing but limits of policies that are gone. A key that is renamed meanwhile may be told under one name or under both.
+// If the first call did not begin at what StartExport returns, it may be told under no name.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
 func (s *Exports) Export(from Position, nowNS int64, fn func(key []byte, st store.Value)) (next Position, more bool) {

@@ -88,7 +88,7 @@ func (f Mode) decision(capacity int64) cell.Decision {
 }
 
 // Throttle answers a call that the engine has not decided, for this reason. The call's key must be its own, which nobody else changes. The
-// caller has looked for a rule before.
+// caller checks the rules first.
 func (f *Decider) Throttle(r *store.Request, cause error, a store.Access) {
 	mode := f.modes.Load().all
 	if !f.decides(mode, cause) {

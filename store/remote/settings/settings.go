@@ -225,7 +225,7 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock() // whoever has found the policy waits for its epoch
+	t.mu.Lock() // a call that finds the policy waits here for its epoch
 	defer t.mu.Unlock()
 	old, was := set.PolicyNamed(name), uint64(0)
 	if old != nil {

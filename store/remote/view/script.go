@@ -133,7 +133,7 @@ const movingPause = 10 * time.Millisecond
 // send sends one of the view's scripts. It calls done when the script has stored, or has read the view anew: then that is a conflict,
 // unless the view has just been opened.
 func (v *View) send(how *link.Script, args []string, done func()) {
-	if v.ticket.name != "" && !v.deadline.After(time.Now()) { // it has waited for other views, and not for the engine
+	if v.ticket.name != "" && !v.deadline.After(time.Now()) { // it waited for other views, not for the engine
 		v.Err = link.ErrLate
 		done()
 		return
