@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"celld/internal/celldtest"
 )
 
 // newTLS is TLS with a certificate that no client verifies.
@@ -94,25 +92,6 @@ func TestTheOldestHandshakeGoes(t *testing.T) {
 	}
 	c.dial(t).ask("a\n", "a\n") // in the place of the next
 	served.ask("a\n", "a\n")
-}
-
-// A handshake that does not come to an end is given up.
-func TestASlowHandshake(t *testing.T) {
-	if !celldtest.Thorough {
-		t.Skip("it takes 10 s")
-	}
-	t.Parallel()
-	c := secured(t, nil)
-	p := dial(t, c.addr)
-	p.send("\x16\x03\x01")
-	begin := time.Now()
-	p.wantClosed()
-	if took := time.Since(begin); took < handshakeTime-time.Second {
-		t.Errorf("it was given up after %v", took)
-	}
-	if err := c.failed.Load(); err == nil || !errors.Is(*err, errSlow) {
-		t.Errorf("the failure is not that it was slow")
-	}
 }
 
 // A refused connection gets the refusal in TLS. Few connections end before they get it.
