@@ -20,6 +20,9 @@ const (
 
 func (a Algo) String() string { return algorithms[a].name }
 
+// Bookable reports that calls of its limits can be booked ahead, see Limit.Bookable.
+func (a Algo) Bookable() bool { return algorithms[a].can&bookable != 0 }
+
 // Algos is how many algorithms there are, from 0 on.
 func Algos() int { return len(algorithms) }
 

@@ -170,7 +170,7 @@ func (p *limitParser) parseOption(text string) error {
 func (p *limitParser) readAlgo(value string) bool {
 	at := slices.IndexFunc(algorithms, func(k kind) bool { return k.name == value })
 	if at < 0 || Algo(at) == Warmup {
-		p.problem = expectedAlgos()
+		p.problem = "expected " + AlgoNames(func(Algo) bool { return true })
 		return false
 	}
 	if p.Algo = Algo(at); p.Unit != noUnit && p.Algo != Window {
@@ -179,16 +179,16 @@ func (p *limitParser) readAlgo(value string) bool {
 	return p.problem == ""
 }
 
-// expectedAlgos names the algorithms of the table. Warmup is an option of gcra.
-func expectedAlgos() string {
+// AlgoNames names the algorithms of which of is true, as a literal names them: "gcra, window or log". Warmup is an option of gcra.
+func AlgoNames(of func(Algo) bool) string {
 	var names []string
 	for at, k := range algorithms {
-		if Algo(at) != Warmup {
+		if Algo(at) != Warmup && of(Algo(at)) {
 			names = append(names, k.name)
 		}
 	}
 	last := len(names) - 1
-	return "expected " + strings.Join(names[:last], ", ") + " or " + names[last]
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // check checks what depends on more than one part, and fills in what was left out.

@@ -1,7 +1,10 @@
 package decisions
 
 import (
+	"slices"
+
 	"celld/cell"
+	"celld/resp/metrics"
 )
 
 // Counts are how calls were decided. A call that could take something counts once, as allowed or limited, however many limits
@@ -15,19 +18,71 @@ type Counts [kinds]int64
 // Kind is a way to decide a call. It is an index of Counts.
 type Kind int
 
-// The kinds of decisions.
+// The kinds of decisions. A new one is a constant here, a row in kindNames, and what counts it.
 const (
 	ThrottleAllowed Kind = iota
 	ThrottleLimited
 	TakeAllowed
 	TakeLimited
+	Blocked       // the limited calls whose limit has block=: their key is denied for that long
 	RuleDenied    // the limited calls that a rule denied
 	ShadowLimited // what a limit with shadow would have decided
 	ShadowAllowed
-	Blocked       // the limited calls whose limit has block=: their key is denied for that long
 	PartlyGranted // the allowed calls that got less than they asked for (UPTO)
 	kinds
 )
+
+// kindNames are the names of each kind. Kinds of one name are added up.
+var kindNames = [kinds]struct {
+	stats string         // of CL.STATS
+	total metrics.Metric // of all policies
+	parts [2]string      // the command and the decision in celld_decisions_total; empty: the kind does not decide, it says more
+}{
+	ThrottleAllowed: {"allowed", metrics.Metric{Field: "throttle_allowed", JSON: "allowed"}, [2]string{"cl.throttle", "allowed"}},
+	ThrottleLimited: {"limited", metrics.Metric{Field: "throttle_limited", JSON: "limited"}, [2]string{"cl.throttle", "limited"}},
+	TakeAllowed:     {"allowed", metrics.Metric{Field: "take_allowed", JSON: "allowed"}, [2]string{"cl.take", "allowed"}},
+	TakeLimited:     {"limited", metrics.Metric{Field: "take_limited", JSON: "limited"}, [2]string{"cl.take", "limited"}},
+	Blocked:         {stats: "blocked"},
+	RuleDenied: {stats: "rule_denied", total: metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total",
+		Help: "Limited calls that a rule denied."}},
+	ShadowLimited: {stats: "shadow_limited", total: shadowed("shadow_limited", "limited")},
+	ShadowAllowed: {stats: "shadow_allowed", total: shadowed("shadow_allowed", "allowed")},
+	PartlyGranted: {stats: "partly_granted"},
+}
+
+func shadowed(field, decision string) metrics.Metric {
+	return metrics.Metric{Field: field, Name: "celld_shadow_decisions_total", Labels: []string{"decision", decision},
+		Help: "What limits with shadow would have decided."}
+}
+
+// NamedCount is a count by its name in CL.STATS.
+type NamedCount struct {
+	Name  string
+	Count int64
+}
+
+// Named returns what CL.STATS says.
+func (n *Counts) Named() (list []NamedCount) {
+	for kind, names := range kindNames {
+		at := slices.IndexFunc(list, func(c NamedCount) bool { return c.Name == names.stats })
+		if at < 0 {
+			at = len(list)
+			list = append(list, NamedCount{Name: names.stats})
+		}
+		list[at].Count += n[kind]
+	}
+	return list
+}
+
+// declare adds the metrics of all policies.
+func (n *Counts) declare(l *metrics.List) {
+	for kind, names := range kindNames {
+		if m := names.total; m.Field != "" {
+			m.Value = n[kind]
+			l.Counter(m)
+		}
+	}
+}
 
 // Add adds others.
 func (n *Counts) Add(other *Counts) {

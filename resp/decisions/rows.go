@@ -192,28 +192,22 @@ func (r *Rows) List() (list []PolicyCounts) {
 // Declare tells calls apart by their limits. Parameters of CL.THROTTLE are limits without a name. A policy's name may be no UTF-8, which
 // labels must be.
 func (r *Rows) Declare(l *metrics.List) {
-	const shadow = "What limits with shadow would have decided."
 	var n Counts
 	for _, p := range r.List() {
 		n.Add(&p.Counts)
-		for kind, name := range [...][2]string{ThrottleAllowed: {"cl.throttle", "allowed"}, ThrottleLimited: {"cl.throttle", "limited"},
-			TakeAllowed: {"cl.take", "allowed"}, TakeLimited: {"cl.take", "limited"}} {
-			if p.Counts[kind] > 0 || kind <= int(ThrottleLimited) && p.Policy == "" && p.Algorithm == cell.GCRA {
-				l.Counter(metrics.Metric{
-					Name: "celld_decisions_total", Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
-					Labels: []string{"command", name[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
-						"decision", name[1]}, Value: p.Counts[kind],
-				})
+		for kind, names := range kindNames {
+			always := kind <= int(ThrottleLimited) && p.Policy == "" && p.Algorithm == cell.GCRA
+			if names.parts[0] == "" || p.Counts[kind] == 0 && !always {
+				continue
 			}
+			l.Counter(metrics.Metric{
+				Name: "celld_decisions_total", Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
+				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
+					"decision", names.parts[1]}, Value: p.Counts[kind],
+			})
 		}
 	}
-	l.Counter(metrics.Metric{Field: "throttle_allowed", JSON: "allowed", Value: n[ThrottleAllowed]})
-	l.Counter(metrics.Metric{Field: "throttle_limited", JSON: "limited", Value: n[ThrottleLimited]})
-	l.Counter(metrics.Metric{Field: "take_allowed", JSON: "allowed", Value: n[TakeAllowed]})
-	l.Counter(metrics.Metric{Field: "take_limited", JSON: "limited", Value: n[TakeLimited]})
-	l.Counter(metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total", Help: "Limited calls that a rule denied.", Value: n[RuleDenied]})
-	l.Counter(metrics.Metric{Field: "shadow_limited", Name: "celld_shadow_decisions_total", Labels: []string{"decision", "limited"}, Help: shadow, Value: n[ShadowLimited]})
-	l.Counter(metrics.Metric{Field: "shadow_allowed", Name: "celld_shadow_decisions_total", Labels: []string{"decision", "allowed"}, Help: shadow, Value: n[ShadowAllowed]})
+	n.declare(l)
 }
 
 // SinceReset are the decisions since CL.STATS RESET under a policy's name.

@@ -20,7 +20,7 @@ const (
 	errNoLease       = "ERR BIND and ID need a lease: LEASE, or a limit with algo=conc"
 	errPairs         = "ERR the number of pairs must be between 1 and %d"
 	errPairsMissing  = "ERR fewer pairs of key and limit than their number says"
-	errReserve       = "ERR RESERVE cannot book ahead with algo=slide, log or conc"
+	errReserve       = "ERR RESERVE cannot book ahead with algo=%s"
 	errTakeModes     = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
 	ErrTooManyLimits = "ERR a key has at most %d limits at once"
 	ErrWaitMax       = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"

@@ -101,7 +101,7 @@ func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
 	case !f.leases && (terms.Bound || terms.Name != ""):
 		return errNoLease
 	case terms.Mode == store.Reserve && !bookable:
-		return errReserve
+		return fmt.Sprintf(errReserve, cell.AlgoNames(func(a cell.Algo) bool { return !a.Bookable() }))
 	case f.max < 0 || f.max > mostMS*(1e6/unitNS):
 		return fmt.Sprintf(ErrWaitMax, mostMS)
 	}

@@ -54,7 +54,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, limit := range []string{"5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "5/1h,algo=log"} {
-		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+errReserve+"\r\n")
+		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-ERR RESERVE cannot book ahead with algo=slide, log or conc\r\n")
 	}
 	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+errFull+"\r\n")
 	if n := p.Store.Len(p.NowNS); n != 0 {

@@ -98,12 +98,9 @@ func (s *Server) allStats(c *command.Call) {
 }
 
 func replyCounts(c *command.Call, n decisions.Counts) {
-	c.Map(7)
-	c.Field("allowed", n[decisions.ThrottleAllowed]+n[decisions.TakeAllowed])
-	c.Field("limited", n[decisions.ThrottleLimited]+n[decisions.TakeLimited])
-	c.Field("blocked", n[decisions.Blocked])
-	c.Field("rule_denied", n[decisions.RuleDenied])
-	c.Field("shadow_limited", n[decisions.ShadowLimited])
-	c.Field("shadow_allowed", n[decisions.ShadowAllowed])
-	c.Field("partly_granted", n[decisions.PartlyGranted])
+	list := n.Named()
+	c.Map(len(list))
+	for _, named := range list {
+		c.Field(named.Name, named.Count)
+	}
 }
