@@ -32,7 +32,7 @@ func Tool(t testing.TB, name string, args ...string) string {
 // TryTool runs a program with this standard input.
 func TryTool(t testing.TB, stdin, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, celldtest.Need(t, name), args...)
 	cmd.Stdin = strings.NewReader(stdin)
