@@ -32,7 +32,7 @@ const (
 	kinds
 )
 
-// kindNames are the names of each kind. Kinds of one name are added up.
+// kindNames are the names of each kind. CL.STATS adds up the kinds of one name.
 var kindNames = [kinds]struct {
 	stats string         // of CL.STATS
 	total metrics.Metric // of all policies
@@ -55,23 +55,33 @@ func shadowed(field, decision string) metrics.Metric {
 		Help: "What limits with shadow would have decided."}
 }
 
-// NamedCount is a count by its name in CL.STATS.
-type NamedCount struct {
+// Sum is a name of CL.STATS, and the kinds that it adds up.
+type Sum struct {
 	Name  string
-	Count int64
+	kinds []Kind
 }
 
-// Named returns what CL.STATS says.
-func (n *Counts) Named() (list []NamedCount) {
+// Sums are all that CL.STATS says of a policy, in its order.
+var Sums = sums()
+
+func sums() (list []Sum) {
 	for kind, names := range kindNames {
-		at := slices.IndexFunc(list, func(c NamedCount) bool { return c.Name == names.stats })
+		at := slices.IndexFunc(list, func(s Sum) bool { return s.Name == names.stats })
 		if at < 0 {
 			at = len(list)
-			list = append(list, NamedCount{Name: names.stats})
+			list = append(list, Sum{Name: names.stats})
 		}
-		list[at].Count += n[kind]
+		list[at].kinds = append(list[at].kinds, Kind(kind))
 	}
 	return list
+}
+
+// Of adds up.
+func (s *Sum) Of(n *Counts) (sum int64) {
+	for _, kind := range s.kinds {
+		sum += n[kind]
+	}
+	return sum
 }
 
 // declare adds the metrics of all policies.

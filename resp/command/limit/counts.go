@@ -98,9 +98,9 @@ func (s *Server) allStats(c *command.Call) {
 }
 
 func replyCounts(c *command.Call, n decisions.Counts) {
-	list := n.Named()
-	c.Map(len(list))
-	for _, named := range list {
-		c.Field(named.Name, named.Count)
+	c.Map(len(decisions.Sums))
+	for i := range decisions.Sums {
+		sum := &decisions.Sums[i]
+		c.Field(sum.Name, sum.Of(&n))
 	}
 }
