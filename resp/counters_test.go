@@ -12,7 +12,7 @@ import (
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // count is what a test adds to.
@@ -98,7 +98,7 @@ func TestCounters(t *testing.T) {
 func TestCountersOfTheStore(t *testing.T) {
 	shown := map[string]int64{}
 	st := stats.NewServer()
-	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.DeclareTraffic(l, &store.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
+	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.DeclareTraffic(l, &memory.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
 		if n, ok := m.Value.(int64); ok && n != 0 {
 			shown[m.Field] = n
 		}

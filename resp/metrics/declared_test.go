@@ -12,6 +12,7 @@ import (
 	"celld/persistence"
 	"celld/persistence/load"
 	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
@@ -109,9 +110,9 @@ func TestHeap(t *testing.T) {
 // stored counts how often it is asked.
 type stored struct{ asked int }
 
-func (s *stored) Stats(nowNS int64) store.Stats {
+func (s *stored) Stats(nowNS int64) memory.Stats {
 	s.asked++
-	return store.Stats{Expired: nowNS}
+	return memory.Stats{Expired: nowNS}
 }
 
 // A reading asks a store once.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"celld/store"
+	"celld/store/memory"
 )
 
 // Metric is one value and what it is called. A rendering leaves out a metric that has no name in it.
@@ -38,7 +38,7 @@ type List struct {
 	InfoOnly bool  // what is added has a name in INFO only
 
 	metrics []Metric
-	keys    *store.Stats
+	keys    *memory.Stats
 }
 
 // Gauge adds a value that may rise and fall.
@@ -62,8 +62,8 @@ func (l *List) add(m Metric, kind string) {
 
 // Keys returns the counts of a store. It reads them once, as that takes 1 ms with a million keys.
 func (l *List) Keys(s interface {
-	Stats(nowNS int64) store.Stats
-}) *store.Stats {
+	Stats(nowNS int64) memory.Stats
+}) *memory.Stats {
 	if l.keys == nil {
 		st := s.Stats(l.NowNS)
 		l.keys = &st

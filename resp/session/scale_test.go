@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"celld/resp/session/sessiontest"
-	"celld/store"
 	"celld/store/memory"
 )
 
@@ -77,7 +76,7 @@ func benchScale(b *testing.B, depth, keys int, burst string, sessions, servers i
 			b.Fatalf("%d bytes of replies", d.bytes)
 		}
 	}
-	var st store.Stats
+	var st memory.Stats
 	for _, s := range stores {
 		of := s.Stats(time.Now().UnixNano())
 		st.Hits, st.Misses = st.Hits+of.Hits, st.Misses+of.Misses

@@ -11,7 +11,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
-	"celld/store"
+	"celld/store/memory"
 )
 
 var update = flag.Bool("update", false, "write what is declared to testdata/")
@@ -49,7 +49,7 @@ func TestDeclared(t *testing.T) {
 	var b strings.Builder
 	for _, read := range []func(l *metrics.List){
 		func(l *metrics.List) {
-			st.DeclareTraffic(l, &store.Stats{Expired: 101, Evicted: 102, Hits: 103, Misses: 104})
+			st.DeclareTraffic(l, &memory.Stats{Expired: 101, Evicted: 102, Hits: 103, Misses: 104})
 		},
 		st.DeclareTroubles, st.Errors.Declare,
 	} {

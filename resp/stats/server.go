@@ -6,7 +6,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/remote"
 )
 
@@ -47,7 +47,7 @@ func NewServer() *Server {
 }
 
 // DeclareTraffic declares the first part of INFO's section Stats.
-func (st *Server) DeclareTraffic(l *metrics.List, keys *store.Stats) {
+func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
 	const forbidden = "Commands refused because their user may not run them, or may not use that key."
 	l.Counter(metrics.Metric{Field: "total_connections_received", Name: "celld_connections_received_total", JSON: "connections.received",
 		Help: "Connections that were accepted and served.", Value: st.Connections.Load()})

@@ -76,5 +76,6 @@ var _ store.Store = Port{}
 type (
 	Change   = shard.Change
 	Position = shard.Position
+	Stats    = shard.Stats
 	Watch    = shard.Watch
 )

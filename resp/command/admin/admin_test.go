@@ -33,11 +33,11 @@ func (l *life) PrepareShutdown(save, nosave bool) bool {
 // keysTable reports as many keys as a test says.
 type keysTable struct {
 	keys int
-	is   store.Stats
+	is   memory.Stats
 }
 
-func (t *keysTable) Len(int64) int           { return t.keys }
-func (t *keysTable) Stats(int64) store.Stats { return t.is }
+func (t *keysTable) Len(int64) int            { return t.keys }
+func (t *keysTable) Stats(int64) memory.Stats { return t.is }
 
 // heap is used, held and peak.
 type heap [3]int64

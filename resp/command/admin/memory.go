@@ -10,7 +10,7 @@ import (
 	"celld/resp/command/argument"
 	"celld/resp/command/spec"
 	"celld/resp/metrics"
-	"celld/store"
+	"celld/store/memory"
 	"celld/store/memory/table"
 )
 
@@ -72,7 +72,7 @@ type memoryUse struct {
 	used, held, peak int64 // by objects; by the process; the most that used has been
 	clients          int64 // sessions and their buffers
 	keys             int64 // how many the table holds
-	store.Stats
+	memory.Stats
 }
 
 func (srv Server) memoryUse(nowNS int64) (m memoryUse) {

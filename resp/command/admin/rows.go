@@ -8,7 +8,7 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/metrics"
-	"celld/store"
+	"celld/store/memory"
 )
 
 // Server is what the family needs of its server. A table that only names the commands asks for none.
@@ -27,7 +27,7 @@ type Server struct {
 // Table is the table of keys of the process.
 type Table interface {
 	Len(nowNS int64) int
-	Stats(nowNS int64) store.Stats
+	Stats(nowNS int64) memory.Stats
 }
 
 // Heap is the memory of the process, in bytes.

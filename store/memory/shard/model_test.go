@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"celld/store"
+	"celld/store/memory/shard"
 	"celld/store/memory/table"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -23,7 +24,7 @@ type model struct {
 	maxKeys    int64
 	maxBytes   int64
 	noEviction bool
-	stats      store.Stats
+	stats      shard.Stats
 }
 
 type order = simplelru.LRU[string, struct{}]
