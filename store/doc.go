@@ -8,7 +8,7 @@
 //
 //	sessions ─▶ Store ┬─ Limiter   decide on calls                    package memory: in this process
 //	                  ├─ Tx, Keys  transactions on named keys         package remote: on an engine, Redis or Valkey
-//	                  ├─ Leases, Policies, health                     package storetest: the tests that both pass
+//	                  ├─ Leases, policy.Keeper, health                package storetest: the tests that both pass
 //
 // A store reads no clock except for those who wait: whoever calls it says what time it is, in Unix nanoseconds.
 package store

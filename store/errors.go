@@ -28,9 +28,6 @@ var (
 	ErrTooManyLeases = errors.New("too many leases under one key")             // more than lease.Max of one limit
 )
 
-// ErrNoPolicy reports a state of a policy that is not there, or a call whose policy has gone while it waited.
-var ErrNoPolicy = errors.New("no such policy")
-
 // Reasons for Leave.
 var (
 	ErrRefused   = errors.New("refused")   // no error to the caller, which is answered as if denied

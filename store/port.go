@@ -12,7 +12,7 @@ import (
 type Store interface {
 	Limiter
 	Leases
-	Policies
+	policy.Keeper
 
 	// Here reports whether the keys are in the process. If not, a command must open the keys that it names.
 	Here() bool
@@ -39,24 +39,6 @@ type Leases interface {
 
 	SetMaxWaiters(n int64)            // 0 or less: 10,000. Those who wait already stay
 	Waiting() (callers, waited int64) // how many wait, and for how many keys
-}
-
-// Policies changes policies and rules where they are kept, and then in the process, whose policy.Set holds those in force. Each method
-// calls done once, before it returns or later from any goroutine; done must not block. Its error is policy.ErrTooMany or one of the
-// store's.
-type Policies interface {
-	SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error))
-	DeletePolicy(name string, done func(was bool, err error))
-	PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) // r.UntilNS is by the clock of nowNS; the store has its own
-	DeleteRule(r policy.Rule, nowNS int64, done func(held bool, err error))
-
-	// KeepPolicies sets the policies of a file, which are in force in the process at once. The error is policy.ErrTooMany, for the
-	// policy whose place in the list is returned. AwaitPolicies waits until the store has stored or refused them, for a time-out at most.
-	KeepPolicies(list []policy.Policy) (refused int, err error)
-	AwaitPolicies()
-
-	// PoliciesUnknown says why there may be policies that the process does not know.
-	PoliciesUnknown() error
 }
 
 // OpenOptions say what keys are opened for.

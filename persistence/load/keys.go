@@ -134,7 +134,7 @@ func (r *run) Field(f *rdb.Fields, name, text []byte) {
 	}
 	field, err := r.Store.ParseField(string(name), string(text))
 	switch {
-	case errors.Is(err, store.ErrNoPolicy): // a file that redis-server has rewritten has states but no policies
+	case errors.Is(err, policy.ErrNoPolicy): // a file that redis-server has rewritten has states but no policies
 		r.Other(nil, "limit of an unknown policy")
 	case err != nil:
 		f.Bad = true

@@ -17,6 +17,7 @@ import (
 	"celld/resp/glob"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 )
 
 func words(text string) (args [][]byte) {
@@ -220,7 +221,7 @@ func TestOnConnection(t *testing.T) {
 }
 
 type unknownPolicies struct {
-	store.Policies
+	policy.Keeper
 	err error
 }
 

@@ -8,6 +8,7 @@ import (
 	"celld/resp/command/argument"
 	"celld/resp/command/decide"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote"
 )
 
@@ -89,7 +90,7 @@ func storeError(err error) string {
 		return formatError(decide.ErrTooManyLimits, store.MaxLimits)
 	case store.ErrTwoLimits:
 		return errTwoLimits
-	case store.ErrNoPolicy:
+	case policy.ErrNoPolicy:
 		return errPolicyGone
 	case store.ErrTooManyWaiters:
 		return errMaxWaiters

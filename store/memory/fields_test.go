@@ -7,6 +7,7 @@ import (
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
+	"celld/store/policy"
 )
 
 // fieldsOf are the fields of a key, as another store reads them.
@@ -35,8 +36,8 @@ func TestFieldsUnderAnotherName(t *testing.T) {
 		{"gcra/1h", leases}:        store.ErrField,
 		{"gcra/1h leases", text}:   store.ErrField,
 		{"gcra/1m", text}:          store.ErrField,
-		{"@none", text}:            store.ErrNoPolicy,
-		{"@none leases", leases}:   store.ErrNoPolicy,
+		{"@none", text}:            policy.ErrNoPolicy,
+		{"@none leases", leases}:   policy.ErrNoPolicy,
 		{"@none leases", text}:     store.ErrField,
 	} {
 		if f, err := s.ReadField(name[0], name[1]); err != want {

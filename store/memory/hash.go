@@ -10,6 +10,7 @@ import (
 	"celld/store"
 	"celld/store/memory/shard"
 	"celld/store/memory/table"
+	"celld/store/policy"
 )
 
 // ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
@@ -22,7 +23,7 @@ func (s *Store) ParseField(name, text string) (f store.Field, err error) {
 
 // ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a part, a space
 // and a number follow the name, and AppendPart writes the text. IDs of new leases will be above those that it reads. The error is
-// ErrNoPolicy only when nothing else is wrong.
+// policy.ErrNoPolicy only when nothing else is wrong.
 func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 	name, number, more := strings.Cut(name, " ")
 	leases := number == store.LeasesName
@@ -40,9 +41,9 @@ func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 	if err != nil {
 		return store.Field{}, err
 	}
-	if policy, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
-		if f.Policy = s.PolicyNamed(policy); f.Policy == nil {
-			return store.Field{}, store.ErrNoPolicy
+	if named, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
+		if f.Policy = s.PolicyNamed(named); f.Policy == nil {
+			return store.Field{}, policy.ErrNoPolicy
 		}
 	} else if string(f.Limit.Shape.AppendText(nil)) != name {
 		return store.Field{}, store.ErrField

@@ -161,7 +161,7 @@ func TestRefusedAfterAChange(t *testing.T) {
 		want   error
 	}{
 		{"nothing", func(*memory.Store) {}, nil},
-		{"its policy is deleted", func(s *memory.Store) { s.DeletePolicy("p") }, store.ErrNoPolicy},
+		{"its policy is deleted", func(s *memory.Store) { s.DeletePolicy("p") }, policy.ErrNoPolicy},
 		{"the key holds another kind", func(s *memory.Store) { _ = memtest.Put(s, "k", memtest.Live(clock(), hour), clock()) }, store.ErrWrongType},
 	} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {

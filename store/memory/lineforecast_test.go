@@ -142,7 +142,7 @@ func waitForAPolicyThatGoes(t *testing.T, s *memory.Store, carried bool) {
 	s.DeletePolicy("p")
 	synctest.Wait()
 	for i, w := range []*waiter{small, other} {
-		if w.waits() || w.err() != store.ErrNoPolicy || w.at(start) != time.Second {
+		if w.waits() || w.err() != policy.ErrNoPolicy || w.at(start) != time.Second {
 			t.Errorf("%d: after %v: %+v, %v", i, w.at(start), w.taken(), w.err())
 		}
 	}

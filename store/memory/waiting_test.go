@@ -217,7 +217,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"policy is too small", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "2/1h,burst=1", policy.Options{}) }, (*waiter).waits},
 		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, (*waiter).waits},
 		{"policy is reset", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h", policy.Options{Reset: true}) }, granted},
-		{"policy is deleted", "@p", func(_ testing.TB, s *memory.Store) { s.DeletePolicy("p") }, failed(store.ErrNoPolicy)},
+		{"policy is deleted", "@p", func(_ testing.TB, s *memory.Store) { s.DeletePolicy("p") }, failed(policy.ErrNoPolicy)},
 		{"another policy", "@p", func(tb testing.TB, s *memory.Store) {
 			_, _ = s.SetPolicy("q", memtest.MustParse(tb, "1/1s"), policy.Options{})
 		}, (*waiter).waits},

@@ -6,6 +6,8 @@
 //	_, err = set.PutRule(policy.Rule{Deny: true, Pattern: "bad:*"}, now)
 //	r := set.Rule(key, now)                                  // nil: ask the limit
 //
+// A Set is what a process goes by. A Keeper, which each store is, changes it for all that share it.
+//
 // It knows no states of keys: a store keeps those under a policy's ID, and asks for the rule of a key. To files, policies and rules are
 // settings: a kind, a name and a text. DrainSettings tells which have changed.
 package policy

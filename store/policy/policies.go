@@ -24,6 +24,9 @@ const MaxPolicies = 1 << 16
 // ErrTooMany reports that there are MaxPolicies, or MaxRules.
 var ErrTooMany = errors.New("too many")
 
+// ErrNoPolicy reports a state of a policy that is not there, or a call whose policy has gone while it waited.
+var ErrNoPolicy = errors.New("no such policy")
+
 // policies are those of a Set.
 type policies struct {
 	version atomic.Uint64 // changes with every change

@@ -44,7 +44,7 @@ const CommitWithin = view.CommitWithin
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {
-	store.Policies // those of settings
+	policy.Keeper // those of settings
 	*keyspace.Keyspace
 
 	options  Options
@@ -95,7 +95,7 @@ func newStore(o Options) *Store {
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Log: o.Log,
 		Changed: func(here bool) { s.waits.FreedAll(here) }, Poll: func() { s.views.RequestNumber() },
 	})
-	s.Policies = s.settings
+	s.Keeper = s.settings
 	s.views = view.New(view.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Time: o.Time, Counts: &s.stats.ViewCounts,
 		EpochOf: s.settings.EpochOf, Changed: s.tatCache.forget, Freed: func(key string) { s.waits.Freed(key) },

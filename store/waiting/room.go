@@ -46,7 +46,7 @@ func (r *Room[W]) Callers() int64 { return r.callers.Load() }
 func (r *Room[W]) HasRoom(n int64) bool { return r.held.Load()+n <= r.most.Load() }
 
 // Enter gives a waiter its ticket. The waiter's Request, Calls, Access and Waker are set; Enter copies its keys. changed reports a policy
-// whose limit is another by now. The errors are ErrTooManyWaiters and ErrNoPolicy.
+// whose limit is another by now. The errors are store.ErrTooManyWaiters and policy.ErrNoPolicy.
 //
 // A waiter without a Waker is a reservation, for which there is always room: its caller has been told a time already. Find does not find
 // it.
@@ -85,7 +85,7 @@ func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, 
 		}
 		p := r.policies.PolicyOf(c.Policy)
 		if p == nil {
-			return nil, false, store.ErrNoPolicy
+			return nil, false, policy.ErrNoPolicy
 		}
 		if names == nil {
 			names = make([]string, len(calls))
@@ -96,8 +96,8 @@ func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, 
 	return names, changed, nil
 }
 
-// Refresh gives a waiter's calls the present limits of their policies, and reports whether one may have changed. The error is ErrNoPolicy,
-// for a policy that has gone.
+// Refresh gives a waiter's calls the present limits of their policies, and reports whether one may have changed. The error is
+// policy.ErrNoPolicy, for a policy that has gone.
 func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
 	if w.Policies == nil || w.version == version {
@@ -113,7 +113,7 @@ func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 			p = r.policies.Policy([]byte(name))
 		}
 		if p == nil {
-			return false, store.ErrNoPolicy
+			return false, policy.ErrNoPolicy
 		}
 		c.Limit, c.Policy = &p.Limit, p.ID
 	}

@@ -243,10 +243,10 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	r.policies.DeletePolicy("p")
-	if _, err := r.Refresh(c); err != store.ErrNoPolicy {
+	if _, err := r.Refresh(c); err != policy.ErrNoPolicy {
 		t.Errorf("it has gone: %v", err)
 	}
-	if _, err := r.Enter(of(was)); err != store.ErrNoPolicy {
+	if _, err := r.Enter(of(was)); err != policy.ErrNoPolicy {
 		t.Errorf("it had gone: %v", err)
 	}
 	set("1/1s", false)

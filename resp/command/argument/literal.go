@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"celld/cell"
-	"celld/store"
+	"celld/store/policy"
 )
 
 // MaxLeaseMS is the longest life of a lease: that of a limit's period.
@@ -12,7 +12,7 @@ const MaxLeaseMS = cell.MaxPeriodNS / 1_000_000
 
 // NoPolicy is the error of a name that no policy has: NOPOLICY, or STOREDOWN where the store may have one. No --store-failure can decide on
 // such a call, as its limit is not known.
-func NoPolicy(s store.Policies, name []byte) string {
+func NoPolicy(s policy.Keeper, name []byte) string {
 	if err := s.PoliciesUnknown(); err != nil {
 		return fmt.Sprintf(ErrStoreDown, err)
 	}

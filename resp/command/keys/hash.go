@@ -8,6 +8,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Tools see a key that holds limits as a hash. A field is the name of a limit, and its value is what is used of that limit.
@@ -168,7 +169,7 @@ func putFields(keys command.Keys, args [][]byte) func(*command.Call) {
 	var fields []store.Field
 	for rest := args[2:]; len(rest) > 0; rest = rest[2:] {
 		field, err := keys.ParseField(string(rest[0]), string(rest[1]))
-		if errors.Is(err, store.ErrNoPolicy) {
+		if errors.Is(err, policy.ErrNoPolicy) {
 			return func(c *command.Call) { c.Error(argument.ErrNoPolicy, argument.ShortText(rest[0][1:])) }
 		}
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/decisions"
 	"celld/resp/glob"
-	"celld/store"
 	"celld/store/policy"
 )
 
@@ -24,7 +23,7 @@ type InForce interface {
 
 // Server is what the family needs of its server. A table that only names the commands asks for none.
 type Server struct {
-	Store     store.Policies
+	Store     policy.Keeper
 	InForce   InForce
 	LogMax    int64 // calls that a limit with algo=log may keep
 	Decisions *decisions.Rows

@@ -162,7 +162,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			}
 		}
 		one, err := v.ReadField(name, f.text)
-		if err == store.ErrNoPolicy { // it has gone since
+		if err == policy.ErrNoPolicy { // it has gone since
 			continue
 		}
 		if err != nil || one.Part {

@@ -166,7 +166,7 @@ func TestHowAWaitEnds(t *testing.T) {
 			if _, err := linktest.Told(t, func(done func(bool, error)) { s.settings.DeletePolicy("p", done) }); err != nil {
 				t.Fatal(err)
 			}
-		}, false, store.ErrNoPolicy},
+		}, false, policy.ErrNoPolicy},
 		"no engine": {time.Hour, func(t *testing.T, s *Store, _ *caller) {
 			s.link.Client().Close()
 			s.waits.pokeAll()

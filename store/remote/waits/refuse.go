@@ -3,6 +3,7 @@ package waits
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote/view"
 )
 
@@ -52,7 +53,7 @@ func (w *Waits) refuse(v *waiter) {
 		a.NowNS = of.NowNS
 		switch {
 		case !known:
-			v.own.Taken, v.own.Err = store.Taken{}, store.ErrNoPolicy
+			v.own.Taken, v.own.Err = store.Taken{}, policy.ErrNoPolicy
 		case first:
 			one := [1]store.TakeRequest{v.own}
 			of.TakeBatch(one[:], a, nil)

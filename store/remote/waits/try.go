@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote/link"
 	"celld/store/remote/queue"
 	"celld/store/remote/view"
@@ -54,7 +55,7 @@ func (l *line) try() {
 		v := l.Waiters[i]
 		if !w.refresh(v) {
 			l.remove(v)
-			w.room.Answer(v, &store.TakeRequest{Calls: v.own.Calls, Err: store.ErrNoPolicy})
+			w.room.Answer(v, &store.TakeRequest{Calls: v.own.Calls, Err: policy.ErrNoPolicy})
 			continue
 		}
 		if len(t.waiters) == 0 {
@@ -112,7 +113,7 @@ func (t *try) decide(v *view.View) {
 			}
 			continue
 		case gone:
-			one.decided, one.own.Taken, one.own.Err = one.terms, store.Taken{}, store.ErrNoPolicy
+			one.decided, one.own.Taken, one.own.Err = one.terms, store.Taken{}, policy.ErrNoPolicy
 			t.outcomes = append(t.outcomes, outcome{v: one, kind: answered, grant: t.grantOf(one)})
 			continue
 		}

@@ -214,7 +214,7 @@ func TestAPolicyThatChangesDuringATry(t *testing.T) {
 			d.decide(try)
 			try.Done(nil)
 			if c.gone {
-				if synctest.Wait(); w.waits() || !errors.Is(w.reqs[0].Err, store.ErrNoPolicy) {
+				if synctest.Wait(); w.waits() || !errors.Is(w.reqs[0].Err, policy.ErrNoPolicy) {
 					t.Errorf("%s: it waits: %v, %v", c.name, w.waits(), w.reqs[0].Err)
 				}
 			} else {
@@ -240,11 +240,11 @@ func TestAPolicyThatHasGone(t *testing.T) {
 		d.s.policies.DeletePolicy("p")
 		d.s.waits.pokeAll()
 		d.all()
-		if second.waits() || !errors.Is(second.reqs[0].Err, store.ErrNoPolicy) {
+		if second.waits() || !errors.Is(second.reqs[0].Err, policy.ErrNoPolicy) {
 			t.Errorf("it waits: %v, %v", second.waits(), second.reqs[0].Err)
 		}
 		d.empty()
-		if w := d.waits(time.Hour, call); !errors.Is(w.reqs[0].Err, store.ErrNoPolicy) || w.waits() {
+		if w := d.waits(time.Hour, call); !errors.Is(w.reqs[0].Err, policy.ErrNoPolicy) || w.waits() {
 			t.Errorf("a new one: %v", w.reqs[0].Err)
 		}
 	})
