@@ -28,11 +28,8 @@ var (
 	ErrTooManyLeases = errors.New("too many leases under one key")             // more than lease.Max of one limit
 )
 
-// Reasons for Leave.
-var (
-	ErrRefused   = errors.New("refused")   // no error to the caller, which is answered as if denied
-	ErrUnblocked = errors.New("unblocked") // becomes the call's Err
-)
+// ErrRefused is a reason for Leave that is no error to the caller, which is answered as if denied.
+var ErrRefused = errors.New("refused")
 
 // ErrField reports a text that is not a limit and its state.
 var ErrField = errors.New("not a limit and its state")

@@ -31,7 +31,8 @@ type Store interface {
 // Leases ends waits, and gives back what connections held that have gone. Nobody needs the outcome: Release and Give may return before they
 // are done, as if they had found what they end.
 type Leases interface {
-	// Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited: see ErrRefused.
+	// Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited. nil: its caller has
+	// gone, so it is not answered. ErrRefused: it is answered as if denied. Any other error becomes its Err.
 	Leave(r *TakeRequest, why error) bool
 
 	Release(key []byte, id int64, a Access) (ended bool, err error)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -171,7 +172,10 @@ type Leaver interface {
 	Leave(r *store.TakeRequest, why error) bool
 }
 
-// Unblock ends the client's wait, or returns false. Any goroutine may call it.
+// ErrUnblocked is what a call gets whose wait another client has ended with CLIENT UNBLOCK ERROR.
+var ErrUnblocked = errors.New("unblocked")
+
+// Unblock ends the client's wait, or returns false. store.Leases tells what why does. Any goroutine may call it.
 func (c *Client) Unblock(from Leaver, why error) bool {
 	r := c.Waits.Load()
 	return r != nil && from.Leave(r, why)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/command/decide"
@@ -94,7 +95,7 @@ func storeError(err error) string {
 		return errPolicyGone
 	case store.ErrTooManyWaiters:
 		return errMaxWaiters
-	case store.ErrUnblocked:
+	case client.ErrUnblocked:
 		return errUnblocked
 	case remote.ErrBusy:
 		return formatError(errStoreDown, err)

@@ -41,7 +41,7 @@ func TestAFollowerKeepsThePlace(t *testing.T) {
 			case 1:
 				a.leave(store.ErrRefused)
 			case 2:
-				a.leave(store.ErrUnblocked)
+				a.leave(errUnblocked)
 			}
 			pass(10 * time.Minute)
 			if a.granted() || how > 0 && a.woken.Load() != 1 || !b.waits() || !c.denied() || c.at(start) != 3*time.Minute {
@@ -71,7 +71,7 @@ func TestCoalescedByChance(t *testing.T) {
 				switch rapid.IntRange(0, 7).Draw(rt, "what") {
 				case 0:
 					if len(all) > 0 {
-						rapid.SampledFrom(all).Draw(rt, "who").leave(rapid.SampledFrom([]error{store.ErrRefused, store.ErrUnblocked}).Draw(rt, "why"))
+						rapid.SampledFrom(all).Draw(rt, "who").leave(rapid.SampledFrom([]error{store.ErrRefused, errUnblocked}).Draw(rt, "why"))
 					}
 				case 1:
 					time.Sleep(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)

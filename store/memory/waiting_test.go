@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,9 @@ func (w *waiter) Wake() { w.woken.Add(1); w.doneNS.Store(clock()) }
 func (w *waiter) taken() store.Taken { return w.reqs[0].Taken }
 
 func (w *waiter) err() error { return w.reqs[0].Err }
+
+// errUnblocked is a reason to leave that becomes the call's error.
+var errUnblocked = errors.New("unblocked")
 
 func (w *waiter) leave(why error) bool { return w.s.Leave(&w.reqs[0], why) }
 
@@ -225,7 +229,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"take by force", literal, func(tb testing.TB, s *memory.Store) {
 			_, _ = s.Take([]store.Call{memtest.Call(tb, "k", literal)}, store.TakeOptions{Cost: 1, Mode: cell.Force}, memtest.At(clock()))
 		}, (*waiter).waits},
-		{"unblocked", literal, nil, failed(store.ErrUnblocked)},
+		{"unblocked", literal, nil, failed(errUnblocked)},
 		{"refused", literal, nil, denied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -254,7 +258,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 				}
 				switch c.name {
 				case "unblocked":
-					w.leave(store.ErrUnblocked)
+					w.leave(errUnblocked)
 				case "refused":
 					w.leave(store.ErrRefused)
 				default:

@@ -150,7 +150,7 @@ func TestALineAgainstItsModel(t *testing.T) {
 					if n := len(m.line); n > 0 {
 						i := rapid.IntRange(0, n-1).Draw(rt, "who")
 						w := m.line[i]
-						if !w.leave(store.ErrUnblocked) {
+						if !w.leave(errUnblocked) {
 							rt.Fatal("it does not wait")
 						}
 						w.goneNS = now
@@ -292,7 +292,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 				case 10:
 					if len(all) > 0 {
 						w := rapid.SampledFrom(all).Draw(rt, "leaves")
-						w.leave(rapid.SampledFrom([]error{store.ErrRefused, store.ErrUnblocked}).Draw(rt, "why"))
+						w.leave(rapid.SampledFrom([]error{store.ErrRefused, errUnblocked}).Draw(rt, "why"))
 					}
 				case 11:
 					if rapid.Bool().Draw(rt, "delete") {

@@ -193,7 +193,7 @@ func TestUnblock(t *testing.T) {
 	w.wants("CLIENT UNBLOCK 1", ":0\r\n", "CLIENT UNBLOCK 9", ":0\r\n", "CLIENT UNBLOCK x", argument.ErrNotInteger, "CLIENT UNBLOCK 1 x", errUnblockReason, "CLIENT UNBLOCK 1 ERROR x", text(errUnblockArgs, "UNBLOCK"))
 	r := &store.TakeRequest{}
 	w.Own.Seen.Waits.Store(r)
-	for call, why := range map[string]error{"CLIENT UNBLOCK 1": store.ErrRefused, "CLIENT UNBLOCK 1 TIMEOUT": store.ErrRefused, "CLIENT UNBLOCK 1 error": store.ErrUnblocked} {
+	for call, why := range map[string]error{"CLIENT UNBLOCK 1": store.ErrRefused, "CLIENT UNBLOCK 1 TIMEOUT": store.ErrRefused, "CLIENT UNBLOCK 1 error": client.ErrUnblocked} {
 		if w.wants(call, ":1\r\n"); w.left != r || w.why != why {
 			t.Errorf("%s: %v", call, w.why)
 		}

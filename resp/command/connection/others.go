@@ -172,7 +172,7 @@ func (f family) unblock(c *command.Call) {
 		switch strings.ToLower(string(c.Args[3])) {
 		case "timeout":
 		case "error":
-			why = store.ErrUnblocked
+			why = client.ErrUnblocked
 		default:
 			c.Error(errUnblockReason)
 			return

@@ -16,6 +16,9 @@ import (
 	"celld/store/remote/view"
 )
 
+// errUnblocked is a reason to leave that becomes the call's error.
+var errUnblocked = errors.New("unblocked")
+
 // nobodyWaits waits until the last line has gone, too.
 func (s *Store) nobodyWaits(t *testing.T) {
 	t.Helper()
@@ -160,7 +163,7 @@ func TestHowAWaitEnds(t *testing.T) {
 				t.Error("it does not wait")
 			}
 		}, true, nil},
-		"unblocked": {time.Hour, func(_ *testing.T, s *Store, w *caller) { s.Leave(&w.reqs[0], store.ErrUnblocked) }, false, store.ErrUnblocked},
+		"unblocked": {time.Hour, func(_ *testing.T, s *Store, w *caller) { s.Leave(&w.reqs[0], errUnblocked) }, false, errUnblocked},
 		"deadline":  {300 * time.Millisecond, func(*testing.T, *Store, *caller) {}, true, nil},
 		"no policy": {time.Hour, func(t *testing.T, s *Store, _ *caller) {
 			if _, err := linktest.Told(t, func(done func(bool, error)) { s.settings.DeletePolicy("p", done) }); err != nil {
