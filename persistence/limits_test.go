@@ -141,7 +141,7 @@ func (w *world) drawChange(t *rapid.T) {
 	case 7:
 		w.store.DeleteRule(policy.Rule{Deny: true, Pattern: key + "x*"}, w.now)
 	default:
-		if st, ok := w.store.Get([]byte(key), store.Access{NowNS: w.now}); ok && st.Kind == store.HoldsTAT {
+		if st, ok := w.store.Get([]byte(key), store.Access{NowNS: w.now}); ok && !st.HoldsLimits {
 			w.store.Delete([]byte(key), w.now)
 		}
 		limits := []string{limit}

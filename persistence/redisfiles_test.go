@@ -15,7 +15,7 @@ import (
 func TestRedisFiles(t *testing.T) {
 	const tat = 4_000_000_000_000_000_000 // in 2096
 	forever, plain := store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Value{TAT: tat}
-	limits := store.Value{TAT: tat, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits}
+	limits := store.Value{TAT: tat, ExpiryNS: store.NoExpiry, HoldsLimits: true}
 	long := strings.Repeat("tenant/", 10)
 	between := map[string]store.Value{"limit-a": forever, "limit-b": plain, "limit-c": forever}
 	for _, test := range []struct {
@@ -48,11 +48,11 @@ func TestRedisFiles(t *testing.T) {
 		{
 			name: "limits.rdb",
 			limits: map[string]store.Value{
-				"packed":         {TAT: 1111113 * 3600 * 1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
-				"plain":          {TAT: tat + 4*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
-				"compressed":     {TAT: tat + 12*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, Kind: store.HoldsLimits},
-				"expires":        {TAT: tat, ExpiryNS: tat - 1234e6, Kind: store.HoldsLimits},
-				"lives-as-long":  {TAT: tat, Kind: store.HoldsLimits},
+				"packed":         {TAT: 1111113 * 3600 * 1e9, ExpiryNS: store.NoExpiry, HoldsLimits: true},
+				"plain":          {TAT: tat + 4*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, HoldsLimits: true},
+				"compressed":     {TAT: tat + 12*1500 + 3*3600*1e9, ExpiryNS: store.NoExpiry, HoldsLimits: true},
+				"expires":        {TAT: tat, ExpiryNS: tat - 1234e6, HoldsLimits: true},
+				"lives-as-long":  {TAT: tat, HoldsLimits: true},
 				"without-policy": limits, "limit": forever,
 			},
 			others: "1 limit of an unknown policy, 4 hash",

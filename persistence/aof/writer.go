@@ -54,7 +54,7 @@ func AppendChange(b []byte, c memory.Change) []byte {
 
 // AppendState writes the commands that make a state.
 func AppendState(b, key []byte, st store.Value) []byte {
-	if st.Kind == store.HoldsLimits {
+	if st.HoldsLimits {
 		return appendHash(b, key, st)
 	}
 	return appendSet(b, key, st)

@@ -147,7 +147,7 @@ func TestHashText(t *testing.T) {
 		st   store.Value
 		want string
 	}{
-		{store.Value{Kind: store.HoldsLimits, Limits: &limits}, "DEL k\n"},
+		{store.Value{HoldsLimits: true, Limits: &limits}, "DEL k\n"},
 		{store.Value{TAT: 5, ExpiryNS: 1}, "SET k 5 PXAT 1\n"},
 		{store.Value{TAT: 5, ExpiryNS: store.NoExpiry}, "SET k 5\n"},
 		{store.Value{TAT: 0}, "SET k 0 PXAT 0\n"},

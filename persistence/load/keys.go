@@ -157,7 +157,7 @@ func (r *run) Hash(key []byte, f *rdb.Fields, expiryMS int64) error {
 		return nil
 	}
 	st := rdb.StateOf(limits.EndNS(), expiryMS)
-	st.Kind, st.Limits = store.HoldsLimits, &limits
+	st.HoldsLimits, st.Limits = true, &limits
 	return r.set(key, st)
 }
 
@@ -171,7 +171,7 @@ func (r *run) hashCommand(args [][]byte) error {
 	switch {
 	case f.Bad:
 		r.Store.Delete(args[1], r.nowNS)
-	case ok && st.Kind == store.HoldsLimits:
+	case ok && st.HoldsLimits:
 		_, err := r.Store.PutFields(args[1], f.Fields, false, store.Access{NowNS: r.nowNS})
 		return r.full(err)
 	}

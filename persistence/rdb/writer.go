@@ -73,7 +73,7 @@ func (f *Writer) Add(key []byte, st store.Value) {
 		f.buf = append(f.buf, opExpiryMS)
 		f.buf = binary.LittleEndian.AppendUint64(f.buf, uint64(at))
 	}
-	if st.Kind == store.HoldsLimits {
+	if st.HoldsLimits {
 		f.hash(key, *st.Limits)
 		return
 	}

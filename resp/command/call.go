@@ -75,7 +75,7 @@ type Host interface {
 	OverOutput(bytes int) bool
 
 	// TypeOf is the type of a key that exists, as TYPE tells it.
-	TypeOf(key []byte, kind store.Kind) string
+	TypeOf(key []byte, st store.Value) string
 
 	// ErrorText is the text of an error of the store.
 	ErrorText(err error) string

@@ -52,13 +52,13 @@ func (h *host) Connection() command.Connection {
 func (h *host) MayOffload() bool { return !h.tx.running && h.scratch.keyTx == nil }
 
 // TypeOf is a key's type, as TYPE tells it.
-func (h *host) TypeOf(key []byte, kind store.Kind) string {
+func (h *host) TypeOf(key []byte, st store.Value) string {
 	if v := h.scratch.keyTx; v != nil {
 		if name, foreign := v.tx.Foreign(key); foreign {
 			return name
 		}
 	}
-	return kind.String()
+	return st.Type()
 }
 
 // InSteps does a handler's work by step. In a transaction and in a script, all of it is done at once.

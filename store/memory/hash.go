@@ -127,7 +127,7 @@ func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.
 	refused := error(nil)
 	err = s.Replace(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
 		added, refused = 0, nil
-		if ok && old.Kind != store.HoldsLimits {
+		if ok && !old.HoldsLimits {
 			refused = store.ErrWrongType
 			return old, store.Leave
 		}
@@ -141,7 +141,7 @@ func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.
 		if len(limits) == 0 {
 			return old, store.Delete
 		}
-		return store.Value{TAT: table.EndNS(limits, ahead), ExpiryNS: old.ExpiryNS, Kind: store.HoldsLimits, Limits: &limits}, store.Put
+		return store.Value{TAT: table.EndNS(limits, ahead), ExpiryNS: old.ExpiryNS, HoldsLimits: true, Limits: &limits}, store.Put
 	})
 	if err == nil {
 		err = refused

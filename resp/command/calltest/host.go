@@ -62,20 +62,20 @@ func (h *Host) Wants(t testing.TB, pairs ...string) {
 
 // The methods of command.Host.
 
-func (h *Host) Keys() command.Keys                      { return h.Store }
-func (h *Host) Access() store.Access                    { return store.Access{NowNS: h.NowNS} }
-func (h *Host) Inside() bool                            { return h.InExec }
-func (h *Host) MayOffload() bool                        { return !h.InExec }
-func (h *Host) Shared(_ store.Access, do func())        { do() }
-func (h *Host) Once(effect func())                      { effect() }
-func (h *Host) Alone(do func())                         { do() }
-func (h *Host) Did(int, int)                            {}
-func (h *Host) CountDecisions()                         {}
-func (h *Host) LeaseEnds(int64, int64)                  {}
-func (h *Host) MostOutput() int                         { return cmp.Or(h.Most, 1<<30) }
-func (h *Host) OverOutput(bytes int) bool               { return bytes > h.MostOutput() }
-func (h *Host) TypeOf(_ []byte, kind store.Kind) string { return kind.String() }
-func (h *Host) ErrorText(err error) string              { return "ERR " + err.Error() }
+func (h *Host) Keys() command.Keys                     { return h.Store }
+func (h *Host) Access() store.Access                   { return store.Access{NowNS: h.NowNS} }
+func (h *Host) Inside() bool                           { return h.InExec }
+func (h *Host) MayOffload() bool                       { return !h.InExec }
+func (h *Host) Shared(_ store.Access, do func())       { do() }
+func (h *Host) Once(effect func())                     { effect() }
+func (h *Host) Alone(do func())                        { do() }
+func (h *Host) Did(int, int)                           {}
+func (h *Host) CountDecisions()                        {}
+func (h *Host) LeaseEnds(int64, int64)                 {}
+func (h *Host) MostOutput() int                        { return cmp.Or(h.Most, 1<<30) }
+func (h *Host) OverOutput(bytes int) bool              { return bytes > h.MostOutput() }
+func (h *Host) TypeOf(_ []byte, st store.Value) string { return st.Type() }
+func (h *Host) ErrorText(err error) string             { return "ERR " + err.Error() }
 
 // Offload does the work at once.
 func (h *Host) Offload(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }

@@ -32,7 +32,7 @@ func typeOf(c *command.Call) {
 		c.Status("none")
 		return
 	}
-	c.Status(c.TypeOf(c.Args[1], st.Kind))
+	c.Status(c.TypeOf(c.Args[1], st))
 }
 
 func rename(c *command.Call) {
@@ -111,7 +111,7 @@ func object(c *command.Call) (store.Value, bool) {
 func objectEncoding(c *command.Call) {
 	if st, ok := object(c); !ok {
 		return
-	} else if st.Kind == store.HoldsLimits {
+	} else if st.HoldsLimits {
 		c.String("listpack")
 	} else if st.TAT > math.MaxInt64 {
 		c.String("embstr")

@@ -191,7 +191,7 @@ func scan(c *command.Call) {
 	var found []string
 	work := 0
 	next := walk(c, cursor, int(min(o.count, maxScanStep)), o.glob, &work, func(key string, st store.Value) {
-		if (!o.typed || o.ofType == st.Kind.String()) && o.matches(key) {
+		if (!o.typed || o.ofType == st.Type()) && o.matches(key) {
 			found = append(found, key)
 		}
 	})

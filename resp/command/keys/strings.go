@@ -17,7 +17,7 @@ func digits(c *command.Call) (text string, ok bool) {
 	switch {
 	case !found:
 		return "", true
-	case st.Kind != store.HoldsTAT:
+	case st.HoldsLimits:
 		c.Error(command.ErrWrongType)
 		return "", false
 	}
@@ -147,7 +147,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 	existed, stored, wrongType := false, false, false
 	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
 		old, existed, stored = current, ok, false // the store calls this again after it has made room
-		wrongType = o.get && ok && current.Kind != store.HoldsTAT
+		wrongType = o.get && ok && current.HoldsLimits
 		if o.nx && ok || o.xx && !ok || wrongType {
 			return current, store.Leave
 		}
@@ -226,7 +226,7 @@ func exchange(c *command.Call, fn func(store.Value) (store.Value, store.Action))
 	there := false
 	change(c, func(current store.Value) (store.Value, store.Action) {
 		old, there = current, true
-		if current.Kind != store.HoldsTAT {
+		if current.HoldsLimits {
 			return current, store.Leave
 		}
 		return fn(current)
@@ -234,7 +234,7 @@ func exchange(c *command.Call, fn func(store.Value) (store.Value, store.Action))
 	switch {
 	case !there:
 		c.Null()
-	case old.Kind != store.HoldsTAT:
+	case old.HoldsLimits:
 		c.Error(command.ErrWrongType)
 	default:
 		c.String(argument.FormatTAT(old.TAT))

@@ -115,7 +115,7 @@ func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied s
 			return is, store.Leave
 		}
 		copied, text = is, fmt.Sprint(is.TAT, " ", is.ExpiryNS)
-		if is.Kind == store.HoldsLimits {
+		if is.HoldsLimits {
 			var limits store.Limits
 			for i := range *is.Limits {
 				l := &(*is.Limits)[i]
@@ -213,7 +213,7 @@ func (e *Engine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64,
 		var keys []string
 		pattern, _ := glob.Compile([]byte(o.Pattern), false)
 		next := e.Store.Scan(o.Cursor, int(o.Count), e.Now(), func(key string, st store.Value) {
-			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == st.Kind.String()) {
+			if pattern.Match([]byte(key)) && (o.Type == "" || o.Type == st.Type()) {
 				keys = append(keys, key)
 			}
 		})

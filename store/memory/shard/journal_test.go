@@ -208,7 +208,7 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 	}
 	for _, expiry := range []int64{t0 + 9*second, store.NoExpiry} {
 		if err := s.Update([]byte("k"), memtest.At(t0+2), func(st store.Value, _ bool) (store.Value, store.Action) {
-			return store.Value{TAT: st.TAT, ExpiryNS: expiry, Kind: st.Kind}, store.Put
+			return store.Value{TAT: st.TAT, ExpiryNS: expiry, HoldsLimits: st.HoldsLimits}, store.Put
 		}); err != nil {
 			t.Fatal(err)
 		}

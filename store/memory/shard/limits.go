@@ -60,7 +60,7 @@ func (sh *Shard) limits(e *table.Slot) (to store.Limits) {
 // do not count for the TAT.
 func (sh *Shard) full(n uint32, e *table.Slot) store.Value {
 	st := sh.State(n, e)
-	if st.Kind == store.HoldsLimits {
+	if st.HoldsLimits {
 		limits := sh.limits(e)
 		st.TAT, st.Limits = sh.EndOf(limits), &limits
 	}

@@ -78,10 +78,10 @@ func (m *limitsMachine) textOf(t *rapid.T, key string) string {
 	}
 	var limits store.Limits
 	lines := func() (text string) {
-		text = stateText(store.Value{Kind: st.Kind, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, &m.model)
+		text = stateText(store.Value{HoldsLimits: st.HoldsLimits, TAT: st.TAT, ExpiryNS: st.ExpiryNS, Limits: &limits}, &m.model)
 		return text
 	}
-	if st.Kind == store.HoldsTAT {
+	if !st.HoldsLimits {
 		return lines()
 	}
 	if _, err := m.store.Limits([]byte(key), a, func(l *store.LimitState) {

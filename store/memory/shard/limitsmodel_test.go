@@ -423,7 +423,7 @@ func countingText(l store.LimitState, nowNS int64) string {
 
 // stateText is limitsModel.text of a state.
 func stateText(st store.Value, m *limitsModel) string {
-	if st.Kind == store.HoldsTAT {
+	if !st.HoldsLimits {
 		return fmt.Sprintf("%d %d", st.TAT, st.ExpiryNS)
 	}
 	var lines []string

@@ -272,7 +272,7 @@ func TestLeasesFlowBackToALine(t *testing.T) {
 	held.Leases().Add(lease.Lease{ID: 1, ExpiryNS: uint64(end), Cost: 2, TakenNS: l.TakenNS(&st, now)})
 	limits := store.Limits{{Limit: *l, State: st}, {Limit: companion, State: held}}
 	if err := s.Update(key, store.Access{NowNS: now}, func(store.Value, bool) (store.Value, store.Action) {
-		return store.Value{TAT: table.EndNS(limits, 0), Kind: store.HoldsLimits, Limits: &limits}, store.Put
+		return store.Value{TAT: table.EndNS(limits, 0), HoldsLimits: true, Limits: &limits}, store.Put
 	}); err != nil {
 		t.Fatal(err)
 	}

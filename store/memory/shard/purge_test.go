@@ -38,7 +38,7 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	if err != nil || d.Limited || d.Remaining != 4 {
 		t.Errorf("when it is gone: %+v, %v", d, err)
 	}
-	if st, ok := s.Get([]byte("k"), a); !ok || st.Kind != store.HoldsTAT {
+	if st, ok := s.Get([]byte("k"), a); !ok || st.HoldsLimits {
 		t.Errorf("the key holds %+v, %v", st, ok)
 	}
 }

@@ -224,7 +224,7 @@ func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
 	switch {
 	case st.Limits != nil:
 		sh.setLimits(e, *st.Limits)
-	case st.Kind == store.HoldsTAT:
+	case !st.HoldsLimits:
 		sh.DropLimits(e)
 	}
 	switch st.ExpiryNS {

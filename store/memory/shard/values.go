@@ -47,7 +47,7 @@ func StateFromWall(l *store.LimitState, aheadNS int64) {
 // over reports whether a state would be dead at once if it were put now: its expiry, which is wall time, has passed, or it lives as
 // long as its TAT, which is limit time, and that has passed. Limits always live as long as their TAT.
 func over(st store.Value, nowNS, wallNS int64) bool {
-	if st.Kind == store.HoldsLimits && st.TAT <= uint64(nowNS) {
+	if st.HoldsLimits && st.TAT <= uint64(nowNS) {
 		return true
 	}
 	switch st.ExpiryNS {

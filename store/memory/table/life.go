@@ -27,7 +27,7 @@ func (t *Table) endWithExpiry(n uint32, e *Slot) uint64 {
 func (t *Table) State(n uint32, e *Slot) store.Value {
 	st := store.Value{TAT: e.SettledTAT()}
 	if e.HoldsLimits() {
-		st.Kind = store.HoldsLimits
+		st.HoldsLimits = true
 	}
 	switch {
 	case e.Has(FlagNoExpiry):

@@ -71,7 +71,7 @@ func TestLimitEntriesOfAKey(t *testing.T) {
 		table.CostBytes(n, e) != 3+OverheadBytes+bytes {
 		t.Errorf("%d limits take %d bytes", count, bytes)
 	}
-	if st := table.State(n, e); st.Kind != store.HoldsLimits {
+	if st := table.State(n, e); !st.HoldsLimits {
 		t.Errorf("the state is %+v", st)
 	}
 	table.SetTouched(e, 2*touched)

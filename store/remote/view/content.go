@@ -101,7 +101,7 @@ func (k *viewKey) value(v *View) (value store.Value, there bool) {
 		if c.foreign = !ok; ok && len(limits) == 0 {
 			return value, false // all limits are of policies that this process does not know, or that are gone
 		}
-		value.Kind, value.Limits, value.TAT = store.HoldsLimits, &limits, limits.EndNS()
+		value.HoldsLimits, value.Limits, value.TAT = true, &limits, limits.EndNS()
 	default:
 		c.foreign = true
 	}
@@ -230,7 +230,7 @@ func (k *viewKey) now(v *View) (c content, found bool) {
 }
 
 func (k *viewKey) textOf(v *View, value store.Value) (c content) {
-	if value.Kind == store.HoldsTAT {
+	if !value.HoldsLimits {
 		c.kind, c.text = kindString, strconv.FormatUint(value.TAT, 10)
 		if c.foreign = value.TAT == foreignTAT; c.foreign {
 			c.kind = k.read.kind

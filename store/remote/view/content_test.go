@@ -202,7 +202,7 @@ func TestWhatIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		limits := store.Limits{{Limit: l, State: st}}
-		got := k.textOf(v, store.Value{Kind: store.HoldsLimits, Limits: &limits, TAT: uint64(in2100 + endsIn), ExpiryNS: store.AtTAT})
+		got := k.textOf(v, store.Value{HoldsLimits: true, Limits: &limits, TAT: uint64(in2100 + endsIn), ExpiryNS: store.AtTAT})
 		if len(got.fields) != fields {
 			t.Errorf("a limit that ends in %d ns: %+v", endsIn, got)
 		}

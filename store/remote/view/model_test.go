@@ -55,7 +55,7 @@ func shown(s *memory.Store, key string, nowNS int64) string {
 	if !ok {
 		return "none"
 	}
-	if value.Kind == store.HoldsTAT {
+	if !value.HoldsLimits {
 		return fmt.Sprint(value.TAT, " until ", value.ExpiryNS)
 	}
 	var limits []string

@@ -60,7 +60,7 @@ func (f *forecast) skip(cost int64) {
 // stateOf is the state of a call in a view, and whether there are leases of it.
 func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
 	_ = v.Update(c.Key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, there bool) (store.Value, store.Action) {
-		if !there || value.Kind != store.HoldsLimits {
+		if !there || !value.HoldsLimits {
 			return value, store.Leave
 		}
 		for i := range *value.Limits {
