@@ -161,8 +161,8 @@ func (w *world) write(name, text string) {
 
 func (w *world) put(key string, st store.Value) {
 	w.t.Helper()
-	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.Value, bool) (store.Value, store.Action) {
-		return st, store.Put
+	err := w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(store.Value, bool) (store.Value, bool) {
+		return st, true
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -122,11 +122,11 @@ func (w *world) drawChange(t *rapid.T) {
 		w.put(key, store.Value{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
 	case 3:
 		expiry := rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")
-		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, store.Action) {
+		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, bool) {
 			if st.ExpiryNS = expiry; !ok {
-				return st, store.Leave
+				return st, false
 			}
-			return st, store.Put
+			return st, true
 		})
 	case 4:
 		w.setPolicy(name, limit, policy.Options{Reset: rapid.Bool().Draw(t, "reset")})

@@ -82,11 +82,11 @@ func TestLongLogs(t *testing.T) {
 						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), policy.Options{Reset: rapid.Bool().Draw(t, "reset")})
 					},
 					func() {
-						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, store.Action) {
+						_ = w.store.Update([]byte(key()), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, bool) {
 							if st.ExpiryNS = w.now/second*second + 9*second; !ok {
-								return st, store.Leave
+								return st, false
 							}
-							return st, store.Put
+							return st, true
 						})
 					},
 					func() { _ = w.m.Rewrite() },

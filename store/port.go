@@ -71,7 +71,10 @@ type Keys interface {
 	Limiter
 
 	Get(key []byte, a Access) (Value, bool)
-	Update(key []byte, a Access, fn func(old Value, ok bool) (Value, Action)) error
+
+	// Update gives fn what a key holds. If put, the key is to hold what fn returns; a Value that is over already, as the zero one is,
+	// deletes it.
+	Update(key []byte, a Access, fn func(old Value, ok bool) (st Value, put bool)) error
 	Delete(key []byte, nowNS int64) bool
 	Rename(from, to []byte, a Access) (there bool, err error)
 	RenameNew(from, to []byte, a Access) (there, moved bool, err error)

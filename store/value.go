@@ -29,12 +29,3 @@ type Access struct {
 	NoTouch bool  // leave the LRU order and the idle time as they are (CLIENT NO-TOUCH). A new key is new all the same
 	May     Right // the caller's, to keys that it does not name: see rights.go
 }
-
-// Action is what Update's function wants done with the key.
-type Action int
-
-const (
-	Leave  Action = iota // nothing
-	Put                  // store the returned state; one that is over already deletes the key
-	Delete               // remove the key, if it is there
-)

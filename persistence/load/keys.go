@@ -185,11 +185,11 @@ func (r *run) expireCommand(args [][]byte) error {
 		r.Other(args[1], "PEXPIREAT")
 		return nil
 	}
-	return r.Store.Update(args[1], store.Access{NowNS: r.nowNS, NoTouch: true}, func(st store.Value, ok bool) (store.Value, store.Action) {
+	return r.Store.Update(args[1], store.Access{NowNS: r.nowNS, NoTouch: true}, func(st store.Value, ok bool) (store.Value, bool) {
 		if !ok {
-			return st, store.Leave
+			return st, false
 		}
 		st.ExpiryNS = rdb.StateOf(st.TAT, at).ExpiryNS
-		return st, store.Put
+		return st, true
 	})
 }

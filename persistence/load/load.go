@@ -70,7 +70,7 @@ type run struct {
 	apply   func(args [][]byte) error
 
 	state store.Value
-	put   func(store.Value, bool) (store.Value, store.Action)
+	put   func(store.Value, bool) (store.Value, bool)
 }
 
 // Load locks the directory for this process, and reads its files into the store: the append-only file if that is on and exists, otherwise
@@ -81,11 +81,11 @@ type run struct {
 // and how to repair it.
 func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 	r := &run{Loader: l, nowNS: l.Clock(), apply: apply}
-	r.put = func(store.Value, bool) (store.Value, store.Action) {
+	r.put = func(store.Value, bool) (store.Value, bool) {
 		if r.state.TAT <= uint64(r.nowNS) {
-			return r.state, store.Delete
+			return store.Value{}, true // deletes the key
 		}
-		return r.state, store.Put
+		return r.state, true
 	}
 	l.progress.beganNS.Store(r.nowNS)
 	if l.Lock {

@@ -26,11 +26,11 @@ func (l *Loader) setBack(ns, nowNS int64) {
 			part = append(part, entry{string(key), st})
 		})
 		for _, e := range part {
-			_ = l.Store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, store.Action) {
+			_ = l.Store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, bool) {
 				if e.st.TAT <= uint64(nowNS) {
-					return e.st, store.Delete
+					return store.Value{}, true // deletes the key
 				}
-				return e.st, store.Put
+				return e.st, true
 			})
 		}
 	}

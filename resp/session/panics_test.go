@@ -36,7 +36,7 @@ func TestPanicAnswersWhatCameBefore(t *testing.T) {
 func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 	w := newWorld(t)
 	w.Commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
-		_ = s.srv.Store.Update([]byte("k"), (*host)(s).Access(), func(store.Value, bool) (store.Value, store.Action) { panic("at the disco") })
+		_ = s.srv.Store.Update([]byte("k"), (*host)(s).Access(), func(store.Value, bool) (store.Value, bool) { panic("at the disco") })
 	})})
 	code := -1
 	w.Stopping.exit = func(c int) { code = c }

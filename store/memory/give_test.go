@@ -164,9 +164,9 @@ func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 	s := memory.New(memory.Options{})
 	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "1/1s,block=1h"))
 	memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "1/1s,block=1h"))
-	if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+	if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, bool) {
 		st.ExpiryNS = expiry
-		return st, store.Put
+		return st, true
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -125,23 +125,23 @@ func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.
 	ahead := s.Wall.Load()
 	fields = fieldsFromWall(fields, ahead)
 	refused := error(nil)
-	err = s.Replace(key, a, func(old store.Value, ok bool) (store.Value, store.Action) {
+	err = s.Replace(key, a, func(old store.Value, ok bool) (store.Value, bool) {
 		added, refused = 0, nil
 		if ok && !old.HoldsLimits {
 			refused = store.ErrWrongType
-			return old, store.Leave
+			return old, false
 		}
 		var limits store.Limits
 		if ok {
 			limits = *old.Limits
 		}
 		if limits, added, refused = Merge(fields, limits, apart, a.NowNS, ahead); refused != nil {
-			return old, store.Leave
+			return old, false
 		}
 		if len(limits) == 0 {
-			return old, store.Delete
+			return store.Value{}, true // deletes the key
 		}
-		return store.Value{TAT: table.EndNS(limits, ahead), ExpiryNS: old.ExpiryNS, HoldsLimits: true, Limits: &limits}, store.Put
+		return store.Value{TAT: table.EndNS(limits, ahead), ExpiryNS: old.ExpiryNS, HoldsLimits: true, Limits: &limits}, true
 	})
 	if err == nil {
 		err = refused

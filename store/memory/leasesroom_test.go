@@ -85,9 +85,9 @@ func TestWhichCallsEndAnExpiry(t *testing.T) {
 	} {
 		s := memory.New(memory.Options{})
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", "5/1h", "k", "9/1m"))
-		if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+		if err := s.Update([]byte("k"), memtest.At(t0), func(st store.Value, _ bool) (store.Value, bool) {
 			st.ExpiryNS = expiry
-			return st, store.Put
+			return st, true
 		}); err != nil {
 			t.Fatal(err)
 		}

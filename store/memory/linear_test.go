@@ -161,13 +161,13 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 		st, ok := m.store.Get(key, memtest.At(op.nowNS))
 		return linearReply{ok: ok, n: st.TAT}, nil
 	case "put":
-		err = m.store.Update(key, memtest.At(op.nowNS), func(old store.Value, ok bool) (store.Value, store.Action) {
+		err = m.store.Update(key, memtest.At(op.nowNS), func(old store.Value, ok bool) (store.Value, bool) {
 			got = linearReply{ok: ok, n: old.TAT}
 			if len(m.limits) > 0 {
 				old.ExpiryNS = store.NoExpiry
-				return old, map[bool]store.Action{true: store.Put, false: store.Leave}[ok]
+				return old, ok
 			}
-			return store.Value{TAT: max(old.TAT, uint64(op.nowNS)) + uint64(op.n*second)}, store.Put
+			return store.Value{TAT: max(old.TAT, uint64(op.nowNS)) + uint64(op.n*second)}, true
 		})
 		return got, err
 	case "delete":

@@ -73,15 +73,15 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 		bothAsked, locked := make(chan struct{}), make(chan struct{})
 		setNX := func() {
 			created := false
-			err := s.Update([]byte("new"), memtest.At(t0+1), func(_ store.Value, ok bool) (store.Value, store.Action) {
+			err := s.Update([]byte("new"), memtest.At(t0+1), func(_ store.Value, ok bool) (store.Value, bool) {
 				if asked.Add(1) == 2 {
 					close(bothAsked)
 				}
 				created = !ok
 				if ok {
-					return store.Value{}, store.Leave
+					return store.Value{}, false
 				}
-				return memtest.Live(t0, second), store.Put
+				return memtest.Live(t0, second), true
 			})
 			if err != nil {
 				t.Error(err)
@@ -97,14 +97,14 @@ func TestUpdateAsksAgainWhenTheKeyCameIntoBeing(t *testing.T) {
 				setNX()
 				return
 			}
-			_ = s.Update([]byte("dying"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) {
+			_ = s.Update([]byte("dying"), memtest.At(t0), func(store.Value, bool) (store.Value, bool) {
 				close(locked)
 				select {
 				case <-bothAsked:
 				case <-time.After(10 * time.Second): // both keys are in the same shard, once in 1,024 times
 					sameShard = true
 				}
-				return store.Value{}, store.Leave
+				return store.Value{}, false
 			})
 		})
 		if sameShard && attempt < 3 {
@@ -123,8 +123,8 @@ func TestUpdatesOfOneKeyFollowEachOther(t *testing.T) {
 	s := memory.New(memory.Options{})
 	parallel(workers, func(int) {
 		for range each {
-			_ = s.Update([]byte("k"), memtest.At(0), func(old store.Value, _ bool) (store.Value, store.Action) {
-				return store.Value{TAT: old.TAT + 1}, store.Put
+			_ = s.Update([]byte("k"), memtest.At(0), func(old store.Value, _ bool) (store.Value, bool) {
+				return store.Value{TAT: old.TAT + 1}, true
 			})
 		}
 	})
@@ -144,8 +144,8 @@ func TestAllAtOnce(t *testing.T) {
 			clock.Store(t0)
 			key := func() []byte { return fmt.Append(nil, rand.IntN(400)) }
 			a := func() store.Access { return store.Access{NowNS: clock.Add(20), NoTouch: rand.IntN(2) == 0} }
-			set := func(store.Value, bool) (store.Value, store.Action) {
-				return store.Value{TAT: uint64(clock.Load() + rand.Int64N(2000)), ExpiryNS: rand.Int64N(3) - 1}, store.Put
+			set := func(store.Value, bool) (store.Value, bool) {
+				return store.Value{TAT: uint64(clock.Load() + rand.Int64N(2000)), ExpiryNS: rand.Int64N(3) - 1}, true
 			}
 			copied := map[string]store.Value{}
 			methods := []func(i int){
@@ -259,7 +259,7 @@ func TestAPanicInUpdateLeavesNoLock(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 1})
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) { panic("fn") })
+		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, bool) { panic("fn") })
 	}()
 	memtest.MustPut(t, s, "k", memtest.Plain, t0)
 	memtest.ExpectKeys(t, s, t0, "k")

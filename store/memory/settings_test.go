@@ -40,7 +40,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 			return found
 		},
 		"Update": func(s *memory.Store) (there bool) {
-			_ = s.Update(name, a, func(st store.Value, ok bool) (store.Value, store.Action) { there = ok; return st, store.Leave })
+			_ = s.Update(name, a, func(st store.Value, ok bool) (store.Value, bool) { there = ok; return st, false })
 			return there
 		},
 		"Throttle": func(s *memory.Store) bool {

@@ -135,11 +135,10 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			tb.Fatal(ok, err)
 		}
 	}
-	put := func(st store.Value, action store.Action) func(testing.TB, *memory.Store) {
+	put := func(st store.Value) func(testing.TB, *memory.Store) {
 		return func(tb testing.TB, s *memory.Store) {
-			if err := s.Update([]byte("k"), memtest.At(clock()), func(store.Value, bool) (store.Value, store.Action) {
-				return st,
-					action
+			if err := s.Update([]byte("k"), memtest.At(clock()), func(store.Value, bool) (store.Value, bool) {
+				return st, true
 			}); err != nil {
 				tb.Fatal(err)
 			}
@@ -178,7 +177,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			}
 		}, granted},
 		{"del", literal, func(_ testing.TB, s *memory.Store) { s.Delete([]byte("k"), clock()) }, granted},
-		{"update deletes", literal, put(store.Value{}, store.Delete), granted},
+		{"update deletes", literal, put(store.Value{}), granted},
 		{"flush", literal, func(_ testing.TB, s *memory.Store) { s.Flush() }, granted},
 		{"rename away", literal, func(_ testing.TB, s *memory.Store) {
 			s.Rename([]byte("k"), []byte("other"), memtest.At(clock()))
@@ -194,15 +193,15 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			}
 		}, granted},
 		{"expiry", literal, func(_ testing.TB, s *memory.Store) {
-			_ = s.Update([]byte("k"), memtest.At(clock()), func(st store.Value, _ bool) (store.Value, store.Action) {
+			_ = s.Update([]byte("k"), memtest.At(clock()), func(st store.Value, _ bool) (store.Value, bool) {
 				st.ExpiryNS = clock() + int64(time.Second)
-				return st, store.Put
+				return st, true
 			})
 			time.Sleep(time.Second)
 			for s.Sweep(clock()) {
 			}
 		}, granted},
-		{"a TAT is put", literal, put(store.Value{TAT: 1 << 62}, store.Put), func(w *waiter) bool {
+		{"a TAT is put", literal, put(store.Value{TAT: 1 << 62}), func(w *waiter) bool {
 			idle, there := w.s.IdleNS([]byte("k"), clock())
 			return failed(store.ErrWrongType)(w) && there && idle == 0
 		}},

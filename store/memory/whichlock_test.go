@@ -45,9 +45,9 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 	}
 	expire := func(expiryNS int64) func(*Store, []byte, int64) {
 		return func(s *Store, key []byte, nowNS int64) {
-			_ = s.Update(key, store.Access{NowNS: nowNS}, func(old store.Value, _ bool) (store.Value, store.Action) {
+			_ = s.Update(key, store.Access{NowNS: nowNS}, func(old store.Value, _ bool) (store.Value, bool) {
 				old.ExpiryNS = expiryNS
-				return old, store.Put
+				return old, true
 			})
 		}
 	}

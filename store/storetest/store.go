@@ -107,7 +107,7 @@ func (k *keeper) left(t *testing.T, key string, l *cell.Limit) int64 {
 }
 
 func put(keys store.Keys, a store.Access, key string, v store.Value) {
-	_ = keys.Update([]byte(key), a, func(store.Value, bool) (store.Value, store.Action) { return v, store.Put })
+	_ = keys.Update([]byte(key), a, func(store.Value, bool) (store.Value, bool) { return v, true })
 }
 
 func (k *keeper) value(t *testing.T, key string) (v store.Value, there bool) {
@@ -160,12 +160,12 @@ func noChangeLost(t *testing.T, k *keeper) {
 		wg.Go(func() {
 			for range turns {
 				if err := k.try(func(keys store.Keys, a store.Access) {
-					_ = keys.Update([]byte("sum"), a, func(old store.Value, there bool) (store.Value, store.Action) {
+					_ = keys.Update([]byte("sum"), a, func(old store.Value, there bool) (store.Value, bool) {
 						if !there {
 							old.TAT = base
 						}
 						old.TAT++
-						return old, store.Put
+						return old, true
 					})
 				}, "sum"); err != nil {
 					failed <- err

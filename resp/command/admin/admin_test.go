@@ -168,8 +168,8 @@ func TestStarted(t *testing.T) {
 
 func TestMemoryUsage(t *testing.T) {
 	s := newServer()
-	if err := s.Store.Update([]byte("k"), store.Access{NowNS: s.NowNS}, func(store.Value, bool) (store.Value, store.Action) {
-		return store.Value{TAT: uint64(s.NowNS + 1e9), ExpiryNS: store.NoExpiry}, store.Put
+	if err := s.Store.Update([]byte("k"), store.Access{NowNS: s.NowNS}, func(store.Value, bool) (store.Value, bool) {
+		return store.Value{TAT: uint64(s.NowNS + 1e9), ExpiryNS: store.NoExpiry}, true
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -150,38 +150,38 @@ func expireBy(c *command.Call, unit string) {
 		c.Error(argument.ErrInvalidExpire, strings.ToLower(string(c.Args[0])))
 		return
 	}
-	c.Bool(change(c, func(current store.Value) (store.Value, store.Action) {
+	c.Bool(change(c, func(current store.Value) (store.Value, bool) {
 		if !conditions.allow(ownExpiry(current), atNS) {
-			return current, store.Leave
+			return current, false
 		}
 		if atNS <= wallNS {
-			return current, store.Delete
+			return store.Value{}, true // deletes the key
 		}
 		current.ExpiryNS = atNS
-		return current, store.Put
+		return current, true
 	}))
 }
 
 func persist(c *command.Call) {
-	c.Bool(change(c, func(current store.Value) (store.Value, store.Action) {
+	c.Bool(change(c, func(current store.Value) (store.Value, bool) {
 		if current.ExpiryNS == store.NoExpiry {
-			return current, store.Leave
+			return current, false
 		}
 		current.ExpiryNS = store.NoExpiry
-		return current, store.Put
+		return current, true
 	}))
 }
 
-// change applies fn to the key if it exists, and says whether fn changed it. An existing key needs no room, so the store never refuses.
-func change(c *command.Call, fn func(store.Value) (store.Value, store.Action)) bool {
+// change updates the key by fn if it exists, and says whether fn changed it. An existing key needs no room, so the store never refuses.
+func change(c *command.Call, fn func(store.Value) (store.Value, bool)) bool {
 	changed := false
-	_ = c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	_ = c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, bool) {
 		if !ok {
-			return current, store.Leave
+			return current, false
 		}
-		next, action := fn(current)
-		changed = action != store.Leave
-		return next, action
+		var next store.Value
+		next, changed = fn(current)
+		return next, changed
 	})
 	return changed
 }

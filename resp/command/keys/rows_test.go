@@ -92,8 +92,8 @@ func TestExpire(t *testing.T) {
 		"PEXPIRE k 1500 GT", ":0\r\n", "PEXPIRE k 1500 LT", ":0\r\n", "PEXPIRE k 1501 LT", ":0\r\n", "PEXPIRE k 1499 GT", ":0\r\n", "PEXPIRE k 1501 GT", ":1\r\n", "PEXPIRE k 1500 LT XX", ":1\r\n", "PEXPIRE k 1 NX XX", fails(errExpireNX), "PEXPIRE k 1 NX LT", fails(errExpireNX),
 		"PEXPIRE k 1 nx", ":0\r\n", "EXPIRETIME no", ":-2\r\n", "PTTL no", ":-2\r\n", "PERSIST no", ":0\r\n", "PERSIST k", ":1\r\n", "EXPIRETIME k", ":-1\r\n", "EXPIRE k 5 NX", ":1\r\n", "PTTL k", ":5000\r\n")
 	ends := h.NowNS + 100e9 // a limiter's key ends at its TAT
-	if err := h.Store.Update([]byte("t"), h.Access(), func(store.Value, bool) (store.Value, store.Action) {
-		return store.Value{TAT: uint64(ends), ExpiryNS: store.AtTAT}, store.Put
+	if err := h.Store.Update([]byte("t"), h.Access(), func(store.Value, bool) (store.Value, bool) {
+		return store.Value{TAT: uint64(ends), ExpiryNS: store.AtTAT}, true
 	}); err != nil {
 		t.Fatal(err)
 	}

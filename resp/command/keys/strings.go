@@ -145,17 +145,17 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 
 	var old store.Value
 	existed, stored, wrongType := false, false, false
-	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, bool) {
 		old, existed, stored = current, ok, false // the store calls this again after it has made room
 		wrongType = o.get && ok && current.HoldsLimits
 		if o.nx && ok || o.xx && !ok || wrongType {
-			return current, store.Leave
+			return current, false
 		}
 		if o.keepTTL && ok {
 			next.ExpiryNS = ownExpiry(current)
 		}
 		stored = true
-		return next, store.Put
+		return next, true
 	})
 	switch {
 	case errors.Is(err, store.ErrFull):
@@ -178,11 +178,11 @@ func setNX(c *command.Call) {
 		return
 	}
 	stored := false
-	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, store.Action) {
+	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, bool) {
 		if stored = !ok; ok {
-			return current, store.Leave
+			return current, false
 		}
-		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, store.Put
+		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, true
 	})
 	if errors.Is(err, store.ErrFull) {
 		c.Error(command.ErrOOM)
@@ -192,7 +192,7 @@ func setNX(c *command.Call) {
 }
 
 func getDel(c *command.Call) {
-	exchange(c, func(current store.Value) (store.Value, store.Action) { return current, store.Delete })
+	exchange(c, func(store.Value) (store.Value, bool) { return store.Value{}, true }) // deletes the key
 }
 
 // getEx reports a wrong expiry only if the key holds a TAT, as Redis does.
@@ -207,12 +207,12 @@ func getEx(c *command.Call) {
 		atNS, text = o.expiry.atNS("getex", c.WallNS())
 	}
 	mark := len(c.Out)
-	found := exchange(c, func(current store.Value) (store.Value, store.Action) {
+	found := exchange(c, func(current store.Value) (store.Value, bool) {
 		if text != "" || o.expiry.unit == "" && (!o.persist || current.ExpiryNS == store.NoExpiry) {
-			return current, store.Leave
+			return current, false
 		}
 		current.ExpiryNS = atNS
-		return current, store.Put
+		return current, true
 	})
 	if found && text != "" {
 		c.Out = c.Out[:mark]
@@ -221,13 +221,13 @@ func getEx(c *command.Call) {
 }
 
 // exchange answers with the key's TAT, and applies fn to the key. It returns whether the key held a TAT.
-func exchange(c *command.Call, fn func(store.Value) (store.Value, store.Action)) (found bool) {
+func exchange(c *command.Call, fn func(store.Value) (store.Value, bool)) (found bool) {
 	var old store.Value
 	there := false
-	change(c, func(current store.Value) (store.Value, store.Action) {
+	change(c, func(current store.Value) (store.Value, bool) {
 		old, there = current, true
 		if current.HoldsLimits {
-			return current, store.Leave
+			return current, false
 		}
 		return fn(current)
 	})

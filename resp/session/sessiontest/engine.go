@@ -110,9 +110,9 @@ func (v *fakeView) read() {
 
 // contentOf is what a store has under a key, as a text and as a Value of its own.
 func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied store.Value) {
-	_ = of.Update(key, store.Access{NowNS: nowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, store.Action) {
+	_ = of.Update(key, store.Access{NowNS: nowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, bool) {
 		if !ok {
-			return is, store.Leave
+			return is, false
 		}
 		copied, text = is, fmt.Sprint(is.TAT, " ", is.ExpiryNS)
 		if is.HoldsLimits {
@@ -127,13 +127,13 @@ func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied s
 			}
 			copied.Limits = &limits
 		}
-		return is, store.Leave
+		return is, false
 	})
 	return text, copied
 }
 
 func Put(to *memory.Store, key []byte, value store.Value, nowNS int64) {
-	_ = to.Update(key, store.Access{NowNS: nowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+	_ = to.Update(key, store.Access{NowNS: nowNS}, func(store.Value, bool) (store.Value, bool) { return value, true })
 }
 
 func (v *fakeView) Keys() store.Keys { return v.Store }

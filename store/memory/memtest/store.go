@@ -78,7 +78,7 @@ func MustAllow(tb Failer, s *memory.Store, key []byte, l cell.Bucket, nowNS int6
 
 // Put stores a state, whatever was there.
 func Put(s *memory.Store, key string, st store.Value, nowNS int64) error {
-	return s.Update([]byte(key), At(nowNS), func(store.Value, bool) (store.Value, store.Action) { return st, store.Put })
+	return s.Update([]byte(key), At(nowNS), func(store.Value, bool) (store.Value, bool) { return st, true })
 }
 
 // MustPut is Put that must succeed.

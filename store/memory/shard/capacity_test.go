@@ -378,10 +378,10 @@ func TestAnInsertWhileLimitsAreRaised(t *testing.T) {
 	memtest.Sweep(s, t0) // so that no insert looks in the locked shard for what may be dead
 	holds, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.Update([]byte(locked), memtest.At(t0), func(st store.Value, _ bool) (store.Value, store.Action) {
+		_ = s.Update([]byte(locked), memtest.At(t0), func(st store.Value, _ bool) (store.Value, bool) {
 			close(holds)
 			<-release
-			return st, store.Leave
+			return st, false
 		})
 	}()
 	<-holds

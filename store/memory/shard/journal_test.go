@@ -207,8 +207,8 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 		t.Error("all of a log is told for a call more")
 	}
 	for _, expiry := range []int64{t0 + 9*second, store.NoExpiry} {
-		if err := s.Update([]byte("k"), memtest.At(t0+2), func(st store.Value, _ bool) (store.Value, store.Action) {
-			return store.Value{TAT: st.TAT, ExpiryNS: expiry, HoldsLimits: st.HoldsLimits}, store.Put
+		if err := s.Update([]byte("k"), memtest.At(t0+2), func(st store.Value, _ bool) (store.Value, bool) {
+			return store.Value{TAT: st.TAT, ExpiryNS: expiry, HoldsLimits: st.HoldsLimits}, true
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -17,21 +17,22 @@ func (s *Shards) Get(key []byte, a store.Access) (store.Value, bool) {
 	return inWall(sh.State(n, e), s.Wall.Load()), true
 }
 
-// Update runs fn under the lock with the state of a live key, or with ok false, and does as it says. It touches a key that is there,
-// whatever the action. The error is ErrFull, for a Put of a new key, or of more limits than the key holds.
+// Update runs fn under the lock with the state of a live key, or with ok false. If put, it stores what fn returns, and one that is over
+// already, as the zero Value is, removes the key. It touches a key that is there in any case. The error is ErrFull, for a new key, or for
+// more limits than the key holds.
 //
 // fn must not call the store. It is called once, or once more if the key came or went while the lock was released to find room: then only
 // its last answer counts.
-func (s *Shards) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
-	return s.Replace(key, a, func(is store.Value, ok bool) (store.Value, store.Action) {
+func (s *Shards) Update(key []byte, a store.Access, fn func(old store.Value, ok bool) (st store.Value, put bool)) error {
+	return s.Replace(key, a, func(is store.Value, ok bool) (st store.Value, put bool) {
 		ahead := s.Wall.Load()
 		told := inWall(is, ahead)
-		st, action := fn(told, ok)
+		st, put = fn(told, ok)
 		if ok && st.Limits == told.Limits { // as they are
 			st.TAT, st.Limits = cell.ShiftInstant(st.TAT, -ahead), is.Limits
-			return st, action
+			return st, put
 		}
-		return fromWall(st, ahead), action
+		return fromWall(st, ahead), put
 	})
 }
 
@@ -93,24 +94,22 @@ func (s *Shards) Limits(key []byte, a store.Access, fn func(*store.LimitState)) 
 	return true, nil
 }
 
-// Replace runs fn under the lock with the state of a live key, or with ok false, and does as it says. All times are limit time: see
-// Update.
-func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok bool) (store.Value, store.Action)) error {
+// Replace is Update with all times in limit time.
+func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok bool) (st store.Value, put bool)) error {
 	hash := s.Hash(key)
 	sh := s.ShardOf(hash)
 	sh.Lock(a.NowNS)
 	defer sh.Unlock()
 	n, e := sh.Find(hash, key, a)
-	st, action := sh.apply(fn, n, e)
+	st, put := sh.apply(fn, n, e)
 	for {
-		if action == store.Put && over(st, a.NowNS, s.WallNS(a.NowNS)) {
-			action = store.Delete
-		}
-		switch {
-		case action == store.Delete && e != nil:
-			sh.Remove(n, e)
+		if !put {
 			return nil
-		case action != store.Put:
+		}
+		if over(st, a.NowNS, s.WallNS(a.NowNS)) {
+			if e != nil {
+				sh.Remove(n, e)
+			}
 			return nil
 		}
 		more := sh.more(e, key, st)
@@ -128,7 +127,7 @@ func (s *Shards) Replace(key []byte, a store.Access, fn func(old store.Value, ok
 			s.Room.release(more)
 		}
 		if n, e = sh.Find(hash, key, a); e != nil || was != nil {
-			st, action = sh.apply(fn, n, e)
+			st, put = sh.apply(fn, n, e)
 		}
 	}
 }
@@ -155,7 +154,7 @@ func (sh *Shard) store(hash uint64, n uint32, e *table.Slot, key []byte, st stor
 }
 
 // apply calls an Update's function with what the slot holds, or with ok false.
-func (sh *Shard) apply(fn func(store.Value, bool) (store.Value, store.Action), n uint32, e *table.Slot) (store.Value, store.Action) {
+func (sh *Shard) apply(fn func(store.Value, bool) (store.Value, bool), n uint32, e *table.Slot) (st store.Value, put bool) {
 	if e == nil {
 		return fn(store.Value{}, false)
 	}

@@ -72,9 +72,9 @@ func TestADeadKeyIsAbsentForAll(t *testing.T) {
 		"Random": func(s *memory.Store) bool { _, ok := s.Random(now); return ok },
 		"Scan":   func(s *memory.Store) bool { return len(memtest.Contents(t, s, now)) != 0 },
 		"Update": func(s *memory.Store) (seen bool) {
-			_ = s.Update(k, memtest.At(now), func(_ store.Value, ok bool) (store.Value, store.Action) {
+			_ = s.Update(k, memtest.At(now), func(_ store.Value, ok bool) (store.Value, bool) {
 				seen = ok
-				return store.Value{}, store.Leave
+				return store.Value{}, false
 			})
 			return seen
 		},
@@ -197,19 +197,19 @@ func TestPutDecidesAnewWhetherAValueIsSpent(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
-	first, second := memtest.Live(t0, 1000), memtest.Live(t0, 2000)
+	first, second, deletes := memtest.Live(t0, 1000), memtest.Live(t0, 2000), store.Value{}
 	tests := []struct {
 		name   string
 		before *store.Value
-		action store.Action
+		put    *store.Value
 		after  *store.Value
 	}{
-		{"leave absent", nil, store.Leave, nil},
-		{"leave present", &first, store.Leave, &first},
-		{"put new", nil, store.Put, &second},
-		{"put over", &first, store.Put, &second},
-		{"delete absent", nil, store.Delete, nil},
-		{"delete present", &first, store.Delete, nil},
+		{"leave absent", nil, nil, nil},
+		{"leave present", &first, nil, &first},
+		{"put new", nil, &second, &second},
+		{"put over", &first, &second, &second},
+		{"delete absent", nil, &deletes, nil},
+		{"delete present", &first, &deletes, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -218,12 +218,15 @@ func TestUpdate(t *testing.T) {
 				memtest.MustPut(t, s, "k", *tt.before, t0)
 			}
 			calls := 0
-			err := s.Update([]byte("k"), memtest.At(t0), func(old store.Value, ok bool) (store.Value, store.Action) {
+			err := s.Update([]byte("k"), memtest.At(t0), func(old store.Value, ok bool) (store.Value, bool) {
 				calls++
 				if ok != (tt.before != nil) || ok && old != *tt.before {
 					t.Errorf("given %+v, %v", old, ok)
 				}
-				return second, tt.action
+				if tt.put == nil {
+					return second, false
+				}
+				return *tt.put, true
 			})
 			if err != nil || calls != 1 {
 				t.Fatalf("%v, fn called %d times", err, calls)
@@ -291,7 +294,7 @@ func idleAsNoted(ns, wantNS int64) bool { return ns >= wantNS && ns < wantNS+1<<
 func TestIdleAndTouch(t *testing.T) {
 	k := []byte("k")
 	limit := memtest.MustLimit(t, 0, 1, 3600)
-	leave := func(store.Value, bool) (store.Value, store.Action) { return store.Value{}, store.Leave }
+	leave := func(store.Value, bool) (store.Value, bool) { return store.Value{}, false }
 	uses := map[string]func(s *memory.Store, a store.Access){
 		"Get":                  func(s *memory.Store, a store.Access) { s.Get(k, a) },
 		"Update that leaves":   func(s *memory.Store, a store.Access) { _ = s.Update(k, a, leave) },

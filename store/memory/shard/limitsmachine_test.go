@@ -178,12 +178,12 @@ func (m *limitsMachine) expire(t *rapid.T) {
 	expiry := rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, m.model.wallNS() + 1, m.model.wallNS() + second,
 		m.model.wallNS() + 100*second}).Draw(t, "expiry")
 	there := false
-	err := m.store.Update([]byte(key), m.access(t), func(st store.Value, ok bool) (store.Value, store.Action) {
+	err := m.store.Update([]byte(key), m.access(t), func(st store.Value, ok bool) (store.Value, bool) {
 		if there = ok; !ok {
-			return st, store.Leave
+			return st, false
 		}
 		st.ExpiryNS = expiry
-		return st, store.Put
+		return st, true
 	})
 	k := m.model.keys[key]
 	if there != (k != nil) || err != nil {

@@ -46,8 +46,8 @@ func TestLineOfAState(t *testing.T) {
 	s := New(Options{Shards: 1})
 	sh, k := &s.All[0], []byte("k")
 	put := func() {
-		if err := s.Update(k, store.Access{NowNS: 1}, func(store.Value, bool) (store.Value, store.Action) {
-			return store.Value{TAT: 1000}, store.Put
+		if err := s.Update(k, store.Access{NowNS: 1}, func(store.Value, bool) (store.Value, bool) {
+			return store.Value{TAT: 1000}, true
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -271,8 +271,8 @@ func TestLeasesFlowBackToALine(t *testing.T) {
 	held.Leases().Fit(1)
 	held.Leases().Add(lease.Lease{ID: 1, ExpiryNS: uint64(end), Cost: 2, TakenNS: l.TakenNS(&st, now)})
 	limits := store.Limits{{Limit: *l, State: st}, {Limit: companion, State: held}}
-	if err := s.Update(key, store.Access{NowNS: now}, func(store.Value, bool) (store.Value, store.Action) {
-		return store.Value{TAT: table.EndNS(limits, 0), HoldsLimits: true, Limits: &limits}, store.Put
+	if err := s.Update(key, store.Access{NowNS: now}, func(store.Value, bool) (store.Value, bool) {
+		return store.Value{TAT: table.EndNS(limits, 0), HoldsLimits: true, Limits: &limits}, true
 	}); err != nil {
 		t.Fatal(err)
 	}

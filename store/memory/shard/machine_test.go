@@ -160,21 +160,24 @@ func (m *machine) get(t *rapid.T) {
 
 func (m *machine) update(t *rapid.T) {
 	name, a := drawKey(t), m.drawAccess(t)
-	action := rapid.SampledFrom([]store.Action{store.Put, store.Put, store.Delete, store.Leave}).Draw(t, "action")
+	put := rapid.IntRange(0, 3).Draw(t, "put") > 0
 	st := m.drawState(t)
+	if rapid.IntRange(0, 2).Draw(t, "deletes") == 0 {
+		st = store.Value{}
+	}
 	k := m.model.use(name, a)
-	err := m.store.Update([]byte(name), a, func(old store.Value, ok bool) (store.Value, store.Action) {
+	err := m.store.Update([]byte(name), a, func(old store.Value, ok bool) (store.Value, bool) {
 		if ok != (k != nil) || ok && old != k.state {
 			t.Fatalf("update of %q is given %+v, %v; want %+v", name, old, ok, k)
 		}
-		return st, action
+		return st, put
 	})
 	over := st.ExpiryNS > 0 && st.ExpiryNS <= a.NowNS || st.ExpiryNS == store.AtTAT && st.TAT <= uint64(a.NowNS)
 	switch {
-	case action == store.Put && !over:
+	case put && !over:
 		m.put(t, name, st, err)
 		return
-	case action != store.Leave:
+	case put:
 		m.model.remove(name)
 	}
 	if err != nil {

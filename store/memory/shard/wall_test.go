@@ -44,8 +44,8 @@ func TestExportAfterTheWallClockWasSet(t *testing.T) {
 func TestSweepAfterTheWallClockWasSet(t *testing.T) {
 	for _, by := range []int64{hour, -hour, 900 * hour} {
 		s := memory.New(memory.Options{})
-		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, store.Action) {
-			return store.Value{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, store.Put
+		_ = s.Update([]byte("k"), memtest.At(t0), func(store.Value, bool) (store.Value, bool) {
+			return store.Value{TAT: uint64(t0 + 9000*hour), ExpiryNS: t0 + 1000*hour}, true
 		})
 		s.SetWall(t0+by, t0)
 		end := t0 + 1000*hour - by

@@ -81,7 +81,7 @@ func (k *viewKey) put(v *View) {
 	}
 	value.ExpiryNS = k.read.shownExpiry(value.TAT, max(CeilMs(value.TAT), k.leftEnd), v.NowNS)
 	// It cannot fail: the table has room for all that a request reads.
-	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, bool) { return value, true })
 	_, k.shown = v.IdleNS(k.key, v.NowNS)
 }
 
@@ -217,11 +217,11 @@ func (k *viewKey) leave(f field) bool {
 // now is what a view's table holds under a key, as the engine is to hold it. found: the table has the key.
 func (k *viewKey) now(v *View) (c content, found bool) {
 	c.kind = kindNone
-	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, store.Action) {
+	_ = v.Update(k.key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, ok bool) (store.Value, bool) {
 		if found = ok; ok {
 			c = k.textOf(v, value)
 		}
-		return value, store.Leave
+		return value, false
 	})
 	if !found && !k.shown {
 		return k.read, false

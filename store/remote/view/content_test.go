@@ -25,9 +25,9 @@ func viewAt(nowNS int64, read content) (*View, *viewKey) {
 
 // raw is what a view's table has under a key.
 func (v *View) raw(key string) (value store.Value, there bool) {
-	_ = v.Update([]byte(key), store.Access{NowNS: v.NowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, store.Action) {
+	_ = v.Update([]byte(key), store.Access{NowNS: v.NowNS, NoTouch: true}, func(is store.Value, ok bool) (store.Value, bool) {
 		value, there = is, ok
-		return is, store.Leave
+		return is, false
 	})
 	return value, there
 }

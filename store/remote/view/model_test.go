@@ -138,7 +138,7 @@ func TestViewsAreTheTable(t *testing.T) {
 					value.ExpiryNS = (now.Load()/1e6 + expiry*1000 + 777) * 1e6
 				}
 				both("SET", func(t *memory.Store, _ *View) any {
-					return t.Update(k, a, func(store.Value, bool) (store.Value, store.Action) { return value, store.Put })
+					return t.Update(k, a, func(store.Value, bool) (store.Value, bool) { return value, true })
 				})
 			case 1:
 				both("DEL", func(t *memory.Store, _ *View) any { return t.Delete(k, a.NowNS) })
@@ -146,14 +146,14 @@ func TestViewsAreTheTable(t *testing.T) {
 				expiry := (now.Load()/1e6 + rapid.Int64Range(-1, 9).Draw(t, "seconds")*1000 + 777) * 1e6
 				persist := rapid.Bool().Draw(t, "persist")
 				both("EXPIRE or PERSIST", func(t *memory.Store, _ *View) any {
-					return t.Update(k, a, func(old store.Value, ok bool) (store.Value, store.Action) {
+					return t.Update(k, a, func(old store.Value, ok bool) (store.Value, bool) {
 						if !ok {
-							return old, store.Leave
+							return old, false
 						}
 						if old.ExpiryNS = expiry; persist {
 							old.ExpiryNS = store.NoExpiry
 						}
-						return old, store.Put
+						return old, true
 					})
 				})
 			case 3:
@@ -260,9 +260,8 @@ func TestSetOfWhatHasJustPassed(t *testing.T) {
 	for _, passed := range []int64{0, 5e9, 5e9 + 1} {
 		now.Store(in2100 + passed)
 		s.on(t, func(v *View) {
-			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, store.Action) {
-				return value,
-					store.Put
+			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, bool) {
+				return value, true
 			})
 		}, "k")
 		s.on(t, func(v *View) {

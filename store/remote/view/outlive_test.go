@@ -28,9 +28,9 @@ func TestNoKeyOutlivesItsLimits(t *testing.T) {
 			a := store.Access{NowNS: now}
 			s.on(t, func(v *View) { make(v, a) }, "k")
 			s.on(t, func(v *View) {
-				_ = v.Update([]byte("k"), a, func(old store.Value, _ bool) (store.Value, store.Action) {
+				_ = v.Update([]byte("k"), a, func(old store.Value, _ bool) (store.Value, bool) {
 					old.ExpiryNS = said
-					return old, store.Put
+					return old, true
 				})
 			}, "k")
 			s.on(t, func(v *View) { _, _ = v.Rename([]byte("k"), []byte("other"), a) }, "k", "other")

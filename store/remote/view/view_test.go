@@ -135,8 +135,8 @@ func TestForeign(t *testing.T) {
 				func(v *View) { v.Rename([]byte("k"), []byte("other"), store.Access{NowNS: v.NowNS}) },
 				func(v *View) { _, _ = v.Copy([]byte("k"), []byte("other"), true, store.Access{NowNS: v.NowNS}) },
 				func(v *View) {
-					_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, store.Action) {
-						return store.Value{TAT: 7, ExpiryNS: store.NoExpiry}, store.Put
+					_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, bool) {
+						return store.Value{TAT: 7, ExpiryNS: store.NoExpiry}, true
 					})
 				},
 			} {
@@ -151,9 +151,9 @@ func TestForeign(t *testing.T) {
 				v.Close()
 			}
 			s.on(t, func(v *View) {
-				_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(old store.Value, _ bool) (store.Value, store.Action) {
+				_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(old store.Value, _ bool) (store.Value, bool) {
 					old.ExpiryNS = in2100
-					return old, store.Put
+					return old, true
 				})
 			}, "k")
 			if after, _ := s.do(t, "DUMP", "p:k").ToString(); after != before {

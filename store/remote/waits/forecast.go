@@ -59,9 +59,9 @@ func (f *forecast) skip(cost int64) {
 
 // stateOf is the state of a call in a view, and whether there are leases of it.
 func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
-	_ = v.Update(c.Key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, there bool) (store.Value, store.Action) {
+	_ = v.Update(c.Key, store.Access{NowNS: v.NowNS, NoTouch: true}, func(value store.Value, there bool) (store.Value, bool) {
 		if !there || !value.HoldsLimits {
-			return value, store.Leave
+			return value, false
 		}
 		for i := range *value.Limits {
 			l := &(*value.Limits)[i]
@@ -75,7 +75,7 @@ func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
 				st = l.State
 			}
 		}
-		return value, store.Leave
+		return value, false
 	})
 	return st, leased
 }
