@@ -2,6 +2,8 @@ package store
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"celld/cell"
 	"celld/store/policy"
@@ -27,13 +29,13 @@ func (l *LimitState) AppendName(b []byte) []byte {
 		b = l.Limit.Shape.AppendText(b)
 	}
 	if l.Limit.Leases {
-		b = append(append(b, ' '), LeasesName...)
+		b = append(append(b, ' '), leasesName...)
 	}
 	return b
 }
 
-// LeasesName follows the name of the limit from which leases were taken.
-const LeasesName = "leases"
+// leasesName follows the name of the limit from which leases were taken.
+const leasesName = "leases"
 
 // Clone copies the rings as well.
 func (l Limits) Clone() Limits {
@@ -66,4 +68,17 @@ type Field struct {
 	LimitState
 	Part    bool  // the state holds only the calls of a log after AfterNS
 	AfterNS int64 // Unix ns
+}
+
+// CutName cuts off what follows the limit's name: what AppendName adds for leases, or the number of a part, which sets Part. The error is
+// ErrField.
+func (f *Field) CutName(name string) (limit string, leases bool, err error) {
+	limit, rest, more := strings.Cut(name, " ")
+	leases = rest == leasesName
+	if f.Part = more && !leases; f.Part {
+		if _, err := strconv.ParseUint(rest, 10, 32); err != nil {
+			return "", false, ErrField
+		}
+	}
+	return limit, leases, nil
 }

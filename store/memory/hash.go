@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"celld/cell"
@@ -25,12 +24,11 @@ func (s *Store) ParseField(name, text string) (f store.Field, err error) {
 // and a number follow the name, and AppendPart writes the text. IDs of new leases will be above those that it reads. The error is
 // policy.ErrNoPolicy only when nothing else is wrong.
 func (s *Store) ReadField(name, text string) (f store.Field, err error) {
-	name, number, more := strings.Cut(name, " ")
-	leases := number == store.LeasesName
-	if f.Part = more && !leases; f.Part {
-		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
-			return store.Field{}, store.ErrField
-		}
+	name, leases, err := f.CutName(name)
+	if err != nil {
+		return store.Field{}, err
+	}
+	if f.Part {
 		f.Limit, f.State, f.AfterNS, err = cell.ParsePart(text)
 	} else {
 		f.Limit, f.State, err = cell.ParseState(text)
