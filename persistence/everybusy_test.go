@@ -21,7 +21,7 @@ func TestEverySecondWhileTheLoopIsBusy(t *testing.T) {
 		ms        = second / 1000
 		reads     = ms / 50 // the clock goes on by this at each reading
 		eachRound = 200     // keys that change, 1 ms
-		rounds    = 3000
+		rounds    = 1500
 	)
 	synctest.Test(t, func(t *testing.T) {
 		var w *world

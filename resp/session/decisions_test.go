@@ -112,7 +112,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 				}
 			})
 		}
-		for kind := decisions.ThrottleAllowed; kind <= decisions.RuleDenied; kind++ {
+		for _, kind := range []decisions.Kind{decisions.ThrottleAllowed, decisions.ThrottleLimited, decisions.TakeAllowed,
+			decisions.TakeLimited, decisions.RuleDenied} {
 			eventually(t, "count "+decisionNames[kind], func() bool { return srv.Decisions.Sum()[kind] > 0 })
 		}
 		for range 2 {
