@@ -65,7 +65,8 @@ func TestPermitted(t *testing.T) {
 }
 
 func TestReadAllowed(t *testing.T) {
-	in := bufio.NewReader(strings.NewReader("*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n" + "*2\r\n$1\r\nx\r\n*2\r\n:1\r\n:0\r\n" + "-ERR no\r\n"))
+	in := bufio.NewReader(strings.NewReader("*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:2\r\n" + "*2\r\n$1\r\nx\r\n*2\r\n:1\r\n:0\r\n" +
+		"-ERR no\r\n"))
 	for _, want := range []bool{true, false} {
 		if got, err := readAllowed(in); got != want || err != nil {
 			t.Errorf("%v, %v", got, err)

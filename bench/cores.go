@@ -45,7 +45,8 @@ var coreRows, coreGoals = everyCore()
 func everyCore() (rows []row, goals []goal) {
 	for _, ask := range []struct{ name, title, pkg, bench string }{
 		{"throttle", "store, CL.THROTTLE", "store/memory", "throttle"}, {"take", "store, CL.TAKE", "store/memory", "take"},
-		{"pipe1", "sessions, P=1", "resp", "P=1"}, {"pipe16", "sessions, P=16", "resp", "P=16"}, {"pipe128", "sessions, P=128", "resp", "P=128"},
+		{"pipe1", "sessions, P=1", "resp", "P=1"}, {"pipe16", "sessions, P=16", "resp", "P=16"},
+		{"pipe128", "sessions, P=128", "resp", "P=128"},
 	} {
 		for _, keys := range []struct {
 			n           int
@@ -72,7 +73,8 @@ func everyCore() (rows []row, goals []goal) {
 		if ask.pkg == "store/memory" {
 			name := "cores-new-" + ask.name
 			bench := fmt.Sprintf("^BenchmarkNew$/^%s$|^BenchmarkScale$/^%[1]s$/^keys=1000000$/^pass$/^one$", ask.bench)
-			rows = append(rows, row{name: name, title: ask.title + ", new keys", work: cores{pkg: ask.pkg, bench: bench, keys: 1_000_000, calls: callsOfFresh, fresh: true}})
+			rows = append(rows, row{name: name, title: ask.title + ", new keys",
+				work: cores{pkg: ask.pkg, bench: bench, keys: 1_000_000, calls: callsOfFresh, fresh: true}})
 			goals = append(goals, goal{row: name, metric: growingOverHit, atMost: 1.6}, goal{row: name, metric: floodOverHit, atMost: 2})
 		}
 	}

@@ -30,7 +30,8 @@ const (
 
 	// lasting lets all but some of four calls a key pass, and no key expires: a call takes two minutes of the limit.
 	lasting = "15 30 3600"
-	// brief makes a limit whose key ends 10 ms after its call. Of a million keys, one is asked every 0.2 s at most, so nearly all have ended.
+	// brief makes a limit whose key ends 10 ms after its call. Of a million keys, one is asked every
+	// 0.2 s at most, so nearly all have ended.
 	brief = "15 100 1"
 
 	// anyKey is so many random keys that of four million calls less than one in 500 is for a key that is there.

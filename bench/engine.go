@@ -224,7 +224,9 @@ func (e *engine) use(p *peer, w onEngine) error {
 		prefix, value = "rate:key:", fmt.Sprintf("%.6f", tat.Sub(time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC)).Seconds())
 	}
 	for first := 0; first < w.keys; first += 10_000 { // a script of a million calls takes seconds
-		if _, err := ask(e.server.addr, "EVAL", useScript, "0", strconv.Itoa(first), prefix, value, strconv.FormatInt(interval.Milliseconds(), 10)); err != nil {
+		_, err := ask(e.server.addr, "EVAL", useScript, "0", strconv.Itoa(first), prefix, value,
+			strconv.FormatInt(interval.Milliseconds(), 10))
+		if err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,8 @@ func TestLatencies(t *testing.T) {
 // TestGoals judges figures made up, and names the goals whose rows or peers do not exist.
 func TestGoals(t *testing.T) {
 	for _, g := range goals {
-		if rowTitle(g.row) == g.row || g.in != "" && rowTitle(g.in) == g.in || g.peer != "" && !slices.Contains(peerNames(), g.peer) || strings.HasPrefix(g.words(), " ") {
+		if rowTitle(g.row) == g.row || g.in != "" && rowTitle(g.in) == g.in || g.peer != "" && !slices.Contains(peerNames(), g.peer) ||
+			strings.HasPrefix(g.words(), " ") {
 			t.Errorf("%+v: %s", g, g.words())
 		}
 	}

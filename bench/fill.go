@@ -32,7 +32,8 @@ func (w fill) fits(p *peer) bool {
 func (w fill) quick() work { return w }
 
 func (w fill) seconds(p *peer) float64 {
-	load := float64(w.keys) / map[string]float64{"celld": 700e3, "before": 700e3, "redis-cell": 250e3, "throttlecrab": 200e3, "ping": 1.5e6}[p.name]
+	load := float64(w.keys) /
+		map[string]float64{"celld": 700e3, "before": 700e3, "redis-cell": 250e3, "throttlecrab": 200e3, "ping": 1.5e6}[p.name]
 	if p.pings() {
 		return 2 + load
 	}

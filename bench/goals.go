@@ -68,14 +68,16 @@ var goals = slices.Concat([]goal{
 // words say the goal in a line of the table.
 func (g goal) words() string {
 	what := map[metric]string{
-		cpuMicroseconds: "CPU per command", rssMB: "RSS", bytesPerKey: "bytes a key, against the server's estimate,", growLongest: "longest pause while growing, ms",
-		expireLongest: "longest pause while expiring, ms", kbPerConnection: "KB a connection", freshMB: "RSS MB of a process that has just started", p99: "p99",
+		cpuMicroseconds: "CPU per command", rssMB: "RSS", bytesPerKey: "bytes a key, against the server's estimate,",
+		growLongest: "longest pause while growing, ms", expireLongest: "longest pause while expiring, ms",
+		kbPerConnection: "KB a connection", freshMB: "RSS MB of a process that has just started", p99: "p99",
 		perSecond: "commands/s", saveSeconds: "SAVE", loadSeconds: "loading", peakRatio: "peak memory while saving over before",
 		bgsaveLongest: "longest pause while saving, ms", rewriteLongest: "longest pause while rewriting, ms",
 		shareOfCeiling: "two goroutines, share of the ceiling", twoOverOne: "two goroutines, calls a second × one's",
 		lateP99: "p99 of how late an answer comes, ms,", rateOff: "rate, % off the limit's,",
-		engineCPU: "the engine's CPU per decision", p50: "p50", allowedShare: "allowed, of what the limit permits,", addedP99: "added to p99, ms",
-		growingOverHit: "a new key, time × a hit's", floodOverHit: "a new key that evicts one, time × a hit's",
+		engineCPU: "the engine's CPU per decision", p50: "p50", allowedShare: "allowed, of what the limit permits,",
+		addedP99: "added to p99, ms", growingOverHit: "a new key, time × a hit's",
+		floodOverHit: "a new key that evicts one, time × a hit's",
 	}[g.metric]
 	bound := fmt.Sprintf("≤ %v", g.atMost)
 	if g.atLeast > 0 {

@@ -21,7 +21,8 @@ type limiter struct {
 }
 
 // wrapper is how many libraries reach CL.THROTTLE, with what it is asked in the other rows.
-var wrapper = limiter{script: "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])", args: []string{"15", "30", "60"}, wraps: true}
+var wrapper = limiter{script: "return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])",
+	args: []string{"15", "30", "60"}, wraps: true}
 
 // perMinute is what CL.THROTTLE is asked in the other rows: 30 a minute, 16 at once.
 var perMinute = limiter{limits: []string{"30/60s,burst=16"}, script: bucketScript, args: []string{"16", "30", "60000000"}}

@@ -70,7 +70,8 @@ func (l load) run(ctx context.Context) (err error) {
 			return err
 		}
 		defer conn.Close()
-		parts = append(parts, &part{load: l, conn: conn, in: newReplies(conn, l.server.peer), next: l.keys * i / loadConnections, end: l.keys * (i + 1) / loadConnections})
+		parts = append(parts, &part{load: l, conn: conn, in: newReplies(conn, l.server.peer), next: l.keys * i / loadConnections,
+			end: l.keys * (i + 1) / loadConnections})
 	}
 	for busy := true; busy; {
 		if ctx.Err() != nil {

@@ -42,16 +42,18 @@ var (
 		{"fresh process MB", freshMB, true, true},
 	}
 	coreColumns = []column{
-		{"one goroutine, ns", oneNS, true, true}, {"two, one store, ns", twoNS, true, true}, {"two, two stores, ns", ceilingNS, true, false},
-		{"share of the ceiling", shareOfCeiling, true, false}, {"two × one", twoOverOne, false, false},
+		{"one goroutine, ns", oneNS, true, true}, {"two, one store, ns", twoNS, true, true},
+		{"two, two stores, ns", ceilingNS, true, false}, {"share of the ceiling", shareOfCeiling, true, false},
+		{"two × one", twoOverOne, false, false},
 	}
 	waitingColumns = []column{
 		{"p99 late, ms", lateP99, true, false}, {"longest", lateLongest, false, false}, {"permits/s", perSecond, false, false},
 		{"% off", rateOff, true, false}, {"CPU µs/answer", cpuMicroseconds, true, false},
 	}
 	engineColumns = []column{
-		{"engine CPU µs/decision", engineCPU, true, true}, {"decisions/s", perSecond, false, false}, {"p50 ms", p50, true, true}, {"p99 ms", p99, true, true},
-		{"celld CPU µs", cpuMicroseconds, false, false}, {"callers' CPU µs", callersCPU, false, false}, {"allowed/permitted", allowedShare, true, false},
+		{"engine CPU µs/decision", engineCPU, true, true}, {"decisions/s", perSecond, false, false}, {"p50 ms", p50, true, true},
+		{"p99 ms", p99, true, true}, {"celld CPU µs", cpuMicroseconds, false, false}, {"callers' CPU µs", callersCPU, false, false},
+		{"allowed/permitted", allowedShare, true, false},
 	}
 	addedColumns = []column{
 		{"p50 ms", p50, true, false}, {"the engine alone", directP50, false, false}, {"added", addedP50, true, false},
@@ -66,7 +68,8 @@ var (
 func (r *report) markdown() string {
 	var b strings.Builder
 	m := r.Machine
-	fmt.Fprintf(&b, "Measured %s by `%s` on %s, %d CPUs, Linux %s, %s; files on %s.\n\n", r.Date, r.Command, m.CPU, m.CPUs, m.Kernel, m.OS, m.Disk)
+	fmt.Fprintf(&b, "Measured %s by `%s` on %s, %d CPUs, Linux %s, %s; files on %s.\n\n", r.Date, r.Command, m.CPU, m.CPUs,
+		m.Kernel, m.OS, m.Disk)
 	for _, p := range r.order {
 		fmt.Fprintf(&b, "- %s: %s\n", p.title, r.Peers[p.name])
 	}
@@ -107,7 +110,8 @@ func (r *report) table(b *strings.Builder, first string, columns []column, belon
 		for _, p := range r.order {
 			if failure, ok := row.Failed[p.name]; ok {
 				why, _, _ := strings.Cut(failure, "\n")
-				line(b, append([]string{title, p.title, "failed: " + strings.ReplaceAll(why, "|", "/")}, slices.Repeat([]string{""}, len(header)-3)...))
+				line(b, append([]string{title, p.title, "failed: " + strings.ReplaceAll(why, "|", "/")},
+					slices.Repeat([]string{""}, len(header)-3)...))
 			} else if figures, ok := row.Peers[p.name]; ok {
 				line(b, append([]string{title, p.title}, cells(columns, figures, row.Peers["celld"])...))
 			} else {

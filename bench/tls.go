@@ -25,7 +25,8 @@ func tlsArgs(s *server) []string {
 	if !s.room.tls {
 		return nil
 	}
-	return []string{"--tls-port", strconv.Itoa(s.otherPort), "--tls-cert-file", s.certPath(), "--tls-key-file", s.certPath(), "--tls-auth-clients", "no"}
+	return []string{"--tls-port", strconv.Itoa(s.otherPort), "--tls-cert-file", s.certPath(), "--tls-key-file", s.certPath(),
+		"--tls-auth-clients", "no"}
 }
 
 // certPath is the file of the server's certificate and its key.
@@ -37,13 +38,14 @@ func (s *server) writeCertificate() error {
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})...)
 	return os.WriteFile(s.certPath(), text, 0o600)
 }

@@ -81,7 +81,8 @@ func TestBookedWindowsRollOver(t *testing.T) {
 		{3 * s, 11, int64(-1), 10, 0},
 	} {
 		d := attempt(&l, st, now+c.after, c.cost, cell.Take)
-		want := cell.Decision{Limited: true, Limit: 10, Remaining: c.remaining, RetryAfterNS: uint64(c.retry), ResetAfterNS: uint64(c.reset)}
+		want := cell.Decision{Limited: true, Limit: 10, Remaining: c.remaining, RetryAfterNS: uint64(c.retry),
+			ResetAfterNS: uint64(c.reset)}
 		if d != want {
 			t.Errorf("%d after %d: %+v, want %+v", c.cost, c.after, d, want)
 		}

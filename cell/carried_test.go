@@ -10,7 +10,8 @@ import (
 // A limit that differs in nothing that a state is scaled by leaves it as it is.
 func TestTheSameLimitCarriesNothing(t *testing.T) {
 	for _, text := range []string{
-		"5/1m", "5/1m,algo=window", "5/month", "5/1m,algo=slide", "5/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc", "5/1m,warmup=1m",
+		"5/1m", "5/1m,algo=window", "5/month", "5/1m,algo=slide", "5/1m,algo=slide,buckets=6", "5/1m,algo=log", "5/1m,algo=conc",
+		"5/1m,warmup=1m",
 	} {
 		old, l := mustLiteral(t, text), mustLiteral(t, text+",block=1h,shadow")
 		var st cell.State
@@ -39,7 +40,8 @@ func TestNothingIsCarriedOfWhatIsGone(t *testing.T) {
 // A shift that is taken back leaves no trace, though sub-windows go by whole ones.
 func TestShiftBack(t *testing.T) {
 	for _, text := range []string{
-		"5/1m,block=1h", "5/1m,algo=window,block=1h", "5/1m,algo=slide,block=1h", "50/1m,algo=slide,buckets=6,block=1h", "5/1m,algo=log,block=1h", "5/1m,algo=conc,block=1h",
+		"5/1m,block=1h", "5/1m,algo=window,block=1h", "5/1m,algo=slide,block=1h", "50/1m,algo=slide,buckets=6,block=1h",
+		"5/1m,algo=log,block=1h", "5/1m,algo=conc,block=1h",
 	} {
 		l := mustLiteral(t, text)
 		var st cell.State

@@ -100,7 +100,8 @@ func anyInt64() *rapid.Generator[int64] {
 		rapid.Int64Range(-3, 100),
 		rapid.SampledFrom([]int64{
 			math.MinInt64, math.MinInt64 + 1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt32, math.MaxInt32,
-			maxPeriodSeconds - 1, maxPeriodSeconds, maxPeriodSeconds + 1, -maxPeriodSeconds, -maxPeriodSeconds - 1, 1_000_000_000, 1_000_000_001, 18446744074, 1 << 62,
+			maxPeriodSeconds - 1, maxPeriodSeconds, maxPeriodSeconds + 1, -maxPeriodSeconds, -maxPeriodSeconds - 1, 1_000_000_000,
+			1_000_000_001, 18446744074, 1 << 62,
 		}),
 	)
 }

@@ -151,9 +151,11 @@ func drawParams(t *rapid.T, l cell.Limit) cell.Limit {
 func drawInstant(t *rapid.T) int64 {
 	edges := []int64{aDayIn2027}
 	for _, at := range []time.Time{
-		time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC), time.Date(2028, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC),
-		time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 31, 16, 0, 0, 0, time.UTC), time.Date(2000, 2, 29, 23, 0, 0, 0, time.UTC),
-		time.Date(2100, 2, 28, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC), time.Date(1971, 1, 4, 0, 0, 0, 0, time.UTC),
+		time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC), time.Date(2028, 3, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2027, 1, 31, 16, 0, 0, 0, time.UTC), time.Date(2000, 2, 29, 23, 0, 0, 0, time.UTC),
+		time.Date(2100, 2, 28, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
+		time.Date(1971, 1, 4, 0, 0, 0, 0, time.UTC),
 	} {
 		edges = append(edges, at.UnixNano())
 	}
@@ -186,7 +188,8 @@ func drawCost(t *rapid.T, l cell.Limit, d cell.Decision) int64 {
 	capacity := l.Capacity()
 	return rapid.OneOf(
 		rapid.Just(int64(1)),
-		rapid.SampledFrom([]int64{0, 1, capacity, min(capacity+1, cell.MaxCost), d.Remaining, min(d.Remaining+1, cell.MaxCost), cell.MaxCost}),
+		rapid.SampledFrom([]int64{0, 1, capacity, min(capacity+1, cell.MaxCost), d.Remaining, min(d.Remaining+1, cell.MaxCost),
+			cell.MaxCost}),
 		rapid.Int64Range(0, min(capacity, 1+capacity/4)),
 		rapid.Int64Range(0, capacity),
 	).Draw(t, "cost")

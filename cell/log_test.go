@@ -107,7 +107,8 @@ func TestAForcedCallDelaysNoOther(t *testing.T) {
 // Whatever was forced, a log decides as if it kept every call, although it keeps no more than the count.
 func TestAForcedLogDecidesByAllCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := mustLiteral(t, rapid.SampledFrom([]string{"1/1s,algo=log", "2/1s,algo=log", "5/1s,algo=log", "9/1s,algo=log"}).Draw(t, "limit"))
+		l := mustLiteral(t,
+			rapid.SampledFrom([]string{"1/1s,algo=log", "2/1s,algo=log", "5/1s,algo=log", "9/1s,algo=log"}).Draw(t, "limit"))
 		var st cell.State
 		var all []call
 		now := int64(aDayIn2027)

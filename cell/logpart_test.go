@@ -145,7 +145,8 @@ func wantSameDecisions(t *rapid.T, l cell.Limit, got, want cell.State, now int64
 	for range 20 {
 		for _, cost := range []int64{0, 1, (l.Count + 1) / 2, l.Count} {
 			if a, b := attempt(&l, got, now, cost, cell.Take), attempt(&l, want, now, cost, cell.Take); a != b {
-				t.Fatalf("cost %d at %d: %+v, want %+v\n of %s\nfor %s", cost, now, a, b, l.AppendState(nil, &got), l.AppendState(nil, &want))
+				t.Fatalf("cost %d at %d: %+v, want %+v\n of %s\nfor %s", cost, now, a, b, l.AppendState(nil, &got),
+					l.AppendState(nil, &want))
 			}
 		}
 		now += rapid.Int64Range(0, l.PeriodNS/10).Draw(t, "wait")
@@ -221,7 +222,8 @@ func TestJoinTooMuch(t *testing.T) {
 
 func TestParsePart(t *testing.T) {
 	for _, text := range []string{
-		"limit=9/1m,algo=log after=0 calls=1:1", "limit=9/1m,algo=log after=1763739000000000000 calls=1763739000000000001:1,+1500:2 blocked=5",
+		"limit=9/1m,algo=log after=0 calls=1:1",
+		"limit=9/1m,algo=log after=1763739000000000000 calls=1763739000000000001:1,+1500:2 blocked=5",
 		"limit=9/1m,algo=log after=9223372036854775807 calls=",
 	} {
 		if _, _, _, err := cell.ParsePart(text); err != nil {
@@ -229,9 +231,10 @@ func TestParsePart(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "limit=9/1m,algo=log calls=1:1", "limit=9/1m,algo=log after=1 calls=1:1", "limit=9/1m,algo=log after=9223372036854775808 calls=",
-		"limit=9/1m after=1 tat=2", "limit=9/1m,algo=window after=1 calls=2:1", "limit=9/1m,algo=log after=1 calls=2:1 blocked=0",
-		"limit=9/1m,algo=log after=1", "limit=9/1m,algo=log,shadow after=1 calls=2:1", "limit=9/1m,algo=log after=1 calls=2:1 ",
+		"", "limit=9/1m,algo=log calls=1:1", "limit=9/1m,algo=log after=1 calls=1:1",
+		"limit=9/1m,algo=log after=9223372036854775808 calls=", "limit=9/1m after=1 tat=2", "limit=9/1m,algo=window after=1 calls=2:1",
+		"limit=9/1m,algo=log after=1 calls=2:1 blocked=0", "limit=9/1m,algo=log after=1", "limit=9/1m,algo=log,shadow after=1 calls=2:1",
+		"limit=9/1m,algo=log after=1 calls=2:1 ",
 	} {
 		if _, st, _, err := cell.ParsePart(text); err == nil || !equal(st, cell.State{}) {
 			t.Errorf("%s is read as %+v, %v", text, st, err)

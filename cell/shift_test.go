@@ -35,7 +35,8 @@ func TestAStateThatIsSetBackDecidesAlike(t *testing.T) {
 				is := attempt(&l, shifted, now-back+after, cost, cell.Peek)
 				least, most := attempt(&l, st, now+after-sooner, cost, cell.Peek), attempt(&l, st, now+after+later, cost, cell.Peek)
 				if is.Remaining < least.Remaining || is.Remaining > most.Remaining || least == most && is != least {
-					t.Fatalf("%v at %d, set back by %d, %d after, cost %d:\n  is %+v\n  from %+v\n  to %+v", l, now, back, after, cost, is, least, most)
+					t.Fatalf("%v at %d, set back by %d, %d after, cost %d:\n  is %+v\n  from %+v\n  to %+v", l, now, back, after, cost,
+						is, least, most)
 				}
 			}
 		}

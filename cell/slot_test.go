@@ -8,8 +8,8 @@ import (
 
 func TestAligned(t *testing.T) {
 	for text, want := range map[string]bool{
-		"3/1m": false, "3/1m,algo=window": false, "3/1m,algo=slide": false, "3/1m,algo=slide,buckets=6": false, "3/1m,algo=log": false, "3/1m,algo=conc": false,
-		"3/1m,algo=window,align=clock": true, "3/second": true, "3/month": true, "3/month,tz=+08:00": true,
+		"3/1m": false, "3/1m,algo=window": false, "3/1m,algo=slide": false, "3/1m,algo=slide,buckets=6": false, "3/1m,algo=log": false,
+		"3/1m,algo=conc": false, "3/1m,algo=window,align=clock": true, "3/second": true, "3/month": true, "3/month,tz=+08:00": true,
 	} {
 		if l := mustLiteral(t, text); l.Aligned() != want {
 			t.Errorf("%s: aligned %v", text, !want)

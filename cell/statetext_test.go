@@ -43,28 +43,34 @@ func TestStateText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "limit=", "limit=30/1m", "limit=30/1m ", "tat=0", "limit=30/1m tat=", "limit=30/1m tat=0 ", "limit=30/1m  tat=0", " limit=30/1m tat=0",
-		"limit=30/1m tat=00", "limit=30/1m tat=+1", "limit=30/1m tat=-1", "limit=30/1m tat=1_0", "limit=30/1m tat=18446744073709551616", "limit=30/1m used=1",
-		"limit=30/1m,burst=1,warmup=1s free=1 warmth=1000000001", "limit=30/1m,burst=1,warmup=1s free=18444670473709551616 warmth=1", "limit=30/1m,warmup=1s free=1",
-		"limit=30/1m,shadow tat=0", "limit=30/1m,block=1s tat=0", "limit=30/1m tat=0 blocked=0", "limit=30/1m tat=0 blocked=9286616836854775808",
-		"limit=30/1m tat=0 blocked=1 blocked=1", "limit=30/1m tat=0 x=1",
-		"limit=1/1h,algo=window until=9286616836854775808 used=5", "limit=1/1h,algo=window until=1 used=9007199254740993", "limit=1/1h,algo=window used=1 until=1",
-		"limit=1/1h,algo=window until=1 used=5 before=0", "limit=1/1h,algo=window until=1 used=0 before=1", "limit=1/1h,algo=window until=1 used=5 before=2147483648",
+		"", "limit=", "limit=30/1m", "limit=30/1m ", "tat=0", "limit=30/1m tat=", "limit=30/1m tat=0 ", "limit=30/1m  tat=0",
+		" limit=30/1m tat=0", "limit=30/1m tat=00", "limit=30/1m tat=+1", "limit=30/1m tat=-1", "limit=30/1m tat=1_0",
+		"limit=30/1m tat=18446744073709551616", "limit=30/1m used=1", "limit=30/1m,burst=1,warmup=1s free=1 warmth=1000000001",
+		"limit=30/1m,burst=1,warmup=1s free=18444670473709551616 warmth=1", "limit=30/1m,warmup=1s free=1",
+		"limit=30/1m,shadow tat=0", "limit=30/1m,block=1s tat=0", "limit=30/1m tat=0 blocked=0",
+		"limit=30/1m tat=0 blocked=9286616836854775808", "limit=30/1m tat=0 blocked=1 blocked=1", "limit=30/1m tat=0 x=1",
+		"limit=1/1h,algo=window until=9286616836854775808 used=5", "limit=1/1h,algo=window until=1 used=9007199254740993",
+		"limit=1/1h,algo=window used=1 until=1", "limit=1/1h,algo=window until=1 used=5 before=0",
+		"limit=1/1h,algo=window until=1 used=0 before=1", "limit=1/1h,algo=window until=1 used=5 before=2147483648",
 		"limit=1/1h,algo=window until=1 before=1 used=5",
-		"limit=1/1m,algo=slide start=0 used=4294967296 before=3", "limit=1/1m,algo=slide start=0 used=4 before=4294967296", "limit=1/1m,algo=slide start=0 used=4",
-		"limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0", "limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0,5,1", "limit=1/1m,algo=slide,buckets=3 newest=1 used=,,",
+		"limit=1/1m,algo=slide start=0 used=4294967296 before=3", "limit=1/1m,algo=slide start=0 used=4 before=4294967296",
+		"limit=1/1m,algo=slide start=0 used=4", "limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0",
+		"limit=1/1m,algo=slide,buckets=3 newest=1 used=2,0,5,1", "limit=1/1m,algo=slide,buckets=3 newest=1 used=,,",
 		"limit=1/1m,algo=slide,buckets=3 newest=461168602 used=0,0,0", "limit=1/1m,algo=slide,buckets=2 newest=1 used=9007199254740992,1",
-		"limit=1/1m,algo=log calls=1", "limit=1/1m,algo=log calls=1:", "limit=1/1m,algo=log calls=:1", "limit=1/1m,algo=log calls=1:0", "limit=1/1m,algo=log calls=+1:1",
-		"limit=1/1m,algo=log calls=1:1,", "limit=1/1m,algo=log calls=1:1,2:1", "limit=1/1m,algo=log calls=9223372036854775807:1,+1:1",
-		"limit=1/1m,algo=log calls=1:9007199254740992,+1:1", "limit=1/1m,algo=log", "limit=1/1m,algo=log calls",
-		"limit=1/1m,algo=conc", "limit=1/1m,algo=conc leases", "limit=1/1m,algo=conc leases=1", "limit=1/1m,algo=conc leases=1:2", "limit=1/1m,algo=conc leases=1:2:",
-		"limit=1/1m,algo=conc leases=1:2:3:", "limit=1/1m,algo=conc leases=1:2:3,", "limit=1/1m,algo=conc leases=1:2:3,2:1:1",
-		"limit=1/1m,algo=conc leases=9007199254740993:2:3", "limit=1/1m,algo=conc leases=1:9286616836854775808:3", "limit=1/1m,algo=conc leases=1:2:9007199254740993",
-		"limit=1/1m,algo=conc leases=1:2:9007199254740992,2:3:1", "limit=1/1m,algo=conc leases=1:2:3:b:b", "limit=1/1m,algo=conc leases=1:2:3:b:t1", "limit=1/1m,algo=conc leases=1:2:3:t0",
-		"limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000", "limit=1/1m,algo=conc leases=1:2:3:n00000000000000000000000000000000",
+		"limit=1/1m,algo=log calls=1", "limit=1/1m,algo=log calls=1:", "limit=1/1m,algo=log calls=:1", "limit=1/1m,algo=log calls=1:0",
+		"limit=1/1m,algo=log calls=+1:1", "limit=1/1m,algo=log calls=1:1,", "limit=1/1m,algo=log calls=1:1,2:1",
+		"limit=1/1m,algo=log calls=9223372036854775807:1,+1:1", "limit=1/1m,algo=log calls=1:9007199254740992,+1:1", "limit=1/1m,algo=log",
+		"limit=1/1m,algo=log calls", "limit=1/1m,algo=conc", "limit=1/1m,algo=conc leases", "limit=1/1m,algo=conc leases=1",
+		"limit=1/1m,algo=conc leases=1:2", "limit=1/1m,algo=conc leases=1:2:", "limit=1/1m,algo=conc leases=1:2:3:",
+		"limit=1/1m,algo=conc leases=1:2:3,", "limit=1/1m,algo=conc leases=1:2:3,2:1:1", "limit=1/1m,algo=conc leases=9007199254740993:2:3",
+		"limit=1/1m,algo=conc leases=1:9286616836854775808:3", "limit=1/1m,algo=conc leases=1:2:9007199254740993",
+		"limit=1/1m,algo=conc leases=1:2:9007199254740992,2:3:1", "limit=1/1m,algo=conc leases=1:2:3:b:b",
+		"limit=1/1m,algo=conc leases=1:2:3:b:t1",
+		"limit=1/1m,algo=conc leases=1:2:3:t0", "limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000",
+		"limit=1/1m,algo=conc leases=1:2:3:n00000000000000000000000000000000",
 		"limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000A",
-		"limit=1/1m,algo=conc leases=1:2:3,1:2:1:k00000000000000000000000000000001", "limit=1/1m,algo=conc leases=1:2:3:bx", "limit=1/1m,algo=conc leases=1:2:3:x",
-		"limit=1/1m leases=1:2:3 tat=0",
+		"limit=1/1m,algo=conc leases=1:2:3,1:2:1:k00000000000000000000000000000001", "limit=1/1m,algo=conc leases=1:2:3:bx",
+		"limit=1/1m,algo=conc leases=1:2:3:x", "limit=1/1m leases=1:2:3 tat=0",
 	} {
 		l, st, err := cell.ParseState(text)
 		if err == nil || l != (cell.Limit{}) || !equal(st, cell.State{}) {
@@ -117,13 +123,18 @@ var usedByWindow = regexp.MustCompile("used=[0-9]+")
 func FuzzParseState(f *testing.F) {
 	for _, text := range []string{
 		"limit=30/1m,burst=16 tat=1763739000000000000", "limit=1/366d,burst=291 tat=18446744073709551615 blocked=9223372036854775807",
-		"limit=2147483647/month,tz=+08:00 until=9223372036854775807 used=9007199254740992", "limit=1/year,tz=-12:00 until=9223372036854775807 used=1",
-		"limit=1/1us,algo=window until=9223372036854775807 used=1 before=1", "limit=7/month until=1800000000000000000 used=7 before=7",
-		"limit=1/1us,algo=slide start=9223372036854775807 used=4294967295 before=4294967295", "limit=2147483647/366d,algo=slide start=1 used=1 before=4294967295",
-		"limit=1/2us,algo=slide,buckets=2 newest=9223372036854775 used=9007199254740991,1", "limit=3/1s,algo=slide,buckets=3 newest=0 used=1,1,1",
-		"limit=3/366d,algo=slide,buckets=128 newest=1 used=" + strings.Repeat("1,", 127) + "1", "limit=9/1m,algo=slide,buckets=7 newest=3 used=7,0,0,0,0,0,0",
-		"limit=1/1m,algo=log calls=1:1,+9223372036854775806:9007199254740991", "limit=3/1m,algo=log calls=0:1,+0:1,+0:1,+0:1,+59999999999:1",
-		"limit=9/1m,algo=log calls= blocked=1", "limit=1/366d,burst=1,warmup=24d,cold=100 free=9223372036854775807 warmth=2073600000000000",
+		"limit=2147483647/month,tz=+08:00 until=9223372036854775807 used=9007199254740992",
+		"limit=1/year,tz=-12:00 until=9223372036854775807 used=1", "limit=1/1us,algo=window until=9223372036854775807 used=1 before=1",
+		"limit=7/month until=1800000000000000000 used=7 before=7",
+		"limit=1/1us,algo=slide start=9223372036854775807 used=4294967295 before=4294967295",
+		"limit=2147483647/366d,algo=slide start=1 used=1 before=4294967295",
+		"limit=1/2us,algo=slide,buckets=2 newest=9223372036854775 used=9007199254740991,1",
+		"limit=3/1s,algo=slide,buckets=3 newest=0 used=1,1,1",
+		"limit=3/366d,algo=slide,buckets=128 newest=1 used=" + strings.Repeat("1,", 127) + "1",
+		"limit=9/1m,algo=slide,buckets=7 newest=3 used=7,0,0,0,0,0,0",
+		"limit=1/1m,algo=log calls=1:1,+9223372036854775806:9007199254740991",
+		"limit=3/1m,algo=log calls=0:1,+0:1,+0:1,+0:1,+59999999999:1", "limit=9/1m,algo=log calls= blocked=1",
+		"limit=1/366d,burst=1,warmup=24d,cold=100 free=9223372036854775807 warmth=2073600000000000",
 		"limit=9/1m,algo=log calls= blocked=1",
 		"limit=9/1m,algo=conc leases=1:1800000000000000001:3:b,2:1800000000000000002:1,2:1800000000000000002:0:k00000000000000000000000000000001",
 		"limit=2147483647/366d,algo=conc leases=0:9223372036854775807:9007199254740992", "limit=9/1m leases=5:9:1:t4",
@@ -195,7 +206,8 @@ func TestHostileStatesStayInRange(t *testing.T) {
 			for i := range counters {
 				counters[i] = number(1<<52/uint64(l.Buckets), "counter")
 			}
-			text += " newest=" + number(math.MaxInt64/uint64(l.PeriodNS)*uint64(l.Buckets), "newest") + " used=" + strings.Join(counters, ",")
+			text += " newest=" + number(math.MaxInt64/uint64(l.PeriodNS)*uint64(l.Buckets), "newest") + " used=" +
+				strings.Join(counters, ",")
 		default:
 			text += " start=" + number(math.MaxInt64, "start") + " used=" + number(math.MaxUint32, "used") +
 				" before=" + number(math.MaxUint32, "before")
@@ -204,7 +216,8 @@ func TestHostileStatesStayInRange(t *testing.T) {
 		if err != nil {
 			return // too much, or no call at all, in a log
 		}
-		now := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, aDayIn2027}), rapid.Int64Range(0, math.MaxInt64-2*cell.MaxPeriodNS)).Draw(t, "now")
+		now := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, aDayIn2027}), rapid.Int64Range(0, math.MaxInt64-2*cell.MaxPeriodNS)).Draw(t,
+			"now")
 		surviveAll(t, l, st, now, rapid.Int64Range(0, cell.MaxCost).Draw(t, "n"))
 	})
 }
@@ -222,7 +235,8 @@ func surviveAll(t rapid.TB, l cell.Limit, st cell.State, now, n int64) {
 	}
 	wantSane(t, l, given, now, 1, cell.Take)
 	for _, text := range []string{
-		"1/366d", "2147483647/366d", "10/1us,burst=2147483647", "3/month,tz=+14:00", "1/366d,algo=slide", "7/7us,algo=slide,buckets=7", "3/366d,algo=log",
+		"1/366d", "2147483647/366d", "10/1us,burst=2147483647", "3/month,tz=+14:00", "1/366d,algo=slide", "7/7us,algo=slide,buckets=7",
+		"3/366d,algo=log",
 	} {
 		other, carried := mustLiteral(t, text), clone(st)
 		other.Carry(&carried, &l, now, now)

@@ -253,7 +253,8 @@ func TestWords(t *testing.T) {
 	}
 	var code strings.Builder
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules" || entry.Name() == "integration_test" || entry.Name() == "docs") {
+		if entry != nil &&
+			(entry.Name() == ".cache" || entry.Name() == "node_modules" || entry.Name() == "integration_test" || entry.Name() == "docs") {
 			return fs.SkipDir
 		}
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

@@ -41,7 +41,8 @@ func TestRestartWithLeases(t *testing.T) {
 			if again := lease(w, conc, store.Terms{Name: "n"}); again != one {
 				t.Errorf("%d again is %d", one, again)
 			}
-			if !did(w.store.Release([]byte("k"), one, a)) || !did(w.store.Settle([]byte("k"), two, 0, a)) || w.take("other", 2, conc).Limited {
+			if !did(w.store.Release([]byte("k"), one, a)) || !did(w.store.Settle([]byte("k"), two, 0, a)) ||
+				w.take("other", 2, conc).Limited {
 				t.Error("not released under both keys")
 			}
 			last := lease(w, "9/2h,algo=conc", store.Terms{})

@@ -100,7 +100,8 @@ func (w *world) putRule(r policy.Rule) {
 }
 
 var fileLimits = []string{"5/1h", "9/1h,burst=3", "5/2h,block=1m", "4/1h,algo=window", "6/1d,algo=window,align=clock,tz=-03:30", "90/month",
-	"5/1h,algo=slide", "6/1h,algo=slide,buckets=7", "5/1h,algo=conc", "5/1h,algo=log", "90/3h,algo=log,block=500ms", "5/1h,warmup=9h,cold=2.5"}
+	"5/1h,algo=slide", "6/1h,algo=slide,buckets=7", "5/1h,algo=conc", "5/1h,algo=log", "90/3h,algo=log,block=500ms",
+	"5/1h,warmup=9h,cold=2.5"}
 
 // drawChange changes something.
 func (w *world) drawChange(t *rapid.T) {
@@ -119,7 +120,8 @@ func (w *world) drawChange(t *rapid.T) {
 	case 1:
 		w.store.Delete([]byte(key), w.now)
 	case 2:
-		w.put(key, store.Value{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
+		w.put(key,
+			store.Value{TAT: uint64(w.now + 9*second), ExpiryNS: rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")})
 	case 3:
 		expiry := rapid.SampledFrom([]int64{0, -1, w.now + second}).Draw(t, "expiry")
 		_ = w.store.Update([]byte(key), store.Access{NowNS: w.now}, func(st store.Value, ok bool) (store.Value, bool) {

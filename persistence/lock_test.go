@@ -74,7 +74,8 @@ func TestADirectoryInUseByChance(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if st := other.m.Status(); !errors.Is(st.SaveErr, dir.ErrInUse) || !errors.Is(st.RewriteErr, dir.ErrInUse) || st.Saving || st.Rewriting {
+	st := other.m.Status()
+	if !errors.Is(st.SaveErr, dir.ErrInUse) || !errors.Is(st.RewriteErr, dir.ErrInUse) || st.Saving || st.Rewriting {
 		t.Errorf("%+v", st)
 	}
 	if err := w.m.Close(false); err != nil {

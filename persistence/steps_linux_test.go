@@ -38,7 +38,8 @@ func TestNoStepTakesLong(t *testing.T) {
 		t.Helper()
 		terms := store.Terms{LeaseNS: 3600 * second, Name: fmt.Sprint(i)}
 		calls := []store.Call{{Key: []byte("k"), Limit: &limit}}
-		if _, err := w.store.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: w.now}); err != nil || terms.Lease == 0 {
+		_, err := w.store.Take(calls, store.TakeOptions{Cost: 1, Terms: &terms}, store.Access{NowNS: w.now})
+		if err != nil || terms.Lease == 0 {
 			t.Fatal(err, terms.Lease)
 		}
 	}

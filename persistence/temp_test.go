@@ -30,7 +30,8 @@ func TestFilesLeftByKilledProcesses(t *testing.T) {
 		fmt.Sprintf("temp-%d.rdb", living), fmt.Sprintf("temp-%d.aof", living), "temp-1.rdb",
 		fmt.Sprintf("temp-rewriteaof-%d.aof", dead), fmt.Sprintf("temp-%d.rdb.bak", dead),
 		fmt.Sprintf("my-temp-%d.rdb", dead), fmt.Sprintf("temp-%d.txt", dead),
-		fmt.Sprintf("temp-0%d.rdb", dead), fmt.Sprintf("temp--%d.rdb", dead), "temp-0.rdb", "temp-.rdb", "temp-99999999999999999999.rdb", "temp-x.aof", "temp-1.rdb\n",
+		fmt.Sprintf("temp-0%d.rdb", dead), fmt.Sprintf("temp--%d.rdb", dead), "temp-0.rdb", "temp-.rdb", "temp-99999999999999999999.rdb",
+		"temp-x.aof", "temp-1.rdb\n",
 	}
 	for name, set := range map[string]func(*persistence.Options){
 		"snapshot": snapshots, "append-only": appendOnly, "off": func(*persistence.Options) {},

@@ -60,7 +60,8 @@ func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 						}
 						calls := []store.Call{{Key: []byte(literal), Limit: &l}}
 						for range n {
-							if _, err := w.store.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, store.Access{NowNS: w.now}); err != nil {
+							_, err := w.store.Take(calls, store.TakeOptions{Cost: 1, Mode: mode}, store.Access{NowNS: w.now})
+							if err != nil {
 								t.Fatal(err)
 							}
 							w.pass(1)
@@ -95,7 +96,8 @@ func TestARestartAfterTheWallClockWasSet(t *testing.T) {
 				if now := w.states()["at"].ExpiryNS; now != end {
 					t.Errorf("expires at %d, not %d", now, end)
 				}
-				if rules := w.store.Rules(w.now); len(rules) != 1 || rules[0].UntilNS-w.now-untilNS > 1e6 || rules[0].UntilNS-w.now < untilNS {
+				rules := w.store.Rules(w.now)
+				if len(rules) != 1 || rules[0].UntilNS-w.now-untilNS > 1e6 || rules[0].UntilNS-w.now < untilNS {
 					t.Errorf("rules %v, %d ns were left", rules, untilNS)
 				}
 			})

@@ -106,7 +106,8 @@ func TestADirectoryThatIsRemoved(t *testing.T) {
 			w.tick(second)
 			w.settle()
 		}
-		if err := w.m.Status().AOFErr; err == nil || !strings.Contains(err.Error(), w.dir) || (w.m.Refusal() != nil) != (policy == "always") {
+		err := w.m.Status().AOFErr
+		if err == nil || !strings.Contains(err.Error(), w.dir) || (w.m.Refusal() != nil) != (policy == "always") {
 			t.Errorf("%s: %v, %v", policy, err, w.m.Refusal())
 		}
 		if _, err := os.Stat(w.dir); err == nil {

@@ -54,7 +54,8 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			if files == nil { // else they share it
 				t.Parallel()
 			}
-			defaults := []string{"dir", t.TempDir(), "port", "0", "bind", "127.0.0.1", "io-threads", "2", "client-output-buffer-limit", "128kb"}
+			defaults := []string{"dir", t.TempDir(), "port", "0", "bind", "127.0.0.1", "io-threads", "2",
+				"client-output-buffer-limit", "128kb"}
 			cfg := sessiontest.Settings(t, append(defaults, o.settings...)...)
 			real, skewNS := clock.New().NowNS, &atomic.Int64{}
 			now := func() int64 { return real() + skewNS.Load() }

@@ -16,12 +16,16 @@ import (
 )
 
 // steps are what a wall clock is set by.
-var steps = []time.Duration{time.Hour, -time.Hour, 56 * 365 * 24 * time.Hour, -56 * 365 * 24 * time.Hour, 150 * time.Millisecond, -150 * time.Millisecond}
+var steps = []time.Duration{time.Hour, -time.Hour, 56 * 365 * 24 * time.Hour, -56 * 365 * 24 * time.Hour, 150 * time.Millisecond,
+	-150 * time.Millisecond}
 
 // A wall clock that is set changes no limit: it is neither free at once nor locked for longer.
 func TestLimitsWhenTheWallClockIsSet(t *testing.T) {
 	calls := map[string][]string{"CL.THROTTLE": {"CL.THROTTLE", "k", "9", "10", "3600", "10"}}
-	for _, limit := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log", "1/1s,block=1h", "10/1h,block=2h", "10/1h,warmup=1h", "@policy"} {
+	for _, limit := range []string{
+		"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=6", "10/1h,algo=log", "1/1s,block=1h", "10/1h,block=2h",
+		"10/1h,warmup=1h", "@policy",
+	} {
 		cost := "10"
 		if strings.HasPrefix(limit, "1/") {
 			cost = "1"
@@ -141,7 +145,8 @@ func TestInstantsWhenTheWallClockIsSet(t *testing.T) {
 		p.want("TIME", fmt.Sprintf("*2\r\n$10\r\n%d\r\n$1\r\n0\r\n", wallNS/1e9))
 		p.want("PEXPIRETIME tat", fmt.Sprintf(":%d\r\n", wallNS/1e6+60_000))
 		p.want("LASTSAVE", fmt.Sprintf(":%d\r\n", wallNS/1e9))
-		if info := p.do("INFO", "server"); !strings.Contains(info, fmt.Sprintf("\nserver_time_usec:%d\r\n", wallNS/1e3)) || !strings.Contains(info, "\nuptime_in_seconds:0\r\n") {
+		if info := p.do("INFO", "server"); !strings.Contains(info, fmt.Sprintf("\nserver_time_usec:%d\r\n", wallNS/1e3)) ||
+			!strings.Contains(info, "\nuptime_in_seconds:0\r\n") {
 			t.Error(info)
 		}
 		// A value that is read and set again is the same limit.
@@ -230,7 +235,8 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 				for round := range 100 {
 					key := fmt.Sprintf("%d:%d", i, round)
 					call := sessiontest.Frame("CL.TAKE", key, "3/1h") + sessiontest.Frame("CL.THROTTLE", "t"+key, "2", "3", "3600")
-					_, _ = io.WriteString(c, strings.Repeat(call, 5)+sessiontest.Frame("MULTI")+sessiontest.Frame("SET", "at", "1999999999999999999", "PX", "5000")+sessiontest.Frame("PTTL", "at")+sessiontest.Frame("EXEC"))
+					_, _ = io.WriteString(c, strings.Repeat(call, 5)+sessiontest.Frame("MULTI")+sessiontest.Frame("SET", "at",
+						"1999999999999999999", "PX", "5000")+sessiontest.Frame("PTTL", "at")+sessiontest.Frame("EXEC"))
 					for n := range 5 {
 						for _, length := range []int{7, 5} {
 							reply, err := sessiontest.Words(c.Reader)
@@ -257,7 +263,8 @@ func TestTheWallClockIsSetBesideClients(t *testing.T) {
 
 // In true time, whatever the wall clock says, no limit admits more or denies longer than one whose clock is never set.
 func TestNoStepIsSeenInTrueTime(outer *testing.T) {
-	limits := []string{"5/10s", "5/10s,burst=2", "5/10s,algo=window", "5/10s,algo=slide", "5/10s,algo=slide,buckets=5", "5/10s,algo=log", "2/1s,block=5s", "5/10s,warmup=5s", "@policy"}
+	limits := []string{"5/10s", "5/10s,burst=2", "5/10s,algo=window", "5/10s,algo=slide", "5/10s,algo=slide,buckets=5", "5/10s,algo=log",
+		"2/1s,block=5s", "5/10s,warmup=5s", "@policy"}
 	rapid.Check(outer, func(t *rapid.T) {
 		set, still := newWorld(outer), newWorld(outer)
 		p, q := set.connect(), still.connect()
@@ -288,7 +295,8 @@ func TestNoStepIsSeenInTrueTime(outer *testing.T) {
 				both("RENAME", key, "c")
 				both("DBSIZE")
 			default:
-				both("CL.TAKE", key, rapid.SampledFrom(limits).Draw(t, "limit"), "COST", strconv.Itoa(rapid.IntRange(0, 5).Draw(t, "cost")), "US", "FULL")
+				both("CL.TAKE", key, rapid.SampledFrom(limits).Draw(t, "limit"),
+					"COST", strconv.Itoa(rapid.IntRange(0, 5).Draw(t, "cost")), "US", "FULL")
 			}
 			both("PTTL", "t"+key)
 		}

@@ -50,8 +50,10 @@ func TestSaveAndRewrite(t *testing.T) {
 			saving, rewriting = "-" + admin.ErrSaving + "\r\n", "-" + admin.ErrRewriting + "\r\n"
 			later             = "+Background append only file rewriting scheduled\r\n"
 		)
-		none := []string{"loading:0", "rdb_bgsave_in_progress:0", "rdb_current_bgsave_time_sec:-1", "aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_current_rewrite_time_sec:-1"}
-		info(append(none, "rdb_changes_since_last_save:0", "rdb_last_save_time:1790000000", "rdb_last_bgsave_time_sec:-1", "rdb_saves:0", "aof_last_rewrite_time_sec:-1", "aof_rewrites:0", "aof_current_size:0", "aof_base_size:0", "aof_buffer_length:0")...)
+		none := []string{"loading:0", "rdb_bgsave_in_progress:0", "rdb_current_bgsave_time_sec:-1", "aof_enabled:1",
+			"aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0", "aof_current_rewrite_time_sec:-1"}
+		info(append(none, "rdb_changes_since_last_save:0", "rdb_last_save_time:1790000000", "rdb_last_bgsave_time_sec:-1", "rdb_saves:0",
+			"aof_last_rewrite_time_sec:-1", "aof_rewrites:0", "aof_current_size:0", "aof_base_size:0", "aof_buffer_length:0")...)
 		w.sessions.Persist.Begin()
 		p.want("SET k 1800000000000000000", "+OK\r\n")
 		info("rdb_changes_since_last_save:1")
@@ -61,7 +63,8 @@ func TestSaveAndRewrite(t *testing.T) {
 		w.sleepMS(2_000)
 		p.want("SAVE", "+OK\r\n")
 		p.want("LASTSAVE", ":1790000002\r\n")
-		info(append(none, "rdb_changes_since_last_save:0", "rdb_last_save_time:1790000002", "rdb_last_bgsave_status:ok", "rdb_last_bgsave_time_sec:0", "rdb_saves:1")...)
+		info(append(none, "rdb_changes_since_last_save:0", "rdb_last_save_time:1790000002", "rdb_last_bgsave_status:ok",
+			"rdb_last_bgsave_time_sec:0", "rdb_saves:1")...)
 
 		held("BGSAVE", "+Background saving started\r\n", func() {
 			p.want("BGSAVE", saving)
@@ -107,7 +110,8 @@ func TestSaveAndRewrite(t *testing.T) {
 		p.want("SAVE", "-ERR\r\n")
 		p.want("BGREWRITEAOF", "+Background append only file rewriting started\r\n")
 		synctest.Wait()
-		info("rdb_last_bgsave_status:err", "aof_last_bgrewrite_status:err", "rdb_saves:4", "aof_rewrites:3", "aof_last_write_status:ok", "aof_write_errors:0")
+		info("rdb_last_bgsave_status:err", "aof_last_bgrewrite_status:err", "rdb_saves:4", "aof_rewrites:3", "aof_last_write_status:ok",
+			"aof_write_errors:0")
 		w.sessions.Persist.Begin()
 		p.want("SET k 5", "+OK\r\n")
 		if err := w.sessions.Persist.Commit(); err == nil {

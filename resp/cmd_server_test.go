@@ -62,7 +62,8 @@ func TestSlowlog(t *testing.T) {
 	}
 	c.want("SLOWLOG LEN", ":2\r\n")
 	got := c.do("SLOWLOG", "GET", "1")
-	want := "*1\r\n*6\r\n:2\r\n:1790000000\r\n:2000\r\n*3\r\n$4\r\nSLOW\r\n$1\r\n2\r\n$147\r\n" + strings.Repeat("y", 128) + "... (72 more bytes)"
+	want := "*1\r\n*6\r\n:2\r\n:1790000000\r\n:2000\r\n*3\r\n$4\r\nSLOW\r\n$1\r\n2\r\n$147\r\n" + strings.Repeat("y", 128) +
+		"... (72 more bytes)"
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -85,9 +86,10 @@ func TestInfo(t *testing.T) {
 	c.do("NOSUCH")
 	c.do("GET")
 	info := c.do("INFO", "everything")
-	for _, line := range []string{"redis_version:7.2.4", "celld_version:test", "loading:0", "connected_clients:1", "db0:keys=1,expires=1,avg_ttl=",
-		"cmdstat_cl.throttle:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
-		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0", "total_error_replies:2", "keyspace_misses:1", "probation_keys:1", "protected_keys:0", "maxmemory_policy:allkeys-lru"} {
+	for _, line := range []string{"redis_version:7.2.4", "celld_version:test", "loading:0", "connected_clients:1",
+		"db0:keys=1,expires=1,avg_ttl=", "cmdstat_cl.throttle:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
+		"cmdstat_get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0", "total_error_replies:2", "keyspace_misses:1",
+		"probation_keys:1", "protected_keys:0", "maxmemory_policy:allkeys-lru"} {
 		if !strings.Contains(info, "\r\n"+line) {
 			t.Errorf("%q is not in %s", line, info)
 		}
@@ -107,7 +109,8 @@ func TestInfo(t *testing.T) {
 func TestShutdownCommand(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
-		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": admin.ErrNoShutdown, "SHUTDOWN SAVE NOSAVE": argument.ErrSyntax, "SHUTDOWN x": argument.ErrSyntax,
+		"SHUTDOWN": "", "SHUTDOWN NOSAVE": "", "SHUTDOWN SAVE NOW FORCE": "", "SHUTDOWN ABORT": admin.ErrNoShutdown,
+		"SHUTDOWN SAVE NOSAVE": argument.ErrSyntax, "SHUTDOWN x": argument.ErrSyntax,
 	} {
 		w := newWorld(t)
 		got := w.connect().do(strings.Fields(command)...)
@@ -161,7 +164,9 @@ func TestRepliesAreBounded(t *testing.T) {
 		}
 	}
 	c := newWorld(t).connect()
-	if one, many := c.do("COMMAND", "DOCS", "get"), c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, spec.ShortList)...)...); one != many {
+	one, many := c.do("COMMAND", "DOCS", "get"),
+		c.do(append([]string{"COMMAND", "DOCS"}, slices.Repeat([]string{"get"}, spec.ShortList)...)...)
+	if one != many {
 		t.Errorf("COMMAND DOCS repeats itself: %d bytes", len(many))
 	}
 }
@@ -208,7 +213,9 @@ func TestPushAfterReset(t *testing.T) {
 func TestLongPatternsAreRefused(t *testing.T) {
 	p, long := newWorld(t).connect(), strings.Repeat("?", glob.MaxWild+1)
 	p.do("CL.TAKE", "k", "1/1h")
-	for _, command := range []string{"SCAN 0 MATCH ", "HSCAN k 0 MATCH ", "KEYS ", "CL.POLICY LIST ", "CL.RULE LIST ", "CONFIG GET ", "COMMAND LIST FILTERBY PATTERN "} {
+	for _, command := range []string{
+		"SCAN 0 MATCH ", "HSCAN k 0 MATCH ", "KEYS ", "CL.POLICY LIST ", "CL.RULE LIST ", "CONFIG GET ", "COMMAND LIST FILTERBY PATTERN ",
+	} {
 		p.want(command+long, "-ERR a pattern with ? or [ has at most 1024 bytes\r\n")
 	}
 	p.want("ACL SETUSER u ~"+long, "-ERR Error in ACL SETUSER modifier '~"+long+"': a pattern with ? or [ has at most 1024 bytes\r\n")

@@ -16,7 +16,8 @@ func rowsOfServer(srv *Server) func(*session.Service) []*command.Row {
 		srv = &Server{}
 	}
 	return func(sessions *session.Service) []*command.Row {
-		settings := &command.Row{Name: "config", Arity: -2, Flags: spec.Loading, Summary: "A container for server configuration commands.", Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands(sessions))}
+		settings := &command.Row{Name: "config", Arity: -2, Flags: spec.Loading, Summary: "A container for server configuration commands.",
+			Since: "2.0.0", Group: "server", Sub: config.Rows(srv.configCommands(sessions))}
 		return slices.Concat([]*command.Row{settings}, admin.Rows(srv.admin))
 	}
 }

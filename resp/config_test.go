@@ -13,7 +13,8 @@ import (
 func TestConfigSetIsAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
-	c.want("CONFIG SET timeout 7 maxclients 0", "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n")
+	c.want("CONFIG SET timeout 7 maxclients 0",
+		"-ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive\r\n")
 	c.want("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n")
 	c.want("CONFIG SET timeout 7 MaxClients 9", "+OK\r\n")
 	c.want("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n7\r\n")
@@ -104,7 +105,9 @@ func TestConfigSetPassword(t *testing.T) {
 	a.want("PING", "+PONG\r\n")
 	w.connect().want("PING", "-"+"NOAUTH Authentication required."+"\r\n")
 	a.want("CONFIG SET timeout 5 maxclients 10000", "+OK\r\n")
-	for _, line := range []string{"name=requirepass value=(secret) client=127.0.0.1:4711\n", "name=timeout value=5 client=127.0.0.1:4711\n"} {
+	for _, line := range []string{
+		"name=requirepass value=(secret) client=127.0.0.1:4711\n", "name=timeout value=5 client=127.0.0.1:4711\n",
+	} {
 		if !strings.Contains(w.log.String(), `msg="setting changed" `+line) {
 			t.Errorf("no %s in the log: %s", line, w.log)
 		}
@@ -144,7 +147,8 @@ func TestNothingIsSavedWithAnEngine(t *testing.T) {
 	}
 	p.want("SHUTDOWN SAVE", "-"+fmt.Sprintf(admin.ErrEngineKeeps, "SHUTDOWN SAVE")+"\r\n")
 	for _, setting := range []string{"save\t60 1", "appendonly\tyes"} {
-		if got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...); !strings.Contains(got, "the engine keeps the keys") {
+		got := p.do(append([]string{"CONFIG", "SET"}, strings.Split(setting, "\t")...)...)
+		if !strings.Contains(got, "the engine keeps the keys") {
 			t.Errorf("%s: %q", setting, got)
 		}
 	}

@@ -88,7 +88,8 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*celldtest.Exchange, 
 			x.Record(resp3, got, end, now)
 		}
 		if !x.Fits(resp3, got, end, now) {
-			t.Errorf("RESP3 %v; %q\n %s\ncelld    %q, closed %v\nrecorded %s", resp3, paragraph[0].Command, x.Command, got, end, x.Recorded(resp3))
+			t.Errorf("RESP3 %v; %q\n %s\ncelld    %q, closed %v\nrecorded %s", resp3, paragraph[0].Command, x.Command, got, end,
+				x.Recorded(resp3))
 		}
 		if end {
 			return

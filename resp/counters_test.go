@@ -42,10 +42,11 @@ func TestCounters(t *testing.T) {
 	st := w.sessions.Stats
 	decided := func(kind decisions.Kind) count { return literalCount{w, kind} }
 	counts := []count{
-		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed), decided(decisions.ThrottleLimited),
-		decided(decisions.TakeAllowed), decided(decisions.TakeLimited), decided(decisions.RuleDenied), decided(decisions.ShadowLimited), decided(decisions.ShadowAllowed),
-		&st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses, &st.OutputLimitCloses, &st.IdleCloses, &st.Panics,
-		&st.Engine.Requests, &st.Engine.Failures, &st.Engine.Timeouts, &st.Engine.Conflicts, &st.Engine.DenialsAnswered, &st.Engine.DecidedWithout, &st.Engine.Refused,
+		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed),
+		decided(decisions.ThrottleLimited), decided(decisions.TakeAllowed), decided(decisions.TakeLimited), decided(decisions.RuleDenied),
+		decided(decisions.ShadowLimited), decided(decisions.ShadowAllowed), &st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses,
+		&st.OutputLimitCloses, &st.IdleCloses, &st.Panics, &st.Engine.Requests, &st.Engine.Failures, &st.Engine.Timeouts,
+		&st.Engine.Conflicts, &st.Engine.DenialsAnswered, &st.Engine.DecidedWithout, &st.Engine.Refused,
 		&st.FailedHandshakes, &st.FailedReloads,
 		&st.DeniedCommands, &st.DeniedKeys, &st.DeniedCerts,
 	}
@@ -98,7 +99,8 @@ func TestCounters(t *testing.T) {
 func TestCountersOfTheStore(t *testing.T) {
 	shown := map[string]int64{}
 	st := stats.NewServer()
-	for _, m := range metrics.New().Read(0, func(l *metrics.List) { st.DeclareTraffic(l, &memory.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
+	for _, m := range metrics.New().Read(0,
+		func(l *metrics.List) { st.DeclareTraffic(l, &memory.Stats{Expired: 1, Evicted: 2, Hits: 3, Misses: 4}) }) {
 		if n, ok := m.Value.(int64); ok && n != 0 {
 			shown[m.Field] = n
 		}
@@ -126,7 +128,8 @@ func TestMetricNames(t *testing.T) {
 			continue
 		}
 		once(fmt.Sprint(m.Name, " ", m.Labels))
-		if was, ok := help[m.Name]; !name.MatchString(m.Name) || !strings.HasSuffix(m.Help, ".") || ok && was != m.Help || (m.Kind == "counter") != strings.HasSuffix(m.Name, "_total") {
+		if was, ok := help[m.Name]; !name.MatchString(m.Name) || !strings.HasSuffix(m.Help, ".") || ok && was != m.Help ||
+			(m.Kind == "counter") != strings.HasSuffix(m.Name, "_total") {
 			t.Errorf("%s, a %s: help %q", m.Name, m.Kind, m.Help)
 		}
 		help[m.Name] = m.Help

@@ -84,7 +84,8 @@ func TestCarriersSweep(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, srv *Server, addr string) {
 		c := sessiontest.Dial(t, addr)
 		for range 3 {
-			c.Ask("CL.THROTTLE k 0 1 60\r\nCL.TAKE l 1/1m\r\n", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
+			c.Ask("CL.THROTTLE k 0 1 60\r\nCL.TAKE l 1/1m\r\n",
+				"*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
 			before := srv.sessions.Store.Stats(srv.sessions.Clock()).Expired
 			skew(srv, 2*time.Minute)
 			eventually(t, "end of both keys", func() bool { return srv.sessions.Store.Stats(srv.sessions.Clock()).Expired == before+2 })

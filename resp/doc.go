@@ -12,8 +12,8 @@
 //
 // Package transport carries bytes between sockets and sessions, package wire reads and writes the protocol, and package session answers
 // commands. This package has what a server does beside that, by file: serve.go and loading.go from the start to the first answer,
-// cron.go and wall.go every 100 ms, settings.go for CONFIG SET, reload.Reloader for SIGHUP, ready.go for probes, info.go and overview.go for
-// those who look, shutdown.go for the end.
+// cron.go and wall.go every 100 ms, settings.go for CONFIG SET, reload.Reloader for SIGHUP, ready.go for probes, info.go and overview.go
+// for those who look, shutdown.go for the end.
 //
 // # Panics
 //

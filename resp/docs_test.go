@@ -57,7 +57,8 @@ func TestCommandsPage(t *testing.T) {
 // decisions is in the tables.
 func TestInfoFieldsOnPage(t *testing.T) {
 	fields := map[string]bool{}
-	for _, field := range regexp.MustCompile("(?m)^([a-z0-9_]+):").FindAllStringSubmatch(newWorld(t).connect().do("INFO", "everything"), -1) {
+	for _, field := range regexp.MustCompile("(?m)^([a-z0-9_]+):").FindAllStringSubmatch(
+		newWorld(t).connect().do("INFO", "everything"), -1) {
 		fields[field[1]] = true
 	}
 	page := map[string]bool{}
@@ -71,7 +72,9 @@ func TestInfoFieldsOnPage(t *testing.T) {
 			t.Errorf("INFO has no field %s", name)
 		}
 	}
-	for _, name := range []string{"throttle_allowed", "throttle_limited", "take_allowed", "take_limited", "rule_denied", "shadow_limited", "shadow_allowed"} {
+	for _, name := range []string{
+		"throttle_allowed", "throttle_limited", "take_allowed", "take_limited", "rule_denied", "shadow_limited", "shadow_allowed",
+	} {
 		if !page[name] {
 			t.Errorf("the page does not name %s", name)
 		}

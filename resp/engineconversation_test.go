@@ -17,7 +17,8 @@ func TestConversationsOnAnEngine(t *testing.T) {
 	for _, folder := range []string{"redis", "scripts", "celld"} {
 		for _, c := range celldtest.ReadConversations(t, "testdata/"+folder) {
 			switch c.Name {
-			case "auth", "info", "server", "slow", "lease": // of the table's size, with settings of their own, or of leases, whose links the fake does not know
+			// of the table's size, with settings of their own, or of leases, whose links the fake does not know
+			case "auth", "info", "server", "slow", "lease":
 				continue
 			}
 			synctest.Test(t, func(t *testing.T) {

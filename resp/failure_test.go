@@ -22,7 +22,8 @@ func TestConfigSetStoreFailure(t *testing.T) {
 	}
 	defer engine.Close()
 	w := newWorld(t)
-	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS },
+		Version: "test"})
 	c := w.connect()
 	for _, mode := range []string{"error", "allow", "deny", "local,api=allow"} {
 		c.want("CONFIG SET store-failure "+mode, "+OK\r\n")
@@ -44,7 +45,8 @@ func TestLeasesWithoutTheEngine(t *testing.T) {
 	}
 	defer engine.Close()
 	w := newWorld(t)
-	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+	w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS },
+		Version: "test"})
 	c := w.connect()
 	c.wantPrefix(t, "CL.RELEASE k 1", "-STOREDOWN ") // there is no table yet
 	take := func() string { return c.later("CL.TAKE", "k", "20/1m,algo=conc") }
@@ -85,7 +87,10 @@ func TestPoliciesUnknown(t *testing.T) {
 	c := w.connect()
 	c.want("CL.POLICY SET known 1/1h", ":1\r\n")
 	e.Unknown = errors.New("it is away")
-	for _, line := range []string{"CL.TAKE k @none", "CL.THROTTLE k @none", "CL.MTAKE 1 k @none", "CL.GIVE k @none 1", "CL.POLICY GET none", "CL.POLICY GET @none", "CL.STATS none", "CL.TOP 5 none"} {
+	for _, line := range []string{
+		"CL.TAKE k @none", "CL.THROTTLE k @none", "CL.MTAKE 1 k @none", "CL.GIVE k @none 1", "CL.POLICY GET none", "CL.POLICY GET @none",
+		"CL.STATS none", "CL.TOP 5 none",
+	} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
 	if _, err := w.Check("k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
@@ -111,7 +116,8 @@ func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := newWorld(t)
-		w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS }, Version: "test"})
+		w.Server = NewServer(Options{Config: config.New(), Store: keys, Engine: engine, Clock: func() int64 { return w.nowNS },
+			Version: "test"})
 		c := w.connect()
 		for n, line := range []string{
 			"CL.THROTTLE k 8 9 3600", "CL.THROTTLE k 8 9 3600 -1", "CL.THROTTLE k @p", "CL.THROTTLE k @p 0", "CL.THROTTLE k @p -1",

@@ -32,7 +32,8 @@ func (srv *Server) Metrics(others ...func(*metrics.List)) []metrics.Metric {
 
 func (srv *Server) declareServer(l *metrics.List) {
 	uptime := time.Duration(l.NowNS - srv.instance.bornNS)
-	l.Gauge(metrics.Metric{Name: "celld_build_info", Help: "The version, as labels.", Labels: []string{"version", srv.instance.version, "go_version", runtime.Version()}, Value: 1})
+	l.Gauge(metrics.Metric{Name: "celld_build_info", Help: "The version, as labels.",
+		Labels: []string{"version", srv.instance.version, "go_version", runtime.Version()}, Value: 1})
 	l.Field("redis_version", session.RedisVersion)
 	l.Gauge(metrics.Metric{Field: "celld_version", JSON: "version", Value: srv.instance.version})
 	l.Field("redis_mode", "standalone")

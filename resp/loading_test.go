@@ -35,10 +35,14 @@ func (d lateDisk) Open(name string) (dir.File, error) {
 func TestLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, disk := t.TempDir(), lateDisk{&sessiontest.Disk{}, make(chan struct{})}
-		file := sessiontest.Frame("SELECT", "0") + sessiontest.Frame("SET", "k", "1800000000000000000") + sessiontest.Frame("SETEX", "e", "100", "1800000000000000000") + sessiontest.Frame("CL.THROTTLE", "t", "15", "30", "60") +
-			sessiontest.Frame("CL.TAKE", "l", "5/1h") + sessiontest.Frame("DEL", "t", "nosuch") + sessiontest.Frame("CL.TAKE", "p", "@named") + sessiontest.Frame("SET", "past", "5") +
+		file := sessiontest.Frame("SELECT", "0") + sessiontest.Frame("SET", "k", "1800000000000000000") +
+			sessiontest.Frame("SETEX", "e", "100", "1800000000000000000") + sessiontest.Frame("CL.THROTTLE", "t", "15", "30", "60") +
+			sessiontest.Frame("CL.TAKE", "l", "5/1h") + sessiontest.Frame("DEL", "t", "nosuch") +
+			sessiontest.Frame("CL.TAKE", "p", "@named") + sessiontest.Frame("SET", "past", "5") +
 			// none of these
-			sessiontest.Frame("CL.TAKE", "a") + sessiontest.Frame("GETDEL") + sessiontest.Frame("GETDEL", "k", "k") + sessiontest.Frame("GET", "k") + sessiontest.Frame("NOSUCH") + sessiontest.Frame("CL.TAKE", "a", "x") + sessiontest.Frame("SETEX", "a", "100", "x") + sessiontest.Frame("HGETALL", "l")
+			sessiontest.Frame("CL.TAKE", "a") + sessiontest.Frame("GETDEL") + sessiontest.Frame("GETDEL", "k", "k") +
+			sessiontest.Frame("GET", "k") + sessiontest.Frame("NOSUCH") + sessiontest.Frame("CL.TAKE", "a", "x") +
+			sessiontest.Frame("SETEX", "a", "100", "x") + sessiontest.Frame("HGETALL", "l")
 		if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +86,10 @@ func TestLoading(t *testing.T) {
 		if got := p.do("INFO", "stats"); !strings.Contains(got, "throttle_allowed:0\r\n") || !strings.Contains(got, "take_allowed:0\r\n") {
 			t.Errorf("what was read counts: %q", got)
 		}
-		for _, line := range []string{"msg=loaded files=", "keys=4 expired=1 took=0s\n", `msg="left out what is not a limit" files=`, `found="1 GET, 1 HGETALL, 1 NOSUCH, 1 SETEX, 2 CL.TAKE, 2 GETDEL"`} {
+		for _, line := range []string{
+			"msg=loaded files=", "keys=4 expired=1 took=0s\n", `msg="left out what is not a limit" files=`,
+			`found="1 GET, 1 HGETALL, 1 NOSUCH, 1 SETEX, 2 CL.TAKE, 2 GETDEL"`,
+		} {
 			if !strings.Contains(w.log.String(), line) {
 				t.Errorf("no %q in %s", line, w.log)
 			}
@@ -101,14 +108,18 @@ func TestLoadingFails(t *testing.T) {
 	if err := w.loadAll(nil); err == nil || !strings.Contains(err.Error(), "appendonly.aof") || !w.sessions.Gate.Has(gate.Loading) {
 		t.Errorf("a damaged file: %v", err)
 	}
-	if err := newWorldOn(t, &sessiontest.Disk{}, filepath.Join(dir, "nosuch")).loadAll(nil); err == nil || !strings.Contains(err.Error(), "nosuch") {
+	err := newWorldOn(t, &sessiontest.Disk{}, filepath.Join(dir, "nosuch")).loadAll(nil)
+	if err == nil || !strings.Contains(err.Error(), "nosuch") {
 		t.Errorf("no directory: %v", err)
 	}
 }
 
 // Serve ends with the error where the files cannot be read, and without one where it is told to stop meanwhile.
 func TestServeWhileLoading(t *testing.T) {
-	for name, test := range map[string]struct{ file, fails string }{"damaged": {"*1\r\n:5\r\n", "appendonly.aof"}, "stopped": {sessiontest.Frame("DEL", "k"), ""}} {
+	for name, test := range map[string]struct{ file, fails string }{
+		"damaged": {"*1\r\n:5\r\n", "appendonly.aof"},
+		"stopped": {sessiontest.Frame("DEL", "k"), ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir, disk := t.TempDir(), lateDisk{&sessiontest.Disk{}, make(chan struct{})}
 			if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(test.file), 0o600); err != nil {
@@ -140,7 +151,8 @@ func TestServeWhileLoading(t *testing.T) {
 
 // While the files are read, and not after that, each call of a pipeline is refused.
 func TestThePipelineOfALoadingServer(t *testing.T) {
-	call, answer := strings.Repeat(sessiontest.Frame("CL.TAKE", "k", "5/1m", "PEEK"), 3), strings.Repeat("*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n", 3)
+	call, answer := strings.Repeat(sessiontest.Frame("CL.TAKE", "k", "5/1m", "PEEK"), 3),
+		strings.Repeat("*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n", 3)
 	ask, opened := func() {}, 0
 	w := newWorldOn(t, hookedDisk{&sessiontest.Disk{}, func() { opened++; ask() }}, t.TempDir(), "shutdown-timeout", "0")
 	c := w.connect()
@@ -173,7 +185,8 @@ const errLoading = "LOADING Redis is loading the dataset in memory"
 func TestPanicInLoading(t *testing.T) {
 	w := newWorld(t)
 	o := w.sessions.Config.Persistence()
-	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.sessions.Clock, slog.New(slog.DiscardHandler), brokenFiles{&sessiontest.Disk{}}
+	o.Dir, o.AppendOnly, o.Clock, o.Log, o.Files = t.TempDir(), true, w.sessions.Clock, slog.New(slog.DiscardHandler),
+		brokenFiles{&sessiontest.Disk{}}
 	w.sessions.Persist = persistence.New(memory.New(memory.Options{Journal: true}), o)
 	if err := w.loadAll(func(func() bool) {}); err == nil || !strings.Contains(err.Error(), "no such disk") {
 		t.Errorf("%v", err)

@@ -38,7 +38,8 @@ func TestDecisionsByPolicy(t *testing.T) {
 	p := w.connect()
 	p.want("CL.POLICY SET p 1/1h", ":1\r\n")
 	p.want("CL.POLICY SET log 2/1h,algo=log", ":1\r\n")
-	p.send(strings.Repeat("CL.THROTTLE a 0 1 3600\r\n", 3) + strings.Repeat("CL.THROTTLE b @p\r\n", 4) + strings.Repeat("CL.TAKE c @log\r\n", 3))
+	p.send(strings.Repeat("CL.THROTTLE a 0 1 3600\r\n", 3) + strings.Repeat("CL.THROTTLE b @p\r\n", 4) +
+		strings.Repeat("CL.TAKE c @log\r\n", 3))
 	p.send("CL.TAKE d 5/1h,algo=window\r\nCL.TAKE b @p:x\r\nCL.TAKE b @p PEEK\r\nCL.MTAKE 2 e @p f @log\r\nCL.TAKE g 9/1h @p\r\nCL.TAKE g 9/1h @p\r\nMULTI\r\nCL.TAKE h @p\r\nEXEC\r\n")
 	want := strings.Join([]string{
 		"cl.take  window allowed 1",
@@ -72,7 +73,8 @@ func TestManyPoliciesAreCounted(t *testing.T) {
 		p.send("CL.TAKE k7 @p7\r\n")
 	}
 	got := w.counted()
-	if strings.Count(got, "\n") != mostPolicyNames || !strings.Contains(got, "cl.take other gcra allowed 20\n") || !strings.Contains(got, fmt.Sprintf("cl.take p7 gcra allowed %d\n", 1+20*mostPolicyNames)) {
+	if strings.Count(got, "\n") != mostPolicyNames || !strings.Contains(got, "cl.take other gcra allowed 20\n") ||
+		!strings.Contains(got, fmt.Sprintf("cl.take p7 gcra allowed %d\n", 1+20*mostPolicyNames)) {
 		t.Error(got)
 	}
 }
@@ -116,7 +118,8 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	}
 	memory := newWorldOn(t, &sessiontest.Disk{}, t.TempDir(), "save", "60 1")
 	cluster, fake := engineWorld(t, false)
-	fake.Known = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true, Away: errors.New("it is away")}
+	fake.Known = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true,
+		Away: errors.New("it is away")}
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
 		w.sessions.Config.TLS.Keeper = keeper
@@ -136,7 +139,8 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 
 // TestMetricsPage holds the table of metrics in docs/http.md to the metrics.
 func TestMetricsPage(t *testing.T) {
-	rows := map[string]string{"celld_http_requests_total": "| `celld_http_requests_total` | counter | requests to the HTTP port, by `code`, `page` |"}
+	rows := map[string]string{
+		"celld_http_requests_total": "| `celld_http_requests_total` | counter | requests to the HTTP port, by `code`, `page` |"}
 	all, _ := everyMetric(t)
 	for _, m := range all {
 		if !strings.HasPrefix(m.Name, "celld_") { // of Go and of the process

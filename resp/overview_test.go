@@ -12,7 +12,8 @@ import (
 func TestOverviewPolicies(t *testing.T) {
 	counts := []decisions.PolicyCounts{{Policy: "unused"}}
 	for i := range 60 {
-		counts = append(counts, decisions.PolicyCounts{Policy: string(rune('A' + i)), Algorithm: cell.GCRA, Counts: decisions.Counts{decisions.TakeAllowed: int64(i), decisions.ThrottleLimited: 1}})
+		counts = append(counts, decisions.PolicyCounts{Policy: string(rune('A' + i)), Algorithm: cell.GCRA,
+			Counts: decisions.Counts{decisions.TakeAllowed: int64(i), decisions.ThrottleLimited: 1}})
 	}
 	v := &Overview{}
 	v.policies(counts)

@@ -20,7 +20,8 @@ import (
 func (w *world) ready(t *testing.T, want string) {
 	t.Helper()
 	switch err := w.Ready(); {
-	case (err == nil) != (want == ""), err != nil && !strings.Contains(err.Error(), want), err != nil && strings.ContainsAny(err.Error(), "\r\n"):
+	case (err == nil) != (want == ""), err != nil && !strings.Contains(err.Error(), want),
+		err != nil && strings.ContainsAny(err.Error(), "\r\n"):
 		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -28,7 +28,8 @@ func TestReadFiles(t *testing.T) {
 	if files, err := ReadFiles(cfg); err != nil || files.policies != nil || files.users != nil {
 		t.Errorf("no files: %+v, %v", files, err)
 	}
-	if err := errors.Join(cfg.PoliciesFile.Set(put("policies", "api 5/1s\n")), cfg.ACLFile.Set(put("users", "user app on nopass ~* +@all\n"))); err != nil {
+	err := errors.Join(cfg.PoliciesFile.Set(put("policies", "api 5/1s\n")), cfg.ACLFile.Set(put("users", "user app on nopass ~* +@all\n")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if files, err := ReadFiles(cfg); err != nil || len(files.policies) != 1 || files.users == nil {
@@ -36,7 +37,8 @@ func TestReadFiles(t *testing.T) {
 	}
 	put("policies", "api 20000/1h,algo=log\n")
 	put("users", "nobody\n")
-	if _, err := ReadFiles(cfg); err == nil || !strings.Contains(err.Error(), "algo=log keeps at most 10000 calls (--log-max)\n") || !strings.Contains(err.Error(), cfg.ACLFile.Get()) {
+	if _, err := ReadFiles(cfg); err == nil || !strings.Contains(err.Error(), "algo=log keeps at most 10000 calls (--log-max)\n") ||
+		!strings.Contains(err.Error(), cfg.ACLFile.Get()) {
 		t.Error(err)
 	}
 }
@@ -91,7 +93,8 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 		}
 	}
 	w.sessions.Config.PoliciesFile.Set(file)
-	if err := set("b 8/1m\nlast 1/1s\n"); err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
+	err := set("b 8/1m\nlast 1/1s\n")
+	if err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
 		t.Error(err)
 	}
 	if got := w.sessions.Store.PolicyNamed("b").Limit.Count; got != 8 {
@@ -119,7 +122,9 @@ func TestReloadUsers(t *testing.T) {
 		t.Error(got)
 	}
 	w.sessions.Config.ACLFile.Put(path + "/none")
-	if w.Reload(); !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) || w.sessions.Users.Get("app") == nil {
+	w.Reload()
+	if !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) ||
+		w.sessions.Users.Get("app") == nil {
 		t.Error(w.log)
 	}
 	c.want("ACL SAVE", "-"+users.ErrACLSave+"\r\n")

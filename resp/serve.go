@@ -16,7 +16,8 @@ import (
 // loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
 // the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
-	t, err := transport.New(srv.sessions.Carried(), transport.Options{Loops: int(srv.sessions.Config.IOThreads.Get()), Sync: srv.sessions.Synchronous})
+	t, err := transport.New(srv.sessions.Carried(),
+		transport.Options{Loops: int(srv.sessions.Config.IOThreads.Get()), Sync: srv.sessions.Synchronous})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,8 @@ func (srv *Server) configCommands(sessions *session.Service) config.Commands {
 		Config:  sessions.Config,
 		Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
 		Changed: func(c *command.Call, name, value string) {
-			sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client", c.Connection().Client().Addr)
+			sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client",
+				c.Connection().Client().Addr)
 		},
 		ResetStat: func(c *command.Call) {
 			c.CountDecisions()
@@ -104,8 +105,8 @@ func (srv *Server) maySave(points string) error {
 
 // admin is what the commands of operators need of the server.
 func (srv *Server) admin() admin.Server {
-	o := admin.Server{Config: srv.sessions.Config, Metrics: srv.metrics, Heap: &srv.sessions.Heap, Table: srv.sessions.Store, Life: srv, Log: srv.sessions.Log.Logger,
-		ClientBytes: srv.sessions.Clients.Bytes}
+	o := admin.Server{Config: srv.sessions.Config, Metrics: srv.metrics, Heap: &srv.sessions.Heap, Table: srv.sessions.Store, Life: srv,
+		Log: srv.sessions.Log.Logger, ClientBytes: srv.sessions.Clients.Bytes}
 	if srv.sessions.Port.Here() {
 		o.Disk = srv.sessions.Persist
 	}

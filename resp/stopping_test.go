@@ -32,7 +32,8 @@ func TestCarriersStopAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			slow := &command.Row{Name: "slow", Arity: 1, Run: func(c *command.Call) { time.Sleep(6 * time.Millisecond); c.OK() }}
 			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: func(c *command.Call) { time.Sleep(200 * time.Millisecond); c.OK() }}
-			o := carrierTest{rows: []*command.Row{slow, sleepy}, settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
+			o := carrierTest{rows: []*command.Row{slow, sleepy},
+				settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
 				var conns []sessiontest.Client
 				for range test.conns {
@@ -194,7 +195,8 @@ func (here) Here() bool { return true }
 // wantStopped waits for the end of a script's connection, which is told why if there is the time.
 func wantStopped(c sessiontest.Client) {
 	c.T.Helper()
-	if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-ERR Script ended: the server is stopping") {
+	rest, err := io.ReadAll(c)
+	if err != nil || len(rest) > 0 && !strings.HasPrefix(string(rest), "-ERR Script ended: the server is stopping") {
 		c.T.Errorf("%q, %v", rest, err)
 	}
 }

@@ -18,7 +18,8 @@ func TestRows(t *testing.T) {
 	documented := regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*)\r\n\$4\r\ntype\r\n\$\d+\r\n(.*)\r\n`)
 	table.Each(func(row *command.Row) {
 		name := row.FullName()
-		if row.Summary == "" || row.Group == "" || row.Arity == 0 || row.Parent == nil && table.Find([]byte(row.Name)) != row || row.Name != strings.ToLower(row.Name) {
+		if row.Summary == "" || row.Group == "" || row.Arity == 0 || row.Parent == nil && table.Find([]byte(row.Name)) != row ||
+			row.Name != strings.ToLower(row.Name) {
 			t.Errorf("%s: summary %q, group %q, arity %d", name, row.Summary, row.Group, row.Arity)
 		}
 		if row.Run == nil && len(row.Sub) == 0 {
@@ -83,7 +84,8 @@ func TestCommandIntrospection(t *testing.T) {
 	c.want("COMMAND LIST FILTERBY MODULE redis-cell", "*1\r\n$11\r\ncl.throttle\r\n")
 	c.want("COMMAND LIST FILTERBY PATTERN *expiret*", "*2\r\n$10\r\nexpiretime\r\n$11\r\npexpiretime\r\n")
 	c.want("COMMAND INFO nosuch", "*1\r\n$-1\r\n")
-	if got := c.do("COMMAND", "INFO", "get"); !strings.HasPrefix(got, "*1\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n") {
+	got := c.do("COMMAND", "INFO", "get")
+	if !strings.HasPrefix(got, "*1\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n") {
 		t.Errorf("%q", got)
 	}
 	if got := c.do("COMMAND", "DOCS", "cl.throttle"); !strings.Contains(got, "max_burst") || !strings.Contains(got, "optional") {
@@ -95,12 +97,14 @@ func TestCommandIntrospection(t *testing.T) {
 func TestManyNames(t *testing.T) {
 	p := newWorld(t).connect()
 	for _, command := range []string{
-		"CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "LATENCY HISTOGRAM", "LATENCY RESET", "INFO all", "SCRIPT EXISTS", "ACL DELUSER", "CLIENT KILL",
+		"CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "LATENCY HISTOGRAM", "LATENCY RESET", "INFO all", "SCRIPT EXISTS", "ACL DELUSER",
+		"CLIENT KILL",
 	} {
 		if got := p.do(strings.Fields(command + strings.Repeat(" x", 1001))...); got != "-ERR at most 1000 arguments are taken\r\n" {
 			t.Errorf("%s: %.60q", command, got)
 		}
-		if got := p.do(strings.Fields(command + strings.Repeat(" x", 1000-len(strings.Fields(command))%2))...); strings.Contains(got, "at most") {
+		got := p.do(strings.Fields(command + strings.Repeat(" x", 1000-len(strings.Fields(command))%2))...)
+		if strings.Contains(got, "at most") {
 			t.Errorf("%s of fewer: %.60q", command, got)
 		}
 	}

@@ -143,7 +143,8 @@ type parsedPackage struct {
 
 // parse checks the package's types by what the compiler exports of those that it imports.
 func parse(tree, pkg string) (*parsedPackage, error) {
-	cmd := exec.Command("go", "list", "-tags=long", "-export", "-deps", "-test", "-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,ForTest", pkg)
+	cmd := exec.Command("go", "list", "-tags=long", "-export", "-deps", "-test",
+		"-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,ForTest", pkg)
 	cmd.Dir = tree
 	cmd.Stderr = os.Stderr
 	list, err := cmd.Output()
@@ -152,7 +153,8 @@ func parse(tree, pkg string) (*parsedPackage, error) {
 	}
 	p := &parsedPackage{
 		sources: map[string][]byte{}, files: map[string]*ast.File{}, fset: token.NewFileSet(),
-		info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}},
+		info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
+			Uses: map[*ast.Ident]types.Object{}},
 	}
 	exports := map[string]string{}
 	var files []*ast.File
@@ -179,7 +181,8 @@ func parse(tree, pkg string) (*parsedPackage, error) {
 			if p.sources[name], err = os.ReadFile(filepath.Join(item.Dir, name)); err != nil {
 				return nil, err
 			}
-			if p.files[name], err = parser.ParseFile(p.fset, name, p.sources[name], parser.SkipObjectResolution|parser.ParseComments); err != nil {
+			p.files[name], err = parser.ParseFile(p.fset, name, p.sources[name], parser.SkipObjectResolution|parser.ParseComments)
+			if err != nil {
 				return nil, err
 			}
 			files = append(files, p.files[name])
@@ -194,7 +197,8 @@ func (b *binary) write(p *parsedPackage, without map[string]bool) error {
 	b.mutants = nil
 	for _, file := range sortedKeys(p.files) {
 		m := mutator{
-			path: filepath.Join(b.pkg, file), src: p.sources[file], file: p.fset.File(p.files[file].Pos()), pkg: p.types, info: p.info, without: without,
+			path: filepath.Join(b.pkg, file), src: p.sources[file], file: p.fset.File(p.files[file].Pos()), pkg: p.types, info: p.info,
+			without: without,
 			add: func(m mutant) int {
 				m.id = len(b.mutants) + 1
 				b.mutants = append(b.mutants, m)

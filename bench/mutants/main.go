@@ -20,7 +20,8 @@ import (
 
 // tested returns the packages of the module in this folder that have tests. Those whose names end in test serve tests themselves.
 func tested(ctx context.Context) (packages []string, err error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{if and .GoFiles (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}", "./...").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{if and .GoFiles (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}",
+		"./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}

@@ -46,7 +46,8 @@ type edit struct {
 func (m *mutator) mutate(file *ast.File) []byte {
 	m.names = map[string]int{}
 	m.inside(file)
-	slices.SortStableFunc(m.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) }) // a+b: what closes a stands before the +
+	// a+b: what closes a stands before the +
+	slices.SortStableFunc(m.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	var out bytes.Buffer
 	at := 0
 	for _, e := range m.edits {
@@ -113,7 +114,8 @@ var comparisons = map[token.Token]string{
 }
 
 var arithmetic = map[token.Token]string{
-	token.ADD: "mutantAdd -", token.SUB: "mutantSubtract +", token.MUL: "mutantMultiply /", token.QUO: "mutantDivide *", token.REM: "mutantRemainder *",
+	token.ADD: "mutantAdd -", token.SUB: "mutantSubtract +", token.MUL: "mutantMultiply /", token.QUO: "mutantDivide *",
+	token.REM: "mutantRemainder *",
 }
 
 // binary returns what closes the change after the right operand.
@@ -169,10 +171,12 @@ func (m *mutator) step(n *ast.IncDecStmt) {
 
 func (m *mutator) assign(n *ast.AssignStmt) string {
 	operators := map[token.Token]token.Token{
-		token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO, token.REM_ASSIGN: token.REM,
+		token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB, token.MUL_ASSIGN: token.MUL, token.QUO_ASSIGN: token.QUO,
+		token.REM_ASSIGN: token.REM,
 	}
 	function, becomes, ok := strings.Cut(arithmetic[operators[n.Tok]], " ")
-	if loop, in := m.parents[len(m.parents)-1].(*ast.ForStmt); !ok || in && loop.Post == ast.Stmt(n) || m.isText(n.Lhs[0]) || hasCall(n.Lhs[0]) {
+	loop, in := m.parents[len(m.parents)-1].(*ast.ForStmt)
+	if !ok || in && loop.Post == ast.Stmt(n) || m.isText(n.Lhs[0]) || hasCall(n.Lhs[0]) {
 		return ""
 	}
 	id := m.new(n, "becomes "+becomes+"=")

@@ -36,7 +36,8 @@ func (b *binary) run(tests []test, timeout time.Duration, env ...string) (passed
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
-	args := append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), b.path, "-test.failfast", "-test.run=^(" + strings.Join(names, "|") + ")$"}, b.flags...)
+	args := append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), b.path, "-test.failfast",
+		"-test.run=^(" + strings.Join(names, "|") + ")$"}, b.flags...)
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), env...)

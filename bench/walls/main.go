@@ -108,8 +108,9 @@ func main() {
 }
 
 func run(patterns []string, most int, verbose bool) error {
-	list, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-		packages.NeedImports | packages.NeedDeps}, patterns...)
+	list, err := packages.Load(
+		&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+			packages.NeedImports | packages.NeedDeps}, patterns...)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,9 @@ func run(patterns []string, most int, verbose bool) error {
 	}
 	fmt.Printf("%-34s %6s %7d\n", "all", "", all)
 	if wide != nil {
-		return fmt.Errorf("the circle of %s has more than %d files (-v lists them): let one of them be told what it needs, and not ask for it", strings.Join(wide, ", "), most)
+		return fmt.Errorf(
+			"the circle of %s has more than %d files (-v lists them): let one of them be told what it needs, and not ask for it",
+			strings.Join(wide, ", "), most)
 	}
 	return nil
 }

@@ -217,7 +217,8 @@ func (s Set) each(yield func(Lease) bool) {
 			return
 		}
 		for link := s.firstLink(n); link != 0; link = s.next(link) {
-			if !yield(Lease{ID: s.id(link), ExpiryNS: l.ExpiryNS, Bound: *s.word(link, idWord)&isBound != 0, Link: true, Name: s.name(link)}) {
+			if !yield(Lease{ID: s.id(link), ExpiryNS: l.ExpiryNS, Bound: *s.word(link, idWord)&isBound != 0, Link: true,
+				Name: s.name(link)}) {
 				return
 			}
 		}

@@ -66,8 +66,8 @@ func TestLeasesAreAList(t *testing.T) {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0, 1:
 				last += rapid.Uint64Range(1, 2).Draw(t, "after")
-				l := linked{Lease: lease.Lease{ID: last, ExpiryNS: drawEnd(), Cost: rapid.Int64Range(0, 9).Draw(t, "cost"), Name: drawName(),
-					TakenNS: uint64(now), Bound: rapid.Bool().Draw(t, "bound")}}
+				l := linked{Lease: lease.Lease{ID: last, ExpiryNS: drawEnd(), Cost: rapid.Int64Range(0, 9).Draw(t, "cost"),
+					Name: drawName(), TakenNS: uint64(now), Bound: rapid.Bool().Draw(t, "bound")}}
 				for range rapid.IntRange(0, 2).Draw(t, "links") {
 					l.links = append(l.links, drawName())
 				}

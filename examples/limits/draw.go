@@ -59,11 +59,13 @@ func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", 
 func draw(cases []limitCase) []byte {
 	p := &picture{}
 	calls := traffic()
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc">`, width, height, width, height)
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc">`,
+		width, height, width, height)
 	p.add(`<title id="title">The same traffic under seven limits of 60 calls a minute</title>`)
 	p.add(`<desc id="desc">%s</desc>`, description(calls, cases))
 	p.add("<style>%s</style>", style)
-	p.add(`<clipPath id="below"><rect x="%d" y="%s" width="%s" height="%s"/></clipPath>`, left, px(lineTop+lineHeight/2), px(right-left), px(lineHeight))
+	p.add(`<clipPath id="below"><rect x="%d" y="%s" width="%s" height="%s"/></clipPath>`, left, px(lineTop+lineHeight/2), px(right-left),
+		px(lineHeight))
 	p.add(`<clipPath id="beyond"><rect x="%d" y="0" width="%s" height="%s"/></clipPath>`, left, px(right-left), px(lineTop+lineHeight/2))
 	p.add(`<rect class="paper" x=".5" y=".5" width="%d" height="%d" rx="8"/>`, width-1, height-1)
 	p.add(`<text class="title" x="24" y="40">The same traffic under seven limits of 60 calls a minute</text>`)

@@ -44,7 +44,8 @@ func main() {
 func ask(limiter *redis.Client, model, name, prompt string) (used int64, err error) {
 	ctx := context.Background()
 	most := len(prompt) + answer // a byte is a token at most
-	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", longest.Milliseconds(), "ID", name).Int64Slice()
+	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", longest.Milliseconds(),
+		"ID", name).Int64Slice()
 	if err != nil {
 		return 0, err
 	}

@@ -24,5 +24,6 @@ func TestCompiledExamples(t *testing.T) {
 }
 
 func javaExample(t *testing.T, dir string) *exec.Cmd {
-	return exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"), "compile", "exec:java")
+	return exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"),
+		"compile", "exec:java")
 }

@@ -82,7 +82,8 @@ func (e example) test(t *testing.T) {
 	port := harness.FreePort(t)
 	cmd := e.run(t, dir)
 	cmd.Dir = dir
-	cmd.Env = append(append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1", "LISTEN=127.0.0.1:0", "RATE_LIMITER=redis://:sesame@127.0.0.1:"+port), cmd.Env...)
+	cmd.Env = append(append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1", "LISTEN=127.0.0.1:0",
+		"RATE_LIMITER=redis://:sesame@127.0.0.1:"+port), cmd.Env...)
 	s := startService(t, cmd)
 
 	s.withoutLimiter(40)
@@ -246,7 +247,8 @@ func (s *service) usedUp(path, allowed, policy string) {
 		switch {
 		case status == 200 && said && body == allowed && retryAfter == "":
 			remaining = left
-		case status == 429 && said && body == "too many requests\n" && left == "0" && regexp.MustCompile(`^([1-9]|1[012])$`).MatchString(retryAfter):
+		case status == 429 && said && body == "too many requests\n" && left == "0" &&
+			regexp.MustCompile(`^([1-9]|1[012])$`).MatchString(retryAfter):
 			return true
 		case said:
 			s.t.Fatalf("%s: %d %v %q", path, status, header, body)

@@ -29,7 +29,8 @@ func TestGoRedis(t *testing.T) {
 			if want := []int64{0, 16, 15, -1, 2}; err != nil || !slices.Equal(got, want) {
 				t.Fatalf("CL.THROTTLE: %v, %v, want %v", got, err, want)
 			}
-			if got, err := db.Do(ctx, "CL.TAKE", "take", "2/1h").Int64Slice(); err != nil || !slices.Equal(got, []int64{0, 2, 1, -1, 1_800_000, 1, 0}) {
+			if got, err := db.Do(ctx, "CL.TAKE", "take", "2/1h").Int64Slice(); err != nil ||
+				!slices.Equal(got, []int64{0, 2, 1, -1, 1_800_000, 1, 0}) {
 				t.Errorf("CL.TAKE: %v, %v", got, err)
 			}
 			for _, limited := range []int{0, 1} {
@@ -46,7 +47,8 @@ func TestGoRedis(t *testing.T) {
 			if name, err := db.ClientGetName(ctx).Result(); err != nil || name != "limiter" {
 				t.Errorf("CLIENT GETNAME: %q, %v", name, err)
 			}
-			if info, err := db.ClientInfo(ctx).Result(); err != nil || info.Name != "limiter" || info.LibName == "" || (info.Resp == 3) != (protocol == 0) {
+			if info, err := db.ClientInfo(ctx).Result(); err != nil || info.Name != "limiter" || info.LibName == "" ||
+				(info.Resp == 3) != (protocol == 0) {
 				t.Errorf("CLIENT INFO: %+v, %v", info, err)
 			}
 			var replies []*redis.Cmd
@@ -87,7 +89,8 @@ func TestGoRedis(t *testing.T) {
 			if !errors.Is(err, redis.TxFailedErr) {
 				t.Errorf("EXEC after a watched key changed: %v", err)
 			}
-			if _, err := db.Do(ctx, "CL.THROTTLE", "k", "x", 30, 60).Result(); err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
+			_, err = db.Do(ctx, "CL.THROTTLE", "k", "x", 30, 60).Result()
+			if err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
 				t.Errorf("an error reply: %v", err)
 			}
 			if _, err := db.Get(ctx, "nosuch").Result(); err != redis.Nil {
@@ -103,7 +106,8 @@ func TestGoRedis(t *testing.T) {
 			if !slices.Equal(keys, []string{"piped"}) {
 				t.Errorf("SCAN: %q", keys)
 			}
-			if commands, err := db.Command(ctx).Result(); err != nil || commands["cl.throttle"] == nil || commands["cl.throttle"].FirstKeyPos != 1 {
+			commands, err := db.Command(ctx).Result()
+			if err != nil || commands["cl.throttle"] == nil || commands["cl.throttle"].FirstKeyPos != 1 {
 				t.Errorf("COMMAND: %v, %v", commands["cl.throttle"], err)
 			}
 			if entries, err := db.SlowLogGet(ctx, -1).Result(); err != nil {
@@ -119,7 +123,8 @@ func TestGoRedis(t *testing.T) {
 		srv := harness.Start(t, "--requirepass", "sesame")
 		db := redis.NewClient(&redis.Options{Addr: srv.Addr, Password: "wrong", MaxRetries: -1})
 		defer db.Close()
-		if err := db.Ping(context.Background()).Err(); err == nil || err.Error() != "WRONGPASS invalid username-password pair or user is disabled." {
+		err := db.Ping(context.Background()).Err()
+		if err == nil || err.Error() != "WRONGPASS invalid username-password pair or user is disabled." {
 			t.Errorf("PING: %v", err)
 		}
 	})

@@ -23,7 +23,8 @@ func TestKumoMTA(t *testing.T) {
 		}
 	}
 	for _, c := range []*harness.Conn{celld, redis} {
-		if got := c.Do("COMMAND", "INFO", "CL.THROTTLE"); !strings.HasPrefix(got, "*1\r\n*10\r\n$11\r\ncl.throttle\r\n") { // else it sends a script
+		// else it sends a script
+		if got := c.Do("COMMAND", "INFO", "CL.THROTTLE"); !strings.HasPrefix(got, "*1\r\n*10\r\n$11\r\ncl.throttle\r\n") {
 			t.Errorf("COMMAND INFO CL.THROTTLE: %.200q", got)
 		}
 	}
@@ -44,7 +45,8 @@ func TestKumoMTA(t *testing.T) {
 				if got := c.Do("PING"); got != "+PONG\r\n" {
 					t.Fatalf("PING: %q", got)
 				}
-				replies[i] = c.Throttle(key, fmt.Sprint(spec.burst), fmt.Sprint(spec.limit), fmt.Sprint(spec.period), fmt.Sprint(spec.quantity))
+				replies[i] = c.Throttle(key, fmt.Sprint(spec.burst), fmt.Sprint(spec.limit), fmt.Sprint(spec.period),
+					fmt.Sprint(spec.quantity))
 			}
 			if got, want := replies[0], replies[1]; [3]int64(got[:3]) != [3]int64(want[:3]) || (got[3] > 0) != (want[3] > 0) {
 				t.Errorf("%s by %d: %v, of redis-cell %v", key, spec.quantity, got, want)

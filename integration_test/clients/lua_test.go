@@ -98,7 +98,9 @@ func TestGoRedisScripts(t *testing.T) {
 		if sha, err := throttle.Load(ctx, db).Result(); err != nil || sha != throttle.Hash() {
 			t.Errorf("Load: %v, %v", sha, err)
 		}
-		for name, run := range map[string]func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error){"pipeline": db.Pipelined, "MULTI": db.TxPipelined} {
+		for name, run := range map[string]func(context.Context, func(redis.Pipeliner) error) ([]redis.Cmder, error){
+			"pipeline": db.Pipelined, "MULTI": db.TxPipelined,
+		} {
 			var first, second *redis.Cmd
 			if _, err := run(ctx, func(p redis.Pipeliner) error {
 				first, second = throttle.EvalSha(ctx, p, []string{name}, 15, 30, 6000), throttle.Eval(ctx, p, []string{name}, 15, 30, 6000)
@@ -107,7 +109,8 @@ func TestGoRedisScripts(t *testing.T) {
 				t.Errorf("RESP%d, %s: %v, %v, %v", protocol, name, first, second, err)
 			}
 		}
-		if both, err := redis.NewScript(bothScript).Run(ctx, db, []string{"a", "b"}).Slice(); err != nil || !reflect.DeepEqual(both, []any{int64(1), []any{int64(15)}}) {
+		both, err := redis.NewScript(bothScript).Run(ctx, db, []string{"a", "b"}).Slice()
+		if err != nil || !reflect.DeepEqual(both, []any{int64(1), []any{int64(15)}}) {
 			t.Errorf("RESP%d: %v, %v", protocol, both, err)
 		}
 		first := redis.NewScript(firstScript)
@@ -123,7 +126,8 @@ func TestGoRedisScripts(t *testing.T) {
 		if n, err := redis.NewScript(`return redis.call('EXISTS', KEYS[1])`).RunRO(ctx, db, []string{"c"}).Int(); n != 1 || err != nil {
 			t.Errorf("RESP%d, RunRO: %v, %v", protocol, n, err)
 		}
-		if err := first.RunRO(ctx, db, []string{"d"}).Err(); err == nil || !strings.HasPrefix(err.Error(), "ERR Write commands are not allowed from read-only scripts.") {
+		err = first.RunRO(ctx, db, []string{"d"}).Err()
+		if err == nil || !strings.HasPrefix(err.Error(), "ERR Write commands are not allowed from read-only scripts.") {
 			t.Errorf("RESP%d, a write by RunRO: %v", protocol, err)
 		}
 		if err := db.EvalSha(ctx, strings.Repeat("f", 40), nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -137,7 +141,8 @@ func TestRueidisScripts(t *testing.T) {
 	t.Parallel()
 	for _, resp2 := range []bool{false, true} {
 		ctx := t.Context()
-		db, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{harness.Start(t).Addr}, DisableCache: true, AlwaysRESP2: resp2, ForceSingleClient: true})
+		db, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{harness.Start(t).Addr}, DisableCache: true,
+			AlwaysRESP2: resp2, ForceSingleClient: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +152,8 @@ func TestRueidisScripts(t *testing.T) {
 			if i == 2 {
 				db.Do(ctx, db.B().ScriptFlush().Build())
 			}
-			if ints, err := throttle.Exec(ctx, db, []string{"k"}, []string{"15", "30", "6000"}).AsIntSlice(); err != nil || len(ints) != 5 || ints[2] != want {
+			ints, err := throttle.Exec(ctx, db, []string{"k"}, []string{"15", "30", "6000"}).AsIntSlice()
+			if err != nil || len(ints) != 5 || ints[2] != want {
 				t.Errorf("RESP2 %v, call %d: %v, %v, want %d to remain", resp2, i, ints, err, want)
 			}
 		}
@@ -169,10 +175,12 @@ func TestRueidisScripts(t *testing.T) {
 		if err := first.Exec(ctx, db, []string{"c"}, nil).Error(); !rueidis.IsRedisNil(err) {
 			t.Errorf("RESP2 %v: false is %v", resp2, err)
 		}
-		if err := rueidis.NewLuaScript(limitedScript).Exec(ctx, db, []string{"c"}, nil).Error(); err == nil || err.Error() != "LIMITED later" {
+		err = rueidis.NewLuaScript(limitedScript).Exec(ctx, db, []string{"c"}, nil).Error()
+		if err == nil || err.Error() != "LIMITED later" {
 			t.Errorf("RESP2 %v: an error reply is %v", resp2, err)
 		}
-		if n, err := rueidis.NewLuaScriptReadOnly(`return redis.call('EXISTS', KEYS[1])`).Exec(ctx, db, []string{"c"}, nil).AsInt64(); n != 1 || err != nil {
+		n, err := rueidis.NewLuaScriptReadOnly(`return redis.call('EXISTS', KEYS[1])`).Exec(ctx, db, []string{"c"}, nil).AsInt64()
+		if n != 1 || err != nil {
 			t.Errorf("RESP2 %v, read-only: %v, %v", resp2, n, err)
 		}
 	}

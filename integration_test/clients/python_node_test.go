@@ -89,9 +89,11 @@ func TestScriptClients(t *testing.T) {
 				srv := harness.Start(t, "--requirepass", "sesame")
 				runScript(t, &got, client.client, client.script, append([]string{"redis://:sesame@" + srv.Addr + "/0"}, args...)...)
 				want := clientFacts{
-					Throttle: []int64{0, 16, 15, -1, 200}, Allowed: 50, Tx: []int64{15, 14}, Watch: "refused", Error: "Cell error: Store error: Couldn't parse as integer: x",
-					Take: []int64{0, 2, 1, -1, 1_800_000, 1, 0}, MTake: []int64{0, 0, 1, -1, 0, 2, 0, 5, 4}, Denied: []bool{false, true},
-					Name: "limiter", Scan: []string{"k", "other", "piped", "take", "tx"}, TTL: got.TTL, Info: true, Config: map[string]string{"timeout": "0"}, RESP: 3,
+					Throttle: []int64{0, 16, 15, -1, 200}, Allowed: 50, Tx: []int64{15, 14}, Watch: "refused",
+					Error: "Cell error: Store error: Couldn't parse as integer: x", Take: []int64{0, 2, 1, -1, 1_800_000, 1, 0},
+					MTake: []int64{0, 0, 1, -1, 0, 2, 0, 5, 4}, Denied: []bool{false, true},
+					Name: "limiter", Scan: []string{"k", "other", "piped", "take", "tx"}, TTL: got.TTL, Info: true,
+					Config: map[string]string{"timeout": "0"}, RESP: 3,
 				}
 				if args != nil {
 					want.RESP = 2

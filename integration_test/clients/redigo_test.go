@@ -57,13 +57,15 @@ func TestRedigo(t *testing.T) {
 	if rows, err := redis.Values(c.Do("EXEC")); err != nil || len(rows) != 1 {
 		t.Errorf("EXEC: %v, %v", rows, err)
 	}
-	if _, err := c.Do("CL.THROTTLE", "k", "x", 30, 60); err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
+	_, err = c.Do("CL.THROTTLE", "k", "x", 30, 60)
+	if err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
 		t.Errorf("an error reply: %v", err)
 	}
 	if _, err := redis.String(c.Do("GET", "nosuch")); err != redis.ErrNil {
 		t.Errorf("GET of nothing: %v", err)
 	}
-	if _, err := redis.Dial("tcp", srv.Addr, redis.DialPassword("wrong")); err == nil || err.Error() != "WRONGPASS invalid username-password pair or user is disabled." {
+	_, err = redis.Dial("tcp", srv.Addr, redis.DialPassword("wrong"))
+	if err == nil || err.Error() != "WRONGPASS invalid username-password pair or user is disabled." {
 		t.Errorf("a wrong password: %v", err)
 	}
 }

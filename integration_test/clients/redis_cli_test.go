@@ -52,7 +52,8 @@ func TestRedisCLI(t *testing.T) {
 		}
 		return ""
 	})
-	check(cli(t, srv.Addr, "", "-3", "--no-raw", "CL.THROTTLE", "k3", "15", "30", "60"), "1) (integer) 0\n2) (integer) 16\n3) (integer) 15\n4) (integer) -1\n5) (integer) 2\n")
+	check(cli(t, srv.Addr, "", "-3", "--no-raw", "CL.THROTTLE", "k3", "15", "30", "60"),
+		"1) (integer) 0\n2) (integer) 16\n3) (integer) 15\n4) (integer) -1\n5) (integer) 2\n")
 	check(cli(t, srv.Addr, "", "-3", "--no-raw", "CONFIG", "GET", "timeout"), "1# \"timeout\" => \"0\"\n")
 	check(cli(t, srv.Addr, "", "--json", "-3", "CONFIG", "GET", "timeout"), "{\"timeout\":\"0\"}\n")
 	check(cli(t, srv.Addr, "", "--csv", "CL.THROTTLE", "kcsv", "15", "30", "60"), "0,16,15,-1,2\n")
@@ -92,7 +93,8 @@ func TestRedisCLIPipe(t *testing.T) {
 	if lines := strings.Count(cli(t, srv.Addr, "", "--scan", "--pattern", "pipe:*"), "\n"); lines < 5000 || lines > 5100 {
 		t.Errorf("redis-cli --scan printed %d keys of 5000", lines)
 	}
-	if out := cli(t, srv.Addr, "", "--bigkeys"); !strings.Contains(out, "Sampled 5000 keys in the keyspace!") || !strings.Contains(out, "5000 strings with") {
+	out = cli(t, srv.Addr, "", "--bigkeys")
+	if !strings.Contains(out, "Sampled 5000 keys in the keyspace!") || !strings.Contains(out, "5000 strings with") {
 		t.Errorf("redis-cli --bigkeys: %s", out)
 	}
 }
@@ -102,7 +104,9 @@ func TestRedisCLIMemkeys(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
-	for _, line := range []string{"SET t:1 9000000000000000000", "SET t:2 9000000000000000000", "CL.TAKE log 100/1h,algo=log", "CL.TAKE more 100/1h 100/2h"} {
+	for _, line := range []string{
+		"SET t:1 9000000000000000000", "SET t:2 9000000000000000000", "CL.TAKE log 100/1h,algo=log", "CL.TAKE more 100/1h 100/2h",
+	} {
 		cli(t, srv.Addr, "", strings.Fields(line)...)
 	}
 	sum := 0
@@ -118,7 +122,9 @@ func TestRedisCLIMemkeys(t *testing.T) {
 	}
 	for _, mode := range [][]string{{"--memkeys"}, {"--memkeys-samples", "0"}} {
 		out := cli(t, srv.Addr, "", mode...)
-		for _, want := range []string{"Sampled 4 keys in the keyspace!", "2 strings with 118 bytes", "2 hashs with ", "Biggest string found", "has 59 bytes"} {
+		for _, want := range []string{
+			"Sampled 4 keys in the keyspace!", "2 strings with 118 bytes", "2 hashs with ", "Biggest string found", "has 59 bytes",
+		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("redis-cli %s: no %q in\n%s", mode, want, out)
 			}
@@ -127,7 +133,8 @@ func TestRedisCLIMemkeys(t *testing.T) {
 	if out := cli(t, srv.Addr, "", "MEMORY", "DOCTOR"); out != "Nothing is amiss.\n\n" && out != "Nothing is amiss.\n" {
 		t.Errorf("MEMORY DOCTOR: %q", out)
 	}
-	if out := cli(t, srv.Addr, "", "MEMORY", "STATS"); !strings.Contains(out, "db.0\n") || !strings.Contains(out, fmt.Sprintf("dataset.bytes\n%d\n", sum)) {
+	out := cli(t, srv.Addr, "", "MEMORY", "STATS")
+	if !strings.Contains(out, "db.0\n") || !strings.Contains(out, fmt.Sprintf("dataset.bytes\n%d\n", sum)) {
 		t.Errorf("MEMORY STATS: %s", out)
 	}
 }
@@ -139,9 +146,11 @@ func TestRedisCLIPassword(t *testing.T) {
 	srv := harness.Start(t, "--requirepass", "sesame")
 	host, port := harness.HostPort(srv.Addr)
 	for _, args := range [][]string{
-		{"-a", "sesame", "--no-auth-warning"}, {"--user", "default", "--pass", "sesame", "--no-auth-warning"}, {"-3", "-a", "sesame", "--no-auth-warning"},
+		{"-a", "sesame", "--no-auth-warning"}, {"--user", "default", "--pass", "sesame", "--no-auth-warning"},
+		{"-3", "-a", "sesame", "--no-auth-warning"},
 	} {
-		if got := cli(t, srv.Addr, "", append(args, "CL.THROTTLE", strings.Join(args, ""), "15", "30", "60")...); got != "0\n16\n15\n-1\n2\n" {
+		got := cli(t, srv.Addr, "", append(args, "CL.THROTTLE", strings.Join(args, ""), "15", "30", "60")...)
+		if got != "0\n16\n15\n-1\n2\n" {
 			t.Errorf("redis-cli %q: %q", args, got)
 		}
 	}
@@ -151,7 +160,8 @@ func TestRedisCLIPassword(t *testing.T) {
 	if got := cli(t, srv.Addr, "", "PING"); !strings.HasPrefix(got, "NOAUTH Authentication required.") {
 		t.Errorf("without the password: %q", got)
 	}
-	if got := cli(t, srv.Addr, "", "-a", "wrong", "--no-auth-warning", "PING"); !strings.Contains(got, "WRONGPASS") || strings.Contains(got, "PONG") {
+	got := cli(t, srv.Addr, "", "-a", "wrong", "--no-auth-warning", "PING")
+	if !strings.Contains(got, "WRONGPASS") || strings.Contains(got, "PONG") {
 		t.Errorf("with a wrong password: %q", got)
 	}
 }

@@ -52,8 +52,9 @@ func TestRedisExporter(t *testing.T) {
 			}
 		}
 		for _, name := range []string{
-			"redis_memory_used_bytes", "redis_memory_used_rss_bytes", "redis_cpu_user_seconds_total", "redis_cpu_sys_seconds_total", "redis_connected_clients",
-			"redis_commands_processed_total", `redis_commands_duration_seconds_total{cmd="cl.throttle"}`, "redis_net_input_bytes_total", "redis_keyspace_misses_total",
+			"redis_memory_used_bytes", "redis_memory_used_rss_bytes", "redis_cpu_user_seconds_total", "redis_cpu_sys_seconds_total",
+			"redis_connected_clients", "redis_commands_processed_total", `redis_commands_duration_seconds_total{cmd="cl.throttle"}`,
+			"redis_net_input_bytes_total", "redis_keyspace_misses_total",
 		} {
 			if _, ok := metrics[name]; !ok {
 				t.Errorf("no %s", name)

@@ -92,7 +92,8 @@ func TestRueidis(t *testing.T) {
 			if got, err := db.Do(ctx, gcra.Count(3).Build()).AsIntSlice(); err != nil || !slices.Equal(got, []int64{0, 6, 3, -1, 6}) {
 				t.Errorf("GCRA: %v, %v", got, err)
 			}
-			if err := db.Do(ctx, call("k", "x")).Error(); err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
+			err = db.Do(ctx, call("k", "x")).Error()
+			if err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
 				t.Errorf("an error reply: %v", err)
 			}
 		})
@@ -125,7 +126,8 @@ func TestRueidisCache(t *testing.T) {
 	cachedMulti := func(keys ...string) (list []int64) {
 		var calls []rueidis.CacheableTTL
 		for _, key := range keys {
-			calls = append(calls, rueidis.CT(db.B().Get().Key(key).Cache(), time.Hour), rueidis.CT(db.B().Strlen().Key(key).Cache(), time.Hour))
+			calls = append(calls, rueidis.CT(db.B().Get().Key(key).Cache(), time.Hour),
+				rueidis.CT(db.B().Strlen().Key(key).Cache(), time.Hour))
 		}
 		for i, reply := range db.DoMultiCache(ctx, calls...) {
 			if n := tat(reply); i%2 == 0 {
@@ -158,7 +160,8 @@ func TestRueidisCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := db.DoCache(ctx, db.B().Get().Key("limits").Cache(), time.Hour).ToString(); err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+	_, err = db.DoCache(ctx, db.B().Get().Key("limits").Cache(), time.Hour).ToString()
+	if err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE") {
 		t.Errorf("GET of a hash: %v", err)
 	}
 }
@@ -167,7 +170,8 @@ func TestRueidisCache(t *testing.T) {
 func TestRueidisTrackingOptions(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr}, ClientTrackingOptions: []string{"BCAST", "PREFIX", "user:"}})
+	_, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{srv.Addr},
+		ClientTrackingOptions: []string{"BCAST", "PREFIX", "user:"}})
 	if err == nil || !strings.Contains(err.Error(), "BCAST is not supported") {
 		t.Error(err)
 	}

@@ -25,7 +25,8 @@ func TestTakeGoRedis(t *testing.T) {
 		if got, err := db.Do(ctx, "CL.TAKE", key, "5/1h").Int64Slice(); err != nil || !slices.Equal(got, want) {
 			t.Errorf("CL.TAKE: %v, %v", got, err)
 		}
-		if fields, err := db.HGetAll(ctx, key).Result(); err != nil || len(fields) != 1 || !strings.HasPrefix(fields["gcra/1h"], "limit=5/1h tat=") {
+		fields, err := db.HGetAll(ctx, key).Result()
+		if err != nil || len(fields) != 1 || !strings.HasPrefix(fields["gcra/1h"], "limit=5/1h tat=") {
 			t.Errorf("HGETALL: %v, %v", fields, err)
 		}
 		if n, err := db.HLen(ctx, key).Result(); err != nil || n != 1 {
@@ -63,7 +64,8 @@ func TestTakeGoRedis(t *testing.T) {
 func TestTakeRedisCLI(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	if got := cli(t, srv.Addr, "", "CL.TAKE", "k", "100/1m", "1000/1h", "5/1s,algo=log"); got != "0\n5\n4\n-1\n3600\n1\n0\n" { // as in docs/limits.md
+	// as in docs/limits.md
+	if got := cli(t, srv.Addr, "", "CL.TAKE", "k", "100/1m", "1000/1h", "5/1s,algo=log"); got != "0\n5\n4\n-1\n3600\n1\n0\n" {
 		t.Errorf("CL.TAKE: %q", got)
 	}
 	if got := cli(t, srv.Addr, "", "-3", "--json", "CL.TAKE", "k3", "2/1m", "FULL"); got !=

@@ -26,7 +26,10 @@ func TestValkeyGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for command, want := range map[string][]int64{"CL.THROTTLE 15 30 6000": {0, 16, 15, -1, 200}, "CL.TAKE 5/1h,burst=2": {0, 2, 1, -1, 720_000, 1, 0}} {
+	for command, want := range map[string][]int64{
+		"CL.THROTTLE 15 30 6000": {0, 16, 15, -1, 200},
+		"CL.TAKE 5/1h,burst=2":   {0, 2, 1, -1, 720_000, 1, 0},
+	} {
 		words := celldtest.SplitQuoted(t, command)
 		got, err := db.Do(ctx, db.B().Arbitrary(words[0]).Keys(words[0]).Args(words[1:]...).Build()).AsIntSlice()
 		if err != nil || !slices.Equal(got, want) {

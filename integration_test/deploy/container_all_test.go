@@ -37,7 +37,8 @@ func buildImage(t *testing.T) (i image) {
 	dir := t.TempDir()
 	buildah := func(args ...string) string {
 		t.Helper()
-		return harness.Tool(t, "buildah", append([]string{"--root", dir + "/store", "--runroot", dir + "/run", "--storage-driver", "vfs"}, args...)...)
+		return harness.Tool(t, "buildah",
+			append([]string{"--root", dir + "/store", "--runroot", dir + "/run", "--storage-driver", "vfs"}, args...)...)
 	}
 	from := regexp.MustCompile(`(?m)^FROM (\S+) AS build$`).FindStringSubmatch(celldtest.ReadFile(t, "../../Dockerfile"))
 	if from == nil {
@@ -58,7 +59,8 @@ func buildImage(t *testing.T) (i image) {
 	celldtest.WriteFile(t, fmt.Sprintf("FROM scratch\nCOPY base/ /\nENV PATH=/usr/local/go/bin:/bin GOMODCACHE=/modules GOCACHE=/cache GOTOOLCHAIN=local GOPROXY=%q GOSUMDB=%q\n", env[3], env[4]), dir, "Dockerfile")
 	buildah("build", "--isolation", "chroot", "--tag", from[1], dir)
 	buildah("build", "--isolation", "chroot", "--pull-never", "--format", "docker", "--tag", "celld",
-		"--volume", env[0]+":/usr/local/go:ro", "--volume", env[1]+":/modules", "--volume", env[2]+":/cache", "--volume", "/etc/ssl:/etc/ssl:ro", "../..")
+		"--volume", env[0]+":/usr/local/go:ro", "--volume", env[1]+":/modules", "--volume", env[2]+":/cache",
+		"--volume", "/etc/ssl:/etc/ssl:ro", "../..")
 	var about struct {
 		Docker struct{ Config json.RawMessage }
 	}
@@ -95,9 +97,12 @@ func (i image) container(t *testing.T, memory int, volume string, args ...string
 	process["args"] = append(slices.Clone(i.config.Entrypoint), args...)
 	spec["root"] = map[string]any{"path": i.root, "readonly": true}
 	if volume != "" {
-		spec["mounts"] = append(spec["mounts"].([]any), map[string]any{"destination": "/data", "type": "bind", "source": volume, "options": []string{"rbind", "rw"}})
+		spec["mounts"] = append(spec["mounts"].([]any),
+			map[string]any{"destination": "/data", "type": "bind", "source": volume, "options": []string{"rbind", "rw"}})
 	}
-	linux["namespaces"] = slices.DeleteFunc(linux["namespaces"].([]any), func(n any) bool { return n.(map[string]any)["type"] == "network" })
+	linux["namespaces"] = slices.DeleteFunc(linux["namespaces"].([]any), func(n any) bool {
+		return n.(map[string]any)["type"] == "network"
+	})
 	linux["resources"] = map[string]any{"memory": map[string]int{"limit": memory}}
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -162,7 +167,9 @@ func TestImage(t *testing.T) {
 	c := i.container(t, 128<<20, volume, append(flags, "--dir", "/data")...)
 	srv := c.start(t)
 	status := c.of(t, "status")
-	for _, line := range []string{`Uid:(\s65532){4}`, `Gid:(\s65532){4}`, `CapPrm:\s0+`, `CapEff:\s0+`, `CapBnd:\s0+`, `CapAmb:\s0+`, `NoNewPrivs:\s1`} {
+	for _, line := range []string{
+		`Uid:(\s65532){4}`, `Gid:(\s65532){4}`, `CapPrm:\s0+`, `CapEff:\s0+`, `CapBnd:\s0+`, `CapAmb:\s0+`, `NoNewPrivs:\s1`,
+	} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(status) {
 			t.Errorf("it does not run with %s:\n%s", line, status)
 		}
@@ -193,7 +200,8 @@ func TestImage(t *testing.T) {
 	}
 
 	bare := i.container(t, 128<<20, "", "--port", "0", "--appendonly", "yes")
-	if out, err := harness.TryTool(t, "", "runc", bare.words("run", "--bundle", bare.dir, bare.id)...); err == nil || !strings.Contains(out, "read-only file system") {
+	out, err = harness.TryTool(t, "", "runc", bare.words("run", "--bundle", bare.dir, bare.id)...)
+	if err == nil || !strings.Contains(out, "read-only file system") {
 		t.Errorf("files without a volume: %v, %s", err, out)
 	}
 }

@@ -227,7 +227,9 @@ func TestHealthChecks(t *testing.T) {
 			name: "a shutdown delay", args: "--shutdown-delay 3600", unready: "not ready: the server is stopping",
 			meanwhile: func(t *testing.T, c contained) {
 				c.Cmd.Process.Signal(syscall.SIGTERM)
-				celldtest.Eventually(t, "the delay begins", func() bool { return strings.Contains(c.Log.String(), "after the shutdown delay") })
+				celldtest.Eventually(t, "the delay begins", func() bool {
+					return strings.Contains(c.Log.String(), "after the shutdown delay")
+				})
 			},
 		},
 	} {
@@ -241,7 +243,8 @@ func TestHealthChecks(t *testing.T) {
 				test.meanwhile(t, c)
 			}
 			for _, words := range lives {
-				if out, code := c.check(t, words); (code == 0) == test.dead || !strings.Contains(out, test.says) || test.says == "" && out != "" {
+				out, code := c.check(t, words)
+				if (code == 0) == test.dead || !strings.Contains(out, test.says) || test.says == "" && out != "" {
 					t.Errorf("%q: %d, %q; want that it lives, and %q", words, code, out, test.says)
 				}
 			}
@@ -299,8 +302,9 @@ func TestKubernetesExample(t *testing.T) {
 	var file kubernetesFile
 	readYAML(t, "../../examples/kubernetes.yaml", &file)
 	pod := file.Spec.Template.Spec
-	if file.APIVersion != "apps/v1" || file.Kind != "Deployment" || !maps.Equal(file.Spec.Selector.MatchLabels, file.Spec.Template.Metadata.Labels) ||
-		len(pod.InitContainers) != 1 || len(pod.Containers) != 1 {
+	if file.APIVersion != "apps/v1" || file.Kind != "Deployment" ||
+		!maps.Equal(file.Spec.Selector.MatchLabels, file.Spec.Template.Metadata.Labels) || len(pod.InitContainers) != 1 ||
+		len(pod.Containers) != 1 {
 		t.Fatalf("%+v", file)
 	}
 	celld, app := pod.InitContainers[0], pod.Containers[0]
@@ -308,7 +312,8 @@ func TestKubernetesExample(t *testing.T) {
 		t.Errorf("no sidecar: %+v", celld)
 	}
 	s := celld.SecurityContext
-	if !s.RunAsNonRoot || !s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) || s.SeccompProfile.Type != "RuntimeDefault" {
+	if !s.RunAsNonRoot || !s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) ||
+		s.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("what the pod security standard calls restricted is not met: %+v", s)
 	}
 	for _, probe := range []kubernetesProbe{celld.StartupProbe, celld.LivenessProbe} {
@@ -348,10 +353,12 @@ func TestComposeExample(t *testing.T) {
 	if len(file.Services) != 2 || app.DependsOn["celld"].Condition != "service_healthy" || len(celld.DependsOn) != 0 {
 		t.Errorf("the order of start and stop: %+v, %+v", app.DependsOn, celld.DependsOn)
 	}
-	if !slices.Equal(celld.Networks, []string{"limiter"}) || !file.Networks["limiter"].Internal || !slices.Contains(app.Networks, "limiter") {
+	if !slices.Equal(celld.Networks, []string{"limiter"}) || !file.Networks["limiter"].Internal ||
+		!slices.Contains(app.Networks, "limiter") {
 		t.Errorf("networks: %q, %q, %+v", app.Networks, celld.Networks, file.Networks)
 	}
-	if !celld.ReadOnly || !slices.Equal(celld.CapDrop, []string{"ALL"}) || !slices.Equal(celld.SecurityOpt, []string{"no-new-privileges:true"}) {
+	if !celld.ReadOnly || !slices.Equal(celld.CapDrop, []string{"ALL"}) ||
+		!slices.Equal(celld.SecurityOpt, []string{"no-new-privileges:true"}) {
 		t.Errorf("%+v", celld)
 	}
 	if grace, err := strconv.Atoi(strings.TrimSuffix(celld.StopGracePeriod, "s")); err != nil || grace <= 10 {
@@ -360,7 +367,8 @@ func TestComposeExample(t *testing.T) {
 	if limit := bytesOf(t, celld.MemLimit); limit != 256<<20 { // as above
 		t.Errorf("mem_limit %q", celld.MemLimit)
 	}
-	if build := filepath.Join("../../examples", celld.Build, "Dockerfile"); celldtest.ReadFile(t, build) == "" || len(celld.Healthcheck.Test) == 0 || celld.Healthcheck.Test[0] != "CMD" {
+	build := filepath.Join("../../examples", celld.Build, "Dockerfile")
+	if celldtest.ReadFile(t, build) == "" || len(celld.Healthcheck.Test) == 0 || celld.Healthcheck.Test[0] != "CMD" {
 		t.Errorf("%q, %q", build, celld.Healthcheck.Test)
 	}
 	const password = "Sesame123"

@@ -193,8 +193,8 @@ func TestEnvoyExample(t *testing.T) {
 func TestFlagsInText(t *testing.T) {
 	t.Parallel()
 	help, _, _ := harness.RunToEnd(t, nil, "--help")
-	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true, "--rdb": true,
-		"--read-only": true, "--cap-drop": true, "--security-opt": true,
+	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true,
+		"--rdb": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true} // of redis-cli, redis-benchmark and Docker
 	for _, page := range docPages(t) {
 		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {

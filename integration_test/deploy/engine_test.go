@@ -49,9 +49,12 @@ func sharesLimits(t *testing.T, c contained, probe, engine []string) {
 		t.Fatalf("%q", engine)
 	}
 	dir := t.TempDir()
-	words := slices.Concat(inside, []string{celldtest.Need(t, "redis-server")}, engine[1:], []string{"--port", "6380", "--bind", "192.0.2.1", "--dir", dir})
+	words := slices.Concat(inside, []string{celldtest.Need(t, "redis-server")}, engine[1:],
+		[]string{"--port", "6380", "--bind", "192.0.2.1", "--dir", dir})
 	cli := []string{celldtest.Need(t, "redis-cli"), "-h", "192.0.2.1", "-p", "6380", "-e"}
-	celldtest.RunPeer(t, "the engine", dir, exec.Command(words[0], words[1:]...), func() bool { return run(append(cli, "ping")...) == "PONG\n" })
+	celldtest.RunPeer(t, "the engine", dir, exec.Command(words[0], words[1:]...), func() bool {
+		return run(append(cli, "ping")...) == "PONG\n"
+	})
 	celldtest.Eventually(t, "celld is ready", func() bool {
 		_, code := c.check(t, []string{"/celld", "ready"})
 		return code == 0
@@ -76,7 +79,8 @@ func TestComposeEngineExample(t *testing.T) {
 	readYAML(t, "../../examples/compose-engine.yaml", &file)
 	readYAML(t, "../../examples/compose.yaml", &alone)
 	celld, engine := file.Services["celld"], file.Services["engine"]
-	if celld.DependsOn["engine"].Condition != "service_healthy" || !slices.Contains(celld.Networks, "engine") || !slices.Equal(engine.Networks, []string{"engine"}) {
+	if celld.DependsOn["engine"].Condition != "service_healthy" || !slices.Contains(celld.Networks, "engine") ||
+		!slices.Equal(engine.Networks, []string{"engine"}) {
 		t.Errorf("%+v, %+v", celld, engine)
 	}
 	if !slices.Equal(engine.Healthcheck.Test, []string{"CMD", "valkey-cli", "-e", "ping"}) {
@@ -103,7 +107,8 @@ func TestComposeEngineExample(t *testing.T) {
 	}
 	sharesLimits(t, startContained(t, env), celld.Healthcheck.Test[1:], command)
 	lone := alone.Services["celld"]
-	celld.Environment, celld.DependsOn, celld.Networks, celld.Healthcheck.Test = lone.Environment, lone.DependsOn, lone.Networks, lone.Healthcheck.Test
+	celld.Environment, celld.DependsOn, celld.Networks, celld.Healthcheck.Test = lone.Environment, lone.DependsOn, lone.Networks,
+		lone.Healthcheck.Test
 	if !reflect.DeepEqual(celld, lone) || !reflect.DeepEqual(file.Services["app"], alone.Services["app"]) {
 		t.Errorf("%+v differs in more from %+v", file, alone)
 	}
@@ -118,7 +123,8 @@ func TestKubernetesEngineExample(t *testing.T) {
 	readYAML(t, "../../examples/kubernetes.yaml", &alone)
 	pod := file.Spec.Template.Spec
 	celld, lone := pod.InitContainers[0], alone.Spec.Template.Spec.InitContainers[0]
-	if len(pod.Volumes) != 1 || len(celld.VolumeMounts) != 1 || pod.Volumes[0].Name != celld.VolumeMounts[0].Name || pod.Volumes[0].Secret.SecretName != "engine" {
+	if len(pod.Volumes) != 1 || len(celld.VolumeMounts) != 1 || pod.Volumes[0].Name != celld.VolumeMounts[0].Name ||
+		pod.Volumes[0].Secret.SecretName != "engine" {
 		t.Fatalf("%+v, %+v", pod.Volumes, celld.VolumeMounts)
 	}
 	same := celld
@@ -170,7 +176,8 @@ func TestKubernetesEngineExample(t *testing.T) {
 		}
 		kinds, set = append(kinds, d.Kind+" "+d.Metadata.Name), d
 	}
-	if !slices.Equal(kinds, []string{"Deployment app", "Service engine", "StatefulSet engine"}) || set.Spec.ServiceName != "engine" || set.Spec.Template.Metadata.Labels["app"] != "engine" {
+	if !slices.Equal(kinds, []string{"Deployment app", "Service engine", "StatefulSet engine"}) || set.Spec.ServiceName != "engine" ||
+		set.Spec.Template.Metadata.Labels["app"] != "engine" {
 		t.Fatalf("%q, %+v", kinds, set)
 	}
 	engine := set.Spec.Template.Spec.Containers[0]

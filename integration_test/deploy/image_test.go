@@ -163,7 +163,8 @@ func TestDockerfile(t *testing.T) {
 		return []string{"", ""}
 	}
 	build := find(`^RUN .*CGO_ENABLED=0 .*go build (.*) -o /celld \.$`)
-	if got := strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(build[1])); !slices.Equal(got, strings.Fields(strings.Join(harness.BuildFlags, " "))) {
+	got := strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(build[1]))
+	if !slices.Equal(got, strings.Fields(strings.Join(harness.BuildFlags, " "))) {
 		t.Errorf("go build %q, and the tests build with %q", got, harness.BuildFlags)
 	}
 	find(`^COPY --from=build .*/celld /celld$`)
@@ -173,7 +174,8 @@ func TestDockerfile(t *testing.T) {
 		t.Error("USER is root")
 	}
 	var check []string
-	if health := find(`^HEALTHCHECK .*CMD (\[.*\])$`); json.Unmarshal([]byte(health[1]), &check) != nil || !slices.Equal(check, []string{"/celld", "ping"}) {
+	health := find(`^HEALTHCHECK .*CMD (\[.*\])$`)
+	if json.Unmarshal([]byte(health[1]), &check) != nil || !slices.Equal(check, []string{"/celld", "ping"}) {
 		t.Errorf("HEALTHCHECK %q", health)
 	}
 	find(`^ENTRYPOINT \["/celld"\]$`)

@@ -42,8 +42,9 @@ func TestSystemdUnit(t *testing.T) {
 	settings := unitSettings(t)
 	for name, want := range map[string]string{
 		"Service.Type": "notify", "Service.ExecReload": "/bin/kill -HUP $MAINPID", "Service.TimeoutStartSec": "infinity",
-		"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.DynamicUser": "yes", "Service.StateDirectory": "celld",
-		"Service.CapabilityBoundingSet": "", "Service.Restart": "on-failure", "Install.WantedBy": "multi-user.target",
+		"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.DynamicUser": "yes",
+		"Service.StateDirectory": "celld", "Service.CapabilityBoundingSet": "", "Service.Restart": "on-failure",
+		"Install.WantedBy": "multi-user.target",
 	} {
 		if got := settings[name]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %q, want %q", name, got, want)

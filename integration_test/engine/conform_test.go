@@ -47,7 +47,8 @@ func TestConformance(t *testing.T) {
 			}
 			l.nowNS, policies = &atomic.Int64{}, &policy.Set{}
 			var err error
-			l.Store, err = remote.Open(remote.Options{URL: f.URL, Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load, Policies: policies, Timeout: time.Minute})
+			l.Store, err = remote.Open(remote.Options{URL: f.URL, Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load, Policies: policies,
+				Timeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

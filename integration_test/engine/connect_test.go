@@ -130,11 +130,15 @@ func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 	}
 	f.Nodes[0].Kill()
 	var all []*harness.Conn
-	for mode, want := range map[string]string{"error": "-STOREDOWN ", "allow": "*7\r\n:0\r\n:1\r\n:1\r\n", "deny": "*7\r\n:1\r\n:1\r\n:0\r\n", "local": "*7\r\n:0\r\n:1\r\n:0\r\n"} {
+	for mode, want := range map[string]string{
+		"error": "-STOREDOWN ", "allow": "*7\r\n:0\r\n:1\r\n:1\r\n", "deny": "*7\r\n:1\r\n:1\r\n:0\r\n",
+		"local": "*7\r\n:0\r\n:1\r\n:0\r\n",
+	} {
 		c := harness.Dial(t, harness.Start(t, "--store", f.URL, "--store-failure", mode, "--policies", file).Addr)
 		all = append(all, c)
 		for _, command := range []string{
-			"CL.TAKE k @api", "CL.THROTTLE k @api", "CL.MTAKE 2 k @file l @api", "CL.TAKE k @nosuch", "CL.GIVE k @api 1", "CL.POLICY GET api", "CL.STATS api", "CL.TOP 1 api",
+			"CL.TAKE k @api", "CL.THROTTLE k @api", "CL.MTAKE 2 k @file l @api", "CL.TAKE k @nosuch", "CL.GIVE k @api 1",
+			"CL.POLICY GET api", "CL.STATS api", "CL.TOP 1 api",
 		} {
 			if got := c.Do(strings.Fields(command)...); !strings.HasPrefix(got, "-STOREDOWN ") {
 				t.Errorf("%s: %s: %q", mode, command, got)
@@ -149,7 +153,9 @@ func TestPoliciesBeforeTheEngineAnswers(t *testing.T) {
 	}
 	f.Nodes[0].Restart()
 	for _, c := range all {
-		celldtest.Eventually(t, "the policies are known", func() bool { return strings.HasPrefix(c.Do("CL.TAKE", "k", "@nosuch"), "-NOPOLICY ") })
+		celldtest.Eventually(t, "the policies are known", func() bool {
+			return strings.HasPrefix(c.Do("CL.TAKE", "k", "@nosuch"), "-NOPOLICY ")
+		})
 		if got := c.Do("CL.POLICY", "GET", "nosuch"); got != "$-1\r\n" {
 			t.Errorf("%q", got)
 		}
@@ -162,7 +168,8 @@ func TestStoreAwayAtStart(t *testing.T) {
 	f := engines.StartEngine(t)
 	f.Nodes[0].Kill()
 	srv := harness.Start(t, "--store", f.URL)
-	if got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", "k", "15", "30", "60"); !strings.HasPrefix(got, "-STOREDOWN ") || strings.Contains(got, "counted") {
+	got := harness.Dial(t, srv.Addr).Do("CL.THROTTLE", "k", "15", "30", "60")
+	if !strings.HasPrefix(got, "-STOREDOWN ") || strings.Contains(got, "counted") {
 		t.Errorf("without an engine: %q", got)
 	}
 	if said, code := ready(t, srv); code != 1 || !strings.Contains(said, "the engine is away") || strings.Count(said, "\n") != 1 {
@@ -199,7 +206,9 @@ func TestStoreChecks(t *testing.T) {
 			url = engines.StartEngine(t, test.args...).URL
 		}
 		srv := harness.Start(t, "--store", url)
-		celldtest.Eventually(t, "celld has checked its engine", func() bool { return strings.Contains(srv.Log.String(), "the engine's clock") })
+		celldtest.Eventually(t, "celld has checked its engine", func() bool {
+			return strings.Contains(srv.Log.String(), "the engine's clock")
+		})
 		for _, want := range test.want {
 			if !strings.Contains(srv.Log.String(), want) {
 				t.Errorf("%q: the log lacks %s:\n%s", test.args, want, srv.Log)

@@ -88,7 +88,8 @@ func play(t *testing.T, addr string, resp3 bool, paragraph []*celldtest.Exchange
 			return same, ""
 		case strings.HasPrefix(x.Command, "OBJECT IDLETIME"), strings.HasPrefix(x.Command, "MEMORY USAGE"): // of a table
 		case !x.Fits(resp3, got, err == io.EOF, time.Now()):
-			return same, fmt.Sprintf("RESP3 %v; %q\n %s\ncelld    %q, %v\nrecorded %s", resp3, paragraph[0].Command, x.Command, got, err, x.Recorded(resp3))
+			return same, fmt.Sprintf("RESP3 %v; %q\n %s\ncelld    %q, %v\nrecorded %s", resp3, paragraph[0].Command, x.Command, got, err,
+				x.Recorded(resp3))
 		default:
 			same++
 		}

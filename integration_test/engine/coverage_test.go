@@ -50,7 +50,10 @@ func TestReadyWithoutAPart(t *testing.T) {
 			}
 			f.Nodes[0].Restart()
 			f.Nodes[3].Restart()
-			celldtest.Eventually(t, "celld is ready, and says no more", func() bool { said, code := ready(t, srv); return code == 0 && said == "" })
+			celldtest.Eventually(t, "celld is ready, and says no more", func() bool {
+				said, code := ready(t, srv)
+				return code == 0 && said == ""
+			})
 			celldtest.Eventually(t, "the key is decided", func() bool { return c.Do("CL.THROTTLE", key, "15", "30", "60") == fresh })
 		})
 	}

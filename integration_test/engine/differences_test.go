@@ -3,7 +3,8 @@ package engine
 import "strings"
 
 // otherConversations are files of resp/testdata/redis and scripts with settings of their own, by what these are about.
-var otherConversations = map[string]string{"acl": "users, who outlive a paragraph", "auth": "a password", "latency": "what one paragraph counts is read in the next"}
+var otherConversations = map[string]string{"acl": "users, who outlive a paragraph", "auth": "a password",
+	"latency": "what one paragraph counts is read in the next"}
 
 // differences are lines, by their beginnings, from which on an engine answers otherwise than memory, by the reason.
 var differences = map[string]string{

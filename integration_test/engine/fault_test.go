@@ -70,19 +70,20 @@ func TestFaults(t *testing.T) {
 				l.goesOn(time.Now())
 			}
 		}},
-		{"output buffer full", []string{"--client-output-buffer-limit", "normal", "40kb", "0", "0"}, func(t *testing.T, n *engines.Node, l *load) {
-			n.Do("HSET", "large", "5/1m,algo=window", strings.Repeat("x", 100<<10))
-			c := harness.Dial(t, l.servers[0].Addr)
-			for range 20 {
-				if got := c.Do("CL.TAKE", "large", "5/1m,algo=window"); !strings.HasPrefix(got, "-STOREDOWN ") {
-					t.Errorf("an answer that the engine cannot send: %.100q", got)
+		{"output buffer full", []string{"--client-output-buffer-limit", "normal", "40kb", "0", "0"},
+			func(t *testing.T, n *engines.Node, l *load) {
+				n.Do("HSET", "large", "5/1m,algo=window", strings.Repeat("x", 100<<10))
+				c := harness.Dial(t, l.servers[0].Addr)
+				for range 20 {
+					if got := c.Do("CL.TAKE", "large", "5/1m,algo=window"); !strings.HasPrefix(got, "-STOREDOWN ") {
+						t.Errorf("an answer that the engine cannot send: %.100q", got)
+					}
+					l.goesOn(time.Now())
 				}
-				l.goesOn(time.Now())
-			}
-			if !strings.Contains(n.Log(), "output buffer limits") {
-				t.Error("no buffer was full")
-			}
-		}},
+				if !strings.Contains(n.Log(), "output buffer limits") {
+					t.Error("no buffer was full")
+				}
+			}},
 		{"password changed", []string{"--user celld on >right allkeys allcommands"}, func(t *testing.T, n *engines.Node, l *load) {
 			n.OK("ACL", "SETUSER", "celld", "resetpass", ">wrong")
 			n.Do("CLIENT", "KILL", "USER", "celld")
@@ -112,7 +113,8 @@ func TestFaults(t *testing.T) {
 		}},
 		{"loading", []string{"--rdbcompression", "no", "--enable-debug-command", "yes"}, func(t *testing.T, n *engines.Node, l *load) {
 			c := n.Dial()
-			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 20480)) end", "0") // it answers each 2 MB: ten times a second
+			// it answers each 2 MB: ten times a second
+			c.Do("EVAL", "for i = 1, 3000 do redis.call('SET', 'other' .. i, string.rep('x', 20480)) end", "0")
 			c.Do("CONFIG", "SET", "key-load-delay", "1000")
 			c.Send(harness.Frame("DEBUG", "RELOAD"))
 			l.fails("the engine is loading its data")

@@ -67,5 +67,7 @@ func TestStoreSentinel(t *testing.T) {
 	doesNotStart(t, 1, "refuses the user or password", nil, "--store", f.URL+"&sentinel-username=celld&sentinel-password=other")
 	doesNotStart(t, 1, "no master of that name", nil, "--store", sentinels+"?master=other")
 	srv = harness.Start(t, "--store", "redis://"+f.Sentinels[0].Addr)
-	celldtest.Eventually(t, "celld warns of a Sentinel", func() bool { return strings.Contains(srv.Log.String(), "a Sentinel keeps no limits") })
+	celldtest.Eventually(t, "celld warns of a Sentinel", func() bool {
+		return strings.Contains(srv.Log.String(), "a Sentinel keeps no limits")
+	})
 }

@@ -30,8 +30,9 @@ const most = 14_900
 var (
 	throttles = kind{"throttle", most, "CL.THROTTLE %[1]s 14899 1 300", []string{"CL.THROTTLE %[1]s 14899 1 300 0"}, 0}
 	takes     = kind{"take", most, "CL.TAKE %[1]s 14900/4470000s", []string{"CL.TAKE %[1]s 14900/4470000s COST 0"}, 0}
-	windows   = kind{"window", most, "CL.TAKE %[1]s 14900/4470000s,algo=window", []string{"CL.TAKE %[1]s 14900/4470000s,algo=window COST 0"}, 0}
-	pairs     = kind{"pair", most, "CL.MTAKE 2 {%[1]s}l 14900/4470000s {%[1]s}r 14900/4470000s,algo=window",
+	windows   = kind{"window", most, "CL.TAKE %[1]s 14900/4470000s,algo=window",
+		[]string{"CL.TAKE %[1]s 14900/4470000s,algo=window COST 0"}, 0}
+	pairs = kind{"pair", most, "CL.MTAKE 2 {%[1]s}l 14900/4470000s {%[1]s}r 14900/4470000s,algo=window",
 		[]string{"CL.TAKE {%[1]s}l 14900/4470000s COST 0", "CL.TAKE {%[1]s}r 14900/4470000s,algo=window COST 0"}, 0}
 	rates = kind{"rate", 50, "CL.THROTTLE %[1]s 49 100 1", nil, 100}
 
@@ -288,11 +289,13 @@ func (l *load) check(forgotten int64) {
 			counted := l.counted(a, peek)
 			lost = max(lost, n[passed]-counted)
 			if counted > n[passed]+n[perhaps] || counted < n[passed]-forgotten {
-				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted, n[passed], n[perhaps], forgotten)
+				l.t.Errorf("%s: counted %d times; %d calls were granted, of %d it is not known, %d may be forgotten", a.key, counted,
+					n[passed], n[perhaps], forgotten)
 			}
 		}
 	}
-	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[passed], all[denied], all[perhaps], all[refused], lost, l.texts)
+	l.t.Logf("granted %d, denied %d, not known %d, refused %d; a key forgot %d at most; errors: %v", all[passed], all[denied], all[perhaps],
+		all[refused], lost, l.texts)
 	if all[strange] > 0 {
 		l.t.Errorf("%d strange answers", all[strange])
 	}
@@ -309,7 +312,8 @@ func (l *load) counted(a *account, peek string) int64 {
 		return outcomeOf(raw) <= denied
 	})
 	var limited, limit, remaining int64
-	if _, err := fmt.Sscanf(raw[strings.Index(raw, "\r\n"):], "\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &limit, &remaining); err != nil || limit != a.kind.limit {
+	_, err := fmt.Sscanf(raw[strings.Index(raw, "\r\n"):], "\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &limit, &remaining)
+	if err != nil || limit != a.kind.limit {
 		l.t.Fatalf("%s: %q, %v", a.key, raw, err)
 	}
 	return limit - remaining

@@ -96,7 +96,8 @@ func (c *crowd) check(t *testing.T, least float64) {
 	t.Helper()
 	most := manyBurst + manyRate*c.lastGot.Sub(c.firstSent).Seconds()
 	saturated := manyBurst + manyRate*(c.lastSent.Sub(c.firstGot)-c.away).Seconds()
-	t.Logf("%d granted, %d denied, %d failed in %v: %.4f of the limit", c.passed, c.denied, c.failed, c.lastGot.Sub(c.firstSent).Round(time.Millisecond), float64(c.passed)/most)
+	t.Logf("%d granted, %d denied, %d failed in %v: %.4f of the limit", c.passed, c.denied, c.failed,
+		c.lastGot.Sub(c.firstSent).Round(time.Millisecond), float64(c.passed)/most)
 	if is := float64(c.passed); is > most || is < least*saturated {
 		t.Errorf("%.0f granted, want %.0f to %.0f", is, least*saturated, most)
 	}

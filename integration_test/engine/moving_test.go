@@ -18,7 +18,8 @@ import (
 func TestMovingFromRedisCell(t *testing.T) {
 	t.Parallel()
 	f := engines.StartEngine(t, "--loadmodule", harness.ModulePath(t))
-	clients := []*harness.Conn{harness.Dial(t, f.Nodes[0].Addr), harness.Dial(t, harness.Start(t, "--store", f.URL).Addr), harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)}
+	clients := []*harness.Conn{harness.Dial(t, f.Nodes[0].Addr), harness.Dial(t, harness.Start(t, "--store", f.URL).Addr),
+		harness.Dial(t, harness.Start(t, "--store", f.URL).Addr)}
 	for i := range int64(12) {
 		for key, quantity := range map[string]int64{"one": 1, "three": 3} {
 			got := clients[i%3].Throttle(key, "35", "1", "3600", fmt.Sprint(quantity))
@@ -41,7 +42,8 @@ func TestMovingFromMemory(t *testing.T) {
 	dir, back := t.TempDir(), t.TempDir()
 	old := harness.StartOn(t, dir, "--appendonly", "yes")
 	client := harness.Dial(t, old.Addr)
-	limits := []string{"30/1h,burst=9", "9/1h,algo=window", "9/1h,algo=log", "9/1h,algo=slide", "9/1h,algo=conc", "9/1h 90/1d", "1/1h,burst=1,block=2h"}
+	limits := []string{"30/1h,burst=9", "9/1h,algo=window", "9/1h,algo=log", "9/1h,algo=slide", "9/1h,algo=conc", "9/1h 90/1d",
+		"1/1h,burst=1,block=2h"}
 	for i, limit := range limits {
 		for range 3 {
 			client.Do(take(i, limit)...)

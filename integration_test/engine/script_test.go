@@ -18,7 +18,8 @@ func TestLongScript(t *testing.T) {
 	srv := harness.Start(t, "--store", engines.StartEngine(t).URL, "--store-timeout", "1s")
 	c := harness.Dial(t, srv.Addr)
 	run := func(rounds int, key string) string {
-		return c.Do("EVAL", fmt.Sprintf("local x = 0 for i = 1, %d do x = x + i end return redis.call('SET', KEYS[1], '4000000000000000001')", rounds), "1", key)
+		return c.Do("EVAL", fmt.Sprintf(
+			"local x = 0 for i = 1, %d do x = x + i end return redis.call('SET', KEYS[1], '4000000000000000001')", rounds), "1", key)
 	}
 	celldtest.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
 	for rounds := 1 << 20; ; rounds *= 2 {
@@ -29,7 +30,8 @@ func TestLongScript(t *testing.T) {
 		if time.Since(start) < long {
 			continue
 		}
-		if got := run(rounds, "absent"); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" {
+		got := run(rounds, "absent")
+		if got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" {
 			t.Errorf("a key that is not there: %q", got)
 		}
 		break

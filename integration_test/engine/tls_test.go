@@ -21,7 +21,8 @@ func TestStoreTLS(t *testing.T) {
 	other, otherKey := stranger.Sign("celld", &x509.Certificate{ExtKeyUsage: usage})
 	engine := func(clients string) (url string) {
 		port := harness.FreePort(t)
-		engines.StartEngine(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", clients)
+		engines.StartEngine(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File,
+			"--tls-auth-clients", clients)
 		return "rediss://127.0.0.1:" + port
 	}
 	open, closed := engine("no"), engine("yes")

@@ -38,7 +38,8 @@ func TestStoreUser(t *testing.T) {
 					n.OK(userLine(t, e)...)
 				}
 				url := strings.Replace(f.URL, "redis://", "redis://celld:s3cret@", 1)
-				useAll(t, harness.Start(t, "--store", url, "--store-prefix", "limits:"), harness.Start(t, "--store", url, "--store-prefix", "limits:"))
+				useAll(t, harness.Start(t, "--store", url, "--store-prefix", "limits:"),
+					harness.Start(t, "--store", url, "--store-prefix", "limits:"))
 				for _, n := range f.Nodes {
 					celldtest.Eventually(t, "nobody listens any longer", func() bool { return n.Do("PUBSUB", "CHANNELS") == "*0\r\n" })
 					if log := n.Do("ACL", "LOG"); log != "*0\r\n" {
@@ -74,13 +75,15 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 		"CL.RULE DEL ALLOW vip:*",
 		"CL.POLICY DEL api",
 		"CL.TAKE later 5/1s,burst=1 RESERVE 2000",
-		"SET text 1", "GET text", "SET text 4000000000000000000 XX", "EXPIRE text 100", "PERSIST text", "TTL text", "TYPE text", "EXISTS text", "STRLEN text",
-		"SET {text}1 4000000000000000000", "COPY {text}1 {text}2", "RENAME {text}2 {text}3", "UNLINK {text}3", "TYPE several", "HGETALL several", "HLEN several", "TTL several", "CL.RESET several",
+		"SET text 1", "GET text", "SET text 4000000000000000000 XX", "EXPIRE text 100", "PERSIST text", "TTL text", "TYPE text",
+		"EXISTS text", "STRLEN text", "SET {text}1 4000000000000000000", "COPY {text}1 {text}2", "RENAME {text}2 {text}3", "UNLINK {text}3",
+		"TYPE several", "HGETALL several", "HLEN several", "TTL several", "CL.RESET several",
 		"EVAL return(redis.call('get',KEYS[1])) 1 text",
 		"MULTI", "SET text 5000000000000000000", "GET text", "EXEC",
 		"DEL text", "SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY",
 	} {
-		if got := c.Do(strings.Fields(line)...); strings.HasPrefix(got, "-") || strings.Contains(got, "\n-") && !strings.Contains(got, "\n:-") {
+		got := c.Do(strings.Fields(line)...)
+		if strings.HasPrefix(got, "-") || strings.Contains(got, "\n-") && !strings.Contains(got, "\n:-") {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
@@ -108,7 +111,8 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 	for _, conn := range []*harness.Conn{waiter, rival} {
 		go func() {
 			for i := range 300 {
-				if got, err := conn.TryDo([]string{"CL.TAKE", "hot", "1000000/1m,algo=window", fmt.Sprintf("%d/1h,algo=log", 5000)}); err != nil || strings.HasPrefix(got, "-") {
+				got, err := conn.TryDo([]string{"CL.TAKE", "hot", "1000000/1m,algo=window", fmt.Sprintf("%d/1h,algo=log", 5000)})
+				if err != nil || strings.HasPrefix(got, "-") {
 					done <- fmt.Sprintf("call %d: %q, %v", i, got, err)
 					return
 				}

@@ -29,7 +29,8 @@ func JavaClasses(t testing.TB, project string) string {
 	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile", "dependency:build-classpath", "-Dmdep.outputFile=classpath")
+	build := exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile",
+		"dependency:build-classpath", "-Dmdep.outputFile=classpath")
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

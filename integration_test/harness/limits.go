@@ -50,7 +50,8 @@ type Taken struct{ Limited, Limit, Remaining, RetryMS, ResetMS, Granted, Wait in
 func (c *Conn) Take(args ...string) (r Taken) {
 	c.T.Helper()
 	raw := c.Do(append([]string{"CL.TAKE"}, args...)...)
-	n, err := fmt.Sscanf(raw, "*7\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &r.Limited, &r.Limit, &r.Remaining, &r.RetryMS, &r.ResetMS, &r.Granted, &r.Wait)
+	n, err := fmt.Sscanf(raw, "*7\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &r.Limited, &r.Limit, &r.Remaining, &r.RetryMS,
+		&r.ResetMS, &r.Granted, &r.Wait)
 	if n != 7 {
 		c.T.Fatalf("CL.TAKE %q: %q, %v", args, raw, err)
 	}

@@ -18,5 +18,7 @@ func storeFlags() []string {
 	if url == "" {
 		return nil
 	}
-	return []string{"--store", url, "--store-prefix", fmt.Sprintf("{%d-%d}:", os.Getpid(), stores.Add(1)), "--store-timeout", "20s", "--appendonly", "no", "--save", ""} // the last of a flag holds
+	// the last of a flag holds
+	return []string{"--store", url, "--store-prefix", fmt.Sprintf("{%d-%d}:", os.Getpid(), stores.Add(1)), "--store-timeout", "20s",
+		"--appendonly", "no", "--save", ""}
 }

@@ -93,7 +93,8 @@ func TestPeerScripts(t *testing.T) {
 				calls := playScenario(t, rnd, literal, peer.dear)
 				var batch bytes.Buffer
 				for _, call := range calls {
-					batch.Write(harness.Frame("EVALSHA", sha, "1", fmt.Sprintf("%s:%d", t.Name(), i), fmt.Sprint(call.ms), fmt.Sprint(count), fmt.Sprint(period), fmt.Sprint(call.cost), fmt.Sprint(more)))
+					batch.Write(harness.Frame("EVALSHA", sha, "1", fmt.Sprintf("%s:%d", t.Name(), i), fmt.Sprint(call.ms),
+						fmt.Sprint(count), fmt.Sprint(period), fmt.Sprint(call.cost), fmt.Sprint(more)))
 				}
 				c.Send(batch.Bytes())
 				taken, apart := int64(0), false // apart: from here on the two have something else before them
@@ -109,7 +110,8 @@ func TestPeerScripts(t *testing.T) {
 					same := call.passed == (passed == 1)
 					switch {
 					case apart, same && call.left == left:
-					case peer.uneven && same && left == call.left+1 && call.moreNS <= uint64(taken), peer.uneven && !same && passed == 1 && call.passNS <= uint64(taken):
+					case peer.uneven && same && left == call.left+1 && call.moreNS <= uint64(taken),
+						peer.uneven && !same && passed == 1 && call.passNS <= uint64(taken):
 						apart = !same
 						sooner++
 					default:

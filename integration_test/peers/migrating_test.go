@@ -111,7 +111,8 @@ func TestLibrariesErrors(t *testing.T) {
 	}
 	for _, name := range names {
 		script := "local done = redis.call('EXISTS', KEYS[1])\nreturn redis.call('" + name[1] + "', KEYS[1], 1, 2)"
-		want := fmt.Sprintf("-ERR Unknown Redis command called from script: '%s' script: %s, on @user_script:2.\r\n", name[1], celldtest.Digest(script))
+		want := fmt.Sprintf("-ERR Unknown Redis command called from script: '%s' script: %s, on @user_script:2.\r\n", name[1],
+			celldtest.Digest(script))
 		if got := c.Do("EVAL", script, "1", "k"); got != want {
 			t.Errorf("%s in a script: %q, want %q", name[1], got, want)
 		}
@@ -119,12 +120,14 @@ func TestLibrariesErrors(t *testing.T) {
 	if got := c.Do("INCRBY", "k", "1"); !strings.HasPrefix(got, "-ERR unknown command 'INCRBY'") {
 		t.Errorf("INCRBY: %q", got)
 	}
-	if got := c.Do("EVAL", "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000)", "1", "k", "\x01\x02"); !strings.HasPrefix(got, "-ERR value is not an integer or out of range script: ") {
+	got := c.Do("EVAL", "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000)", "1", "k", "\x01\x02")
+	if !strings.HasPrefix(got, "-ERR value is not an integer or out of range script: ") {
 		t.Errorf("bytes as a value: %q", got)
 	}
 	db := redis.NewClient(&redis.Options{Addr: srv.Addr})
 	defer db.Close()
-	if _, err := redis_rate.NewLimiter(db).Allow(context.Background(), "user", redis_rate.PerMinute(10)); err == nil || !strings.HasPrefix(err.Error(), "ERR value is not an integer or out of range") {
+	_, err := redis_rate.NewLimiter(db).Allow(context.Background(), "user", redis_rate.PerMinute(10))
+	if err == nil || !strings.HasPrefix(err.Error(), "ERR value is not an integer or out of range") {
 		t.Errorf("redis_rate: %v", err)
 	}
 }

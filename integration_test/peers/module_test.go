@@ -78,9 +78,9 @@ func TestModuleErrors(t *testing.T) {
 	t.Parallel()
 	p, rnd := startModulePair(t), celldtest.NewRand(t)
 	spellings := []string{
-		"", " ", "+", "-", "+5", "-0", "007", "+0012", "0x10", "1e3", "1.0", "5 ", " 5", "5\t", "1_000", "1,000", "five", "٥", "５", "½", "--1", "+-1", "NaN",
-		"9223372036854775807", "9223372036854775808", "-9223372036854775809", "99999999999999999999999", "5%s%n", "\x7f", "\u2028", "👍", strings.Repeat("9", 300),
-		"1", "2", "10", "60", "3600",
+		"", " ", "+", "-", "+5", "-0", "007", "+0012", "0x10", "1e3", "1.0", "5 ", " 5", "5\t", "1_000", "1,000", "five", "٥", "５", "½",
+		"--1", "+-1", "NaN", "9223372036854775807", "9223372036854775808", "-9223372036854775809", "99999999999999999999999", "5%s%n",
+		"\x7f", "\u2028", "👍", strings.Repeat("9", 300), "1", "2", "10", "60", "3600",
 	}
 	for range 3000 {
 		args := []string{"CL.THROTTLE", randomKey(rnd)}
@@ -96,7 +96,9 @@ func TestModuleErrors(t *testing.T) {
 			t.Error(difference)
 		}
 	}
-	for _, args := range [][]string{{"CL.THROTTLE"}, {"cl.throttle", "k"}, {"Cl.Throttle", "k", "1"}, {"CL.THROTTLE", "k", "1", "2", "3", "4", "5"}} {
+	for _, args := range [][]string{
+		{"CL.THROTTLE"}, {"cl.throttle", "k"}, {"Cl.Throttle", "k", "1"}, {"CL.THROTTLE", "k", "1", "2", "3", "4", "5"},
+	} {
 		if _, difference := p.differ(args...); difference != "" {
 			t.Error(difference)
 		}

@@ -117,9 +117,10 @@ func startNginxClient(t *testing.T) (get func(path string) (body io.ReadCloser, 
 	celldtest.WriteFile(t, strings.Repeat("slow", 1<<20), dir, "large") // more than a socket holds
 	cmd := exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr")
 	cmd.Dir = dir // unix:nginx.sock
-	client := &http.Client{Timeout: harness.ReplyTimeout, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "nginx.sock"))
-	}}}
+	client := &http.Client{Timeout: harness.ReplyTimeout,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "nginx.sock"))
+		}}}
 	celldtest.RunPeer(t, "nginx", dir, cmd, func() bool {
 		reply, err := client.Get("http://nginx/ok")
 		if err == nil {
@@ -184,15 +185,16 @@ func TestPeerNginxLists(t *testing.T) {
 	t.Parallel()
 	passes, c := startNginx(t), harness.Dial(t, harness.Start(t).Addr)
 	for _, rule := range []string{
-		"ALLOW ip: CIDR 10.0.0.0/8", "DENY ip: CIDR 10.6.6.0/24", "DENY ip:192.0.2.7", "ALLOW ip: CIDR 2001:db8::/32", "DENY ip: CIDR 2001:db8:bad::/48",
+		"ALLOW ip: CIDR 10.0.0.0/8", "DENY ip: CIDR 10.6.6.0/24", "DENY ip:192.0.2.7", "ALLOW ip: CIDR 2001:db8::/32",
+		"DENY ip: CIDR 2001:db8:bad::/48",
 	} {
 		if got := c.Do(append([]string{"CL.RULE", "ADD"}, strings.Fields(rule)...)...); got != ":1\r\n" {
 			t.Fatalf("CL.RULE ADD %s: %q", rule, got)
 		}
 	}
 	for _, ip := range []string{
-		"10.0.0.0", "10.0.0.1", "10.255.255.255", "9.255.255.255", "11.0.0.0", "10.6.5.255", "10.6.6.0", "10.6.6.255", "10.6.7.0", "192.0.2.6", "192.0.2.7", "192.0.2.8",
-		"255.255.255.255", "0.0.0.0",
+		"10.0.0.0", "10.0.0.1", "10.255.255.255", "9.255.255.255", "11.0.0.0", "10.6.5.255", "10.6.6.0", "10.6.6.255", "10.6.7.0",
+		"192.0.2.6", "192.0.2.7", "192.0.2.8", "255.255.255.255", "0.0.0.0",
 		"2001:db8::", "2001:db8::1", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
 		"2001:db9::", "2001:db7:ffff::1", "2001:db8:bad::", "2001:db8:bad:1::1", "2001:db8:bae::1", "2001:db8:bac:ffff::", "::1", "::",
 	} {

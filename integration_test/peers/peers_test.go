@@ -33,8 +33,8 @@ const (
 
 var peers = []peer{
 	{"redis-cell `CL.THROTTLE k 15 30 60`", "`CL.TAKE k 30/60s,burst=16`", "redis-cell 0.2.2", "times: milliseconds here, seconds there"},
-	{"redis_rate `Limit{Rate: 10, Burst: 20, Period: time.Minute}`, `AllowN`; `AllowAtMost`", "`10/1m,burst=20`, `COST n`; `UPTO`", "redis_rate 10.0.1",
-		"after a denied call, remaining is 0 there. `AllowAtMost` may spend a fraction more there than it grants"},
+	{"redis_rate `Limit{Rate: 10, Burst: 20, Period: time.Minute}`, `AllowN`; `AllowAtMost`", "`10/1m,burst=20`, `COST n`; `UPTO`",
+		"redis_rate 10.0.1", "after a denied call, remaining is 0 there. `AllowAtMost` may spend a fraction more there than it grants"},
 	{"nginx `limit_req` with `rate=10r/s`, `burst=20 nodelay`", "`10/1s,burst=21`", "nginx over HTTP", "1 call of a series, as nginx counts in whole milliseconds"},
 	{"nginx `limit_req` with `rate=5r/s`, `burst=4`; `burst=5 delay=2`", "`5/1s,burst=1`, `WAIT 800`; `5/1s,burst=3`, `WAIT 600`", "nginx over HTTP", "10 ms, as nginx reads a coarse clock"},
 	{"nginx `limit_conn` of 3", "`3/1h,algo=conc`, `CL.RELEASE`", "nginx over HTTP", "nginx sees by itself that a connection has ended"},
@@ -60,7 +60,8 @@ var peers = []peer{
 	{"Redisson `trySetRate(OVERALL, 5, 1, SECONDS)`, `tryAcquire(n)`; `getConfig`, `setRate`",
 		"`CL.POLICY SET p 5/1s,algo=log NX`, `CL.TAKE k @p COST n`; `GET`, `SET … XX RESET`", "its algorithm in a script, as above",
 		"retry after: until the call passes here, until the oldest call leaves there. For `PER_CLIENT`, put the client's id into the key"},
-	{"Redisson `RRateLimiter`, `tryAcquire(n, t)`, `acquire(n)`; `PER_CLIENT`", "`CL.TAKE k @p COST n WAIT t`; the client's id in the key", "Redisson 4.7.0",
+	{"Redisson `RRateLimiter`, `tryAcquire(n, t)`, `acquire(n)`; `PER_CLIENT`", "`CL.TAKE k @p COST n WAIT t`; the client's id in the key",
+		"Redisson 4.7.0",
 		"Redisson refuses when the time is over, celld as soon as it is known. Here callers pass in the order in which they came"},
 	{"Redisson `RSemaphore`, `RPermitExpirableSemaphore`; `RFencedLock`", "`2/1h,algo=conc`, `WAIT t`, `CL.RENEW`, `CL.RELEASE`; `1/1h,algo=conc`", "Redisson 4.7.0", "the holder of a lock may take it again there"},
 	{"Sentinel's QPS of 20, a `LeapArray` of 2 × 500 ms", "`20/1s,algo=slide,buckets=2`", modelled, "nothing"},

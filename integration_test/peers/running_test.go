@@ -67,7 +67,8 @@ func (p *modulePair) takeDiffers(key, literal string, limit rateLimit, quantity 
 		}
 		return ms / 1000
 	}
-	if !ok || a.Limited != b[0] || a.Limit != b[1] || a.Remaining != b[2] || !oneMore(seconds(a.RetryMS), b[3]) || !oneMore(seconds(a.ResetMS), b[4]) {
+	if !ok || a.Limited != b[0] || a.Limit != b[1] || a.Remaining != b[2] || !oneMore(seconds(a.RetryMS), b[3]) ||
+		!oneMore(seconds(a.ResetMS), b[4]) {
 		return fmt.Sprintf("%s COST %d: celld %+v, redis-cell %q", literal, quantity, a, raw)
 	}
 	return ""
@@ -98,8 +99,8 @@ func TestPeerRedisRate(t *testing.T) {
 					t.Fatal(err)
 				}
 				denied := a.Limited == 1
-				if int64(b.Allowed) != a.Granted || int64(limit.Burst) != a.Limit || int64(b.Remaining) != a.Remaining && !(denied && b.Remaining == 0) ||
-					(b.RetryAfter < 0) != (a.RetryMS < 0 && !denied) {
+				if int64(b.Allowed) != a.Granted || int64(limit.Burst) != a.Limit ||
+					int64(b.Remaining) != a.Remaining && !(denied && b.Remaining == 0) || (b.RetryAfter < 0) != (a.RetryMS < 0 && !denied) {
 					return fmt.Sprintf("%s COST %d %s: celld %+v, redis_rate %+v", literal, n, mode, a, b)
 				}
 				apart := (time.Duration(a.ResetMS)*time.Microsecond - b.ResetAfter).Abs()

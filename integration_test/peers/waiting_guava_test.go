@@ -129,7 +129,10 @@ func TestWaitGuavaWarmUp(t *testing.T) {
 			})
 		}
 		guava.do(0, "warmup", "paced"+attempt, "10", "1000")
-		if difference := paced.differs(t, "Guava, paced", late, series(func() bool { return guava.passes(0, "acquire", "paced"+attempt, "1") })); difference != "" {
+		difference := paced.differs(t, "Guava, paced", late, series(func() bool {
+			return guava.passes(0, "acquire", "paced"+attempt, "1")
+		}))
+		if difference != "" {
 			return difference
 		}
 		return paced.differs(t, "celld, paced", late, series(func() bool { return takes(c, "paced"+attempt, literal, "WAIT", "10000") }))
@@ -145,7 +148,8 @@ func TestWaitDelayQueue(t *testing.T) {
 	celldtest.Again(t, func(attempt string) string {
 		made := time.Now()
 		java.do(0, "put", fmt.Sprint(n), "150")
-		if difference := want.differs(t, "DelayQueue", time.Millisecond, atOnce(made, n, func(i int) bool { return java.passes(i, "take") })); difference != "" {
+		difference := want.differs(t, "DelayQueue", time.Millisecond, atOnce(made, n, func(i int) bool { return java.passes(i, "take") }))
+		if difference != "" {
 			return difference
 		}
 		return want.differs(t, "celld", 0, atOnce(time.Now(), n, func(i int) bool {

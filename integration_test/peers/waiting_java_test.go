@@ -24,7 +24,8 @@ func startRedisson(t *testing.T) redissonPair {
 	t.Helper()
 	classes, port := harness.JavaClasses(t, "testdata/waiting"), harness.FreePort(t)
 	celldtest.StartRedis(t, "--port", port)
-	p := startProgram(t, "Redisson", exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
+	p := startProgram(t, "Redisson",
+		exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
 	for i := range 10 { // loads what it needs, so that it is quick from now on
 		p.do(i, "here", "trySetRate", "first", "1000", "1000")
 		p.do(i, "here", "tryAcquire", "first", "1", "1000")
@@ -66,11 +67,13 @@ func (p redissonPair) rate(t *testing.T) {
 	celldtest.Again(t, func(attempt string) string {
 		name := "rate" + attempt
 		for _, want := range []bool{true, false} { // the second finds a rate
-			if theirs, ours := p.passes(0, "here", "trySetRate", name, "3", "1000"), c.Do("CL.POLICY", "SET", name, "3/1s,algo=log", "NX"); theirs != want || (ours == ":1\r\n") != want {
+			theirs, ours := p.passes(0, "here", "trySetRate", name, "3", "1000"), c.Do("CL.POLICY", "SET", name, "3/1s,algo=log", "NX")
+			if theirs != want || (ours == ":1\r\n") != want {
 				t.Errorf("trySetRate: %v there, %q here", theirs, ours)
 			}
 		}
-		if theirs, ours := p.do(0, "here", "getConfig", name), c.Do("CL.POLICY", "GET", name); theirs != "3/1000ms" || ours != "$13\r\n3/1s,algo=log\r\n" {
+		theirs, ours := p.do(0, "here", "getConfig", name), c.Do("CL.POLICY", "GET", name)
+		if theirs != "3/1000ms" || ours != "$13\r\n3/1s,algo=log\r\n" {
 			t.Errorf("getConfig: %q there, %q here", theirs, ours)
 		}
 		want := timetable{0, 0, 0, time.Second, time.Second, time.Second, 2 * time.Second, 2 * time.Second}
@@ -198,7 +201,8 @@ func (p redissonPair) expirable(t *testing.T) {
 	take(false)
 	is("tryRelease", p.passes(0, "here", "expirable.tryRelease", "e", a), c.Do("CL.RELEASE", "e", ourA), true)
 	is("tryRelease again", p.passes(0, "here", "expirable.tryRelease", "e", a), c.Do("CL.RELEASE", "e", ourA), false)
-	is("updateLeaseTime of none", p.passes(0, "here", "expirable.updateLeaseTime", "e", a, "100"), c.Do("CL.RENEW", "e", ourA, "100"), false)
+	is("updateLeaseTime of none", p.passes(0, "here", "expirable.updateLeaseTime", "e", a, "100"),
+		c.Do("CL.RENEW", "e", ourA, "100"), false)
 	take(true)
 	take(false)
 	is("updateLeaseTime", p.passes(0, "here", "expirable.updateLeaseTime", "e", b, "100"), c.Do("CL.RENEW", "e", ourB, "100"), true)
@@ -284,10 +288,15 @@ func (p *program) sentinelQueue(t *testing.T, celld *harness.Server) {
 	celldtest.Again(t, func(attempt string) string {
 		name := "queue" + attempt
 		p.do(0, "queue", name, "5", "700")
-		if difference := want.differs(t, "Sentinel", 2*time.Millisecond, atOnce(time.Now(), n, func(i int) bool { return p.passes(i, "pass", name) })); difference != "" {
+		difference := want.differs(t, "Sentinel", 2*time.Millisecond, atOnce(time.Now(), n, func(i int) bool {
+			return p.passes(i, "pass", name)
+		}))
+		if difference != "" {
 			return difference
 		}
-		return want.differs(t, "celld", 0, atOnce(time.Now(), n, func(i int) bool { return takes(conns[i], name, "5/1s,burst=1", "WAIT", "700") }))
+		return want.differs(t, "celld", 0, atOnce(time.Now(), n, func(i int) bool {
+			return takes(conns[i], name, "5/1s,burst=1", "WAIT", "700")
+		}))
 	})
 }
 

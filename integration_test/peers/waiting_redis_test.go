@@ -46,7 +46,8 @@ func TestWaitScripts(t *testing.T) {
 				now := 1_700_000_000_000_000 + rnd.Int64N(1e12)
 				for range 50 {
 					cost := 1 + rnd.Int64N(q.dearest)
-					batch.Write(harness.Frame("EVALSHA", sha, "1", fmt.Sprint(q.script, i), fmt.Sprint(now), fmt.Sprint(interval), fmt.Sprint(most), fmt.Sprint(q.burst), fmt.Sprint(cost)))
+					batch.Write(harness.Frame("EVALSHA", sha, "1", fmt.Sprint(q.script, i), fmt.Sprint(now), fmt.Sprint(interval),
+						fmt.Sprint(most), fmt.Sprint(q.burst), fmt.Sprint(cost)))
 					wait := int64(-1)
 					if forecast := l.Forecast(&st, now*1000, cost); forecast <= uint64(most)*1000 {
 						wait = int64(l.Book(&st, now*1000, cost) / 1000)
@@ -87,7 +88,8 @@ func TestWaitReserve(t *testing.T) {
 		for i := range 30 {
 			cost := fmt.Sprint(1 + rnd.Int64N(5))
 			got := c.Take(attempt, "60/1m,burst=8", "COST", cost, "RESERVE", fmt.Sprint(most), "US")
-			theirs := celldtest.IntReply(redis.Do("EVALSHA", sha, "1", attempt, fmt.Sprint(time.Now().UnixMicro()), fmt.Sprint(interval), fmt.Sprint(most), "8", cost))
+			theirs := celldtest.IntReply(redis.Do("EVALSHA", sha, "1", attempt, fmt.Sprint(time.Now().UnixMicro()), fmt.Sprint(interval),
+				fmt.Sprint(most), "8", cost))
 			if (theirs == -1) != (got.Limited == 1) || theirs == -1 && (got.Wait != 0 || got.Granted != 0 || got.RetryMS <= 0) {
 				return fmt.Sprintf("call %d: celld %+v, the script %d", i, got, theirs)
 			}

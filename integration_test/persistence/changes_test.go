@@ -35,12 +35,14 @@ func TestPersistenceOfEveryCommand(t *testing.T) {
 					sets := []string{"", " PXAT " + fmt.Sprint(at.UnixMilli()-1000), " EX 3000", " KEEPTTL", " NX", " XX", " PX 1"}
 					changes := []string{
 						throttle, throttle, throttle, throttle + " 3", throttle + " -1", throttle + " -1000",
-						"SET " + key + " " + fmt.Sprint(at.UnixNano()) + sets[rnd.IntN(len(sets))], "SET " + key + " 18446744073709551615", "SET " + key + " 5",
-						"DEL " + key, "UNLINK " + key + " " + other, "RENAME " + key + " " + other,
+						"SET " + key + " " + fmt.Sprint(at.UnixNano()) + sets[rnd.IntN(len(sets))], "SET " + key + " 18446744073709551615",
+						"SET " + key + " 5", "DEL " + key, "UNLINK " + key + " " + other, "RENAME " + key + " " + other,
 						"RENAMENX " + key + " " + other, "COPY " + key + " " + other, "COPY " + key + " " + other + " REPLACE",
-						"SETNX " + key + " " + fmt.Sprint(at.UnixNano()), "GETSET " + key + " " + fmt.Sprint(at.UnixNano()), "GETDEL " + key, "GETEX " + key + " PXAT " + fmt.Sprint(at.UnixMilli()-500), "GETEX " + key + " PERSIST",
+						"SETNX " + key + " " + fmt.Sprint(at.UnixNano()), "GETSET " + key + " " + fmt.Sprint(at.UnixNano()),
+						"GETDEL " + key, "GETEX " + key + " PXAT " + fmt.Sprint(at.UnixMilli()-500), "GETEX " + key + " PERSIST",
 						"GCRA " + key + " 9 1 86400.5 TOKENS 2",
-						"EXPIRE " + key + " 3000", "PEXPIREAT " + key + " " + fmt.Sprint(at.UnixMilli()), "PEXPIRE " + key + " 1", "EXPIRE " + key + " -1", "PERSIST " + key,
+						"EXPIRE " + key + " 3000", "PEXPIREAT " + key + " " + fmt.Sprint(at.UnixMilli()), "PEXPIRE " + key + " 1",
+						"EXPIRE " + key + " -1", "PERSIST " + key,
 					}
 					c.Do(strings.Fields(changes[rnd.IntN(len(changes))])...)
 				}

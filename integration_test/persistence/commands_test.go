@@ -37,12 +37,14 @@ func comparePersistenceReplies(t *testing.T, flags []string) {
 		"BGSAVE; BGSAVE; BGSAVE SCHEDULE; SAVE; BGREWRITEAOF; BGREWRITEAOF",
 		"BGREWRITEAOF; BGREWRITEAOF; BGSAVE; BGSAVE SCHEDULE; SAVE",
 		"MULTI; SAVE; EXEC", "MULTI; SHUTDOWN; EXEC", "MULTI; LASTSAVE; EXEC", "MULTI; BGREWRITEAOF; SAVE; EXEC",
-		"MULTI; BGSAVE; BGSAVE; BGREWRITEAOF; BGSAVE SCHEDULE; EXEC", "MULTI; BGREWRITEAOF; BGREWRITEAOF; BGSAVE; BGSAVE x; UNWATCH; BGSAVE; EXEC",
+		"MULTI; BGSAVE; BGSAVE; BGREWRITEAOF; BGSAVE SCHEDULE; EXEC",
+		"MULTI; BGREWRITEAOF; BGREWRITEAOF; BGSAVE; BGSAVE x; UNWATCH; BGSAVE; EXEC",
 		"BGSAVE; MULTI; BGSAVE; BGSAVE SCHEDULE; BGREWRITEAOF; EXEC", "BGREWRITEAOF; MULTI; BGSAVE; BGREWRITEAOF; EXEC; BGSAVE",
 		"MULTI; BGSAVE; EXEC; BGSAVE", "MULTI; BGREWRITEAOF; EXEC; BGREWRITEAOF",
 		"SAVE x", "BGSAVE x", "BGSAVE SCHEDULE x", "BGREWRITEAOF x", "LASTSAVE x",
 		"SHUTDOWN x", "SHUTDOWN SAVE NOSAVE", "SHUTDOWN ABORT", "SHUTDOWN ABORT SAVE", "LASTSAVE",
-		"CONFIG SET save x", "CONFIG SET save '1'", "CONFIG SET save '0 1'", "CONFIG SET save '-1 1'", "CONFIG SET save '1 -1'", "CONFIG SET save '1 x'",
+		"CONFIG SET save x", "CONFIG SET save '1'", "CONFIG SET save '0 1'", "CONFIG SET save '-1 1'", "CONFIG SET save '1 -1'",
+		"CONFIG SET save '1 x'",
 		"CONFIG SET save '99999999999 1'; CONFIG GET save; CONFIG SET save '1 99999999999'; CONFIG SET save '1 1x'; CONFIG SET save ''",
 		"CONFIG SET save '3600 1 300 100'; CONFIG GET save; CONFIG SET save ''; CONFIG GET save",
 		"CONFIG GET dbfilename", "CONFIG GET appendfilename",
@@ -102,7 +104,8 @@ func TestPersistenceInfo(t *testing.T) {
 				t.Errorf("%s: %s:%s, want %s", when, name, is, value)
 			}
 		}
-		if at, _ := strconv.ParseInt(info["rdb_last_save_time"], 10, 64); at < began-startTimeoutSeconds || at > time.Now().Unix() || celldtest.IntReply(c.Do("LASTSAVE")) != at {
+		at, _ := strconv.ParseInt(info["rdb_last_save_time"], 10, 64)
+		if at < began-startTimeoutSeconds || at > time.Now().Unix() || celldtest.IntReply(c.Do("LASTSAVE")) != at {
 			t.Errorf("%s: rdb_last_save_time:%s", when, info["rdb_last_save_time"])
 		}
 	}
@@ -114,10 +117,10 @@ func TestPersistenceInfo(t *testing.T) {
 		return fmt.Sprint(info.Size())
 	}
 	expect("at first", map[string]string{
-		"loading": "0", "rdb_changes_since_last_save": "0", "rdb_bgsave_in_progress": "0", "rdb_last_bgsave_status": "ok", "rdb_last_bgsave_time_sec": "-1",
-		"rdb_current_bgsave_time_sec": "-1", "rdb_saves": "0", "aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "-1",
-		"aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok", "aof_rewrites": "0",
-		"aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
+		"loading": "0", "rdb_changes_since_last_save": "0", "rdb_bgsave_in_progress": "0", "rdb_last_bgsave_status": "ok",
+		"rdb_last_bgsave_time_sec": "-1", "rdb_current_bgsave_time_sec": "-1", "rdb_saves": "0", "aof_enabled": "1",
+		"aof_rewrite_in_progress": "0", "aof_last_rewrite_time_sec": "-1", "aof_last_bgrewrite_status": "ok", "aof_last_write_status": "ok",
+		"aof_rewrites": "0", "aof_current_size": size("appendonly.aof"), "aof_base_size": size("appendonly.aof"),
 	})
 	for range 3 {
 		c.Throttle("k", "9", "1", "86400")
@@ -282,7 +285,8 @@ func TestPersistenceConfigSet(t *testing.T) {
 			}
 		}
 		// All or nothing.
-		if got := c.Do("CONFIG", "SET", "save", "3600 7", "appendfsync", "never"); !strings.HasPrefix(got, "-ERR CONFIG SET failed (possibly related to argument 'appendfsync')") {
+		got := c.Do("CONFIG", "SET", "save", "3600 7", "appendfsync", "never")
+		if !strings.HasPrefix(got, "-ERR CONFIG SET failed (possibly related to argument 'appendfsync')") {
 			t.Errorf("%s: %q", flags, got)
 		}
 		if got := harness.Pairs(t, c.Do("CONFIG", "GET", "save"))["save"]; got != "" {
@@ -291,7 +295,8 @@ func TestPersistenceConfigSet(t *testing.T) {
 		c.Throttle("k", "9", "1", "86400", "4")
 		srv.Stop()
 		if on {
-			if got := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes").Addr).Throttle("k", "9", "1", "86400", "0"); got[2] != 6 {
+			got := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes").Addr).Throttle("k", "9", "1", "86400", "0")
+			if got[2] != 6 {
 				t.Errorf("%s: after a restart: %v", flags, got)
 			}
 		}
@@ -336,7 +341,8 @@ func TestPersistenceSavePoints(t *testing.T) {
 func TestPersistenceRewritesByItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64kb").Addr)
+	c := harness.Dial(t,
+		harness.StartOn(t, dir, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64kb").Addr)
 	calls := 0
 	celldtest.Eventually(t, "it rewrites", func() bool {
 		for range 100 {

@@ -189,7 +189,9 @@ func (c *crasher) evidence(i int) string {
 	key := "key:" + strconv.Itoa(i)
 	var b strings.Builder
 	conn := harness.Dial(c.t, c.srv.Addr)
-	for _, call := range [][]string{{"TIME"}, {"TYPE", key}, {"GET", key}, {"HGETALL", key}, {"PEXPIRETIME", key}, {"INFO", "stats"}, {"INFO", "persistence"}} {
+	for _, call := range [][]string{
+		{"TIME"}, {"TYPE", key}, {"GET", key}, {"HGETALL", key}, {"PEXPIRETIME", key}, {"INFO", "stats"}, {"INFO", "persistence"},
+	} {
 		answer, err := conn.TryDo(call)
 		fmt.Fprintf(&b, "%q: %q %v\n", call, answer, err)
 	}
@@ -253,7 +255,8 @@ func TestPersistenceKill(t *testing.T) {
 			t.Run(fmt.Sprint(test.fsync, world), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				c := &crasher{t: t, rnd: celldtest.NewRand(t), dir: dir, flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync, "--log-max", "50000"}}
+				c := &crasher{t: t, rnd: celldtest.NewRand(t), dir: dir,
+					flags: []string{"--dir", dir, "--appendonly", "yes", "--appendfsync", test.fsync, "--log-max", "50000"}}
 				for range test.rounds {
 					c.round(time.Duration(c.rnd.Int64N(int64(test.longest))))
 				}
@@ -269,7 +272,8 @@ func TestPersistenceKill(t *testing.T) {
 						t.Errorf("key %d: %d calls passed, of %d", i, k.passed, crashLimit(i))
 					}
 				}
-				t.Logf("%d keys, %d calls passed; the oldest that was forgotten was answered %v before the kill", len(c.keys), passed, c.oldest)
+				t.Logf("%d keys, %d calls passed; the oldest that was forgotten was answered %v before the kill", len(c.keys),
+					passed, c.oldest)
 				if passed < 10*test.rounds {
 					t.Error("too few to see anything")
 				}

@@ -33,7 +33,8 @@ func startOnSmallDisk(t *testing.T, dies bool, flags ...string) *smallDisk {
 		celldtest.Missing(t, "no mounts here")
 	}
 	srv := harness.Spec{
-		Binary: harness.StressBinary(t), Dies: dies, Wrap: []string{"unshare", "-m", "sh", "-c", mount + `exec "$0" "$@"`}, Env: []string{"D=" + dir},
+		Binary: harness.StressBinary(t), Dies: dies, Wrap: []string{"unshare", "-m", "sh", "-c", mount + `exec "$0" "$@"`},
+		Env:   []string{"D=" + dir},
 		Flags: append([]string{"--dir", dir, "--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"}, flags...),
 	}.Start(t)
 	return &smallDisk{srv, filepath.Join("/proc", fmt.Sprint(int64(srv.Cmd.Process.Pid)), "root", dir)}
@@ -129,8 +130,9 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 			t.Errorf("not refused while there was none: %v", refused)
 		}
 		for _, line := range []string{
-			"CL.THROTTLE k 9 1 86400", "CL.THROTTLE first 9 1 86400 0", "SET k 1", "DEL first", "EXPIRE first 10", "PERSIST first", "RENAME first second", "RENAMENX first second",
-			"COPY first second", "COPY first k REPLACE", "SETNX second 9000000000000000000", "GETSET first 9000000000000000000", "GETDEL first", "GETEX first EX 5", "GCRA first 9 1 86400", "FLUSHALL",
+			"CL.THROTTLE k 9 1 86400", "CL.THROTTLE first 9 1 86400 0", "SET k 1", "DEL first", "EXPIRE first 10", "PERSIST first",
+			"RENAME first second", "RENAMENX first second", "COPY first second", "COPY first k REPLACE", "SETNX second 9000000000000000000",
+			"GETSET first 9000000000000000000", "GETDEL first", "GETEX first EX 5", "GCRA first 9 1 86400", "FLUSHALL",
 		} {
 			if got := c.Do(strings.Fields(line)...); !strings.HasPrefix(got, misconf) || strings.Count(got, "\r\n") != 1 {
 				t.Errorf("%s: %q", line, got)
@@ -254,7 +256,9 @@ func TestPersistenceDiskFullEverySecond(t *testing.T) {
 	if got := c.Do("SAVE"); !strings.HasPrefix(got, "-ERR") {
 		t.Errorf("SAVE: %q", got)
 	}
-	celldtest.Eventually(t, "there are three files, with those of the lock and of the test", func() bool { return len(glob(t, d.dir, "*")) == 3 })
+	celldtest.Eventually(t, "there are three files, with those of the lock and of the test", func() bool {
+		return len(glob(t, d.dir, "*")) == 3
+	})
 	d.free()
 	celldtest.Eventually(t, "INFO says that it can be written", func() bool { return infoField(c, "aof_last_write_status") == "ok" })
 	for _, command := range []string{"BGSAVE", "BGREWRITEAOF"} {

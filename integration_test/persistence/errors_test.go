@@ -166,7 +166,8 @@ func TestPersistenceTornTail(t *testing.T) {
 			dir := copied(t, whole)
 			celldtest.WriteFile(t, text[:end]+tail, dir, "appendonly.aof")
 			s := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--aof-load-truncated", "no"}}
-			if reason := refuses(t, s); !strings.Contains(reason, fmt.Sprintf("damaged at byte %d", end)) || !strings.Contains(reason, "--aof-load-truncated yes") {
+			reason := refuses(t, s)
+			if !strings.Contains(reason, fmt.Sprintf("damaged at byte %d", end)) || !strings.Contains(reason, "--aof-load-truncated yes") {
 				t.Error(reason)
 			}
 			srv := harness.StartOn(t, dir, "--appendonly", "yes")

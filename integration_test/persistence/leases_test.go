@@ -66,9 +66,12 @@ func TestLeasesRestart(t *testing.T) {
 			c.Do("DEL", "gone")
 			from, to := deadline(c, "lock", "1/1h,algo=conc")
 			if way.signal == syscall.SIGKILL {
-				for _, mark := range []string{"mark:1", "mark:2"} { // a crash forgets the last second; what came before the first mark is in the file when the second is
+				// a crash forgets the last second; what came before the first mark is in the file when the second is
+				for _, mark := range []string{"mark:1", "mark:2"} {
 					c.Throttle(mark, "9", "1", "86400")
-					celldtest.Eventually(t, "the file has "+mark, func() bool { return strings.Contains(celldtest.ReadFile(t, dir, "appendonly.aof"), mark) })
+					celldtest.Eventually(t, "the file has "+mark, func() bool {
+						return strings.Contains(celldtest.ReadFile(t, dir, "appendonly.aof"), mark)
+					})
 				}
 			}
 			srv.Cmd.Process.Signal(way.signal)
@@ -123,7 +126,9 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	for i := range ids {
 		raw := c.Do("CL.MTAKE", "2", "a", "100/1d,algo=window", "b", "50/1d,algo=window", "COST", "10", "LEASE", "3600000")
 		var limited, pair, granted, retry, wait int64
-		if _, err := fmt.Sscanf(raw, "*3\r\n*6\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &pair, &granted, &retry, &wait, &ids[i]); err != nil || ids[i] == 0 {
+		_, err := fmt.Sscanf(raw, "*3\r\n*6\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &pair, &granted, &retry,
+			&wait, &ids[i])
+		if err != nil || ids[i] == 0 {
 			t.Fatalf("CL.MTAKE: %q, %v", raw, err)
 		}
 	}
@@ -132,7 +137,8 @@ func TestLeasesOfSeveralKeys(t *testing.T) {
 	c = harness.Dial(t, harness.StartOn(t, dir, "--appendonly", "yes").Addr)
 	left := func(a, b int) {
 		t.Helper()
-		c.Play(step{"CL.TAKE a 100/1d,algo=window PEEK", fmt.Sprintf("0 100 %d -1…", a)}, step{"CL.TAKE b 50/1d,algo=window PEEK", fmt.Sprintf("0 50 %d -1…", b)})
+		c.Play(step{"CL.TAKE a 100/1d,algo=window PEEK", fmt.Sprintf("0 100 %d -1…", a)},
+			step{"CL.TAKE b 50/1d,algo=window PEEK", fmt.Sprintf("0 50 %d -1…", b)})
 	}
 	left(70, 20)
 	c.Play(step{fmt.Sprint("CL.RELEASE a ", ids[0]), ":1"})

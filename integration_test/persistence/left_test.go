@@ -56,7 +56,8 @@ func TestPersistenceFilesNotRead(t *testing.T) {
 	redis.Do("SET", "theirs", fmt.Sprint(time.Now().Add(time.Hour).UnixNano()))
 	redis.Do("SAVE")
 	dir = copied(t, dir)
-	const base, incr, manifest = "appendonlydir/appendonly.aof.1.base.rdb", "appendonlydir/appendonly.aof.1.incr.aof", "appendonlydir/appendonly.aof.manifest"
+	const base, incr, manifest = "appendonlydir/appendonly.aof.1.base.rdb", "appendonlydir/appendonly.aof.1.incr.aof",
+		"appendonlydir/appendonly.aof.manifest"
 	list := func(names ...string) string {
 		for i, name := range names {
 			names[i] = `"` + filepath.Join(dir, name) + `"`

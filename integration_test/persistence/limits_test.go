@@ -19,17 +19,18 @@ import (
 
 // keptLimits are all algorithms, with periods in which nothing changes while the test runs.
 var keptLimits = []string{
-	"100/1d", "5/1d,burst=2", "100/2d,algo=window", "100/1d,algo=window,align=clock,tz=+05:45", "100/year", "100/1d,algo=slide", "100/1d,algo=slide,buckets=7",
-	"100/1d,algo=log", "4/30d,algo=log,block=300d",
+	"100/1d", "5/1d,burst=2", "100/2d,algo=window", "100/1d,algo=window,align=clock,tz=+05:45", "100/year", "100/1d,algo=slide",
+	"100/1d,algo=slide,buckets=7", "100/1d,algo=log", "4/30d,algo=log,block=300d",
 }
 
 // limitsToKeep makes keys with limits, beside those of CL.THROTTLE, policies and rules.
 func limitsToKeep(c *harness.Conn) {
 	c.T.Helper()
-	c.Play(step{"CL.POLICY SET api 100/1d", ":1"}, step{"CL.POLICY SET api:gold 100/30d,algo=log,block=1h", ":1"}, step{"CL.POLICY SET gone 5/1s", ":1"},
-		step{"CL.POLICY DEL gone", ":1"},
-		step{"CL.RULE ADD DENY evil", ":1"}, step{"CL.RULE ADD DENY 'with space:*' EX 86400", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 10.0.0.0/8", ":1"},
-		step{"CL.RULE ADD ALLOW ip: CIDR 2001:db8::/32", ":1"}, step{"CL.RULE ADD DENY gone", ":1"}, step{"CL.RULE DEL DENY gone", ":1"})
+	c.Play(step{"CL.POLICY SET api 100/1d", ":1"}, step{"CL.POLICY SET api:gold 100/30d,algo=log,block=1h", ":1"},
+		step{"CL.POLICY SET gone 5/1s", ":1"}, step{"CL.POLICY DEL gone", ":1"},
+		step{"CL.RULE ADD DENY evil", ":1"}, step{"CL.RULE ADD DENY 'with space:*' EX 86400", ":1"},
+		step{"CL.RULE ADD ALLOW ip: CIDR 10.0.0.0/8", ":1"}, step{"CL.RULE ADD ALLOW ip: CIDR 2001:db8::/32", ":1"},
+		step{"CL.RULE ADD DENY gone", ":1"}, step{"CL.RULE DEL DENY gone", ":1"})
 	all := []string{"CL.TAKE", "all"}
 	for _, limit := range keptLimits {
 		c.Take("key:"+limit, limit)
@@ -55,14 +56,16 @@ func limitsToKeep(c *harness.Conn) {
 	c.Throttle("tat", "5", "1", "86400")
 	at := fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())
 	c.Play(
-		step{"CL.TAKE policy @api COST 7", "0 100 93 …"}, step{"CL.TAKE policy @api:gold COST 7", "0 100 93 …"}, step{"CL.TAKE policy 50/1d COST 7", "0 50 43 …"},
-		step{"CL.TAKE '' 100/1d FORCE COST 150", "0 100 0 …"}, step{"CL.TAKE '\\x00\\xff \\r\\n' 100/1d", "0 100 99 …"},
+		step{"CL.TAKE policy @api COST 7", "0 100 93 …"}, step{"CL.TAKE policy @api:gold COST 7", "0 100 93 …"},
+		step{"CL.TAKE policy 50/1d COST 7", "0 50 43 …"}, step{"CL.TAKE '' 100/1d FORCE COST 150", "0 100 0 …"},
+		step{"CL.TAKE '\\x00\\xff \\r\\n' 100/1d", "0 100 99 …"},
 		step{"CL.TAKE " + strings.Repeat("a", 5000) + " 100/1d", "0 100 99 …"},
-		step{"CL.TAKE reset 100/1d", "0 100 99 …"}, step{"CL.RESET reset", ":1"}, step{"CL.TAKE given 100/1d", "0 100 99 …"}, step{"CL.GIVE given 100/1d 1", ":1"},
-		step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"}, step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"},
-		step{"PEXPIREAT sooner " + at, ":1"},
-		step{"COPY all copied:all", ":1"}, step{"COPY policy moving", ":1"}, step{"RENAMENX moving policy", ":0"}, step{"RENAMENX moving copied:policy", ":1"},
-		step{"CL.TAKE copied:policy @api COST 3", "0 100 90 …"}, step{"CL.TAKE policy @api COST 0", "0 100 93 …"}, step{"COPY sooner copied:sooner", ":1"},
+		step{"CL.TAKE reset 100/1d", "0 100 99 …"}, step{"CL.RESET reset", ":1"}, step{"CL.TAKE given 100/1d", "0 100 99 …"},
+		step{"CL.GIVE given 100/1d 1", ":1"}, step{"CL.TAKE old 100/1d,algo=log COST 9", "0 100 91 …"}, step{"RENAME old renamed", "+OK"},
+		step{"CL.TAKE sooner 100/1d COST 50", "0 100 50 …"}, step{"PEXPIREAT sooner " + at, ":1"},
+		step{"COPY all copied:all", ":1"}, step{"COPY policy moving", ":1"}, step{"RENAMENX moving policy", ":0"},
+		step{"RENAMENX moving copied:policy", ":1"}, step{"CL.TAKE copied:policy @api COST 3", "0 100 90 …"},
+		step{"CL.TAKE policy @api COST 0", "0 100 93 …"}, step{"COPY sooner copied:sooner", ":1"},
 		step{"GCRA gcra 9 1 86400 TOKENS 4", "*5\r\n:0\r\n:10\r\n:6\r\n…"},
 		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
 		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
@@ -179,7 +182,8 @@ func number(t testing.TB, text string) int64 {
 func sameText(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if got[name] != want[name] && !(strings.HasPrefix(name, "expires ") && celldtest.BothSoon("TTL", ":"+got[name]+"\r\n", ":"+want[name]+"\r\n")) {
+		if got[name] != want[name] &&
+			!(strings.HasPrefix(name, "expires ") && celldtest.BothSoon("TTL", ":"+got[name]+"\r\n", ":"+want[name]+"\r\n")) {
 			t.Errorf("%s: %.40q is %.500q, want %.500q", what, name, got[name], want[name])
 		}
 	}
@@ -196,8 +200,10 @@ func goesOn(c *harness.Conn, what string) {
 	for _, s := range []step{
 		{"CL.TAKE blocked 3/1d,block=30d", "1 3 0 …"}, {"CL.TAKE calls 1000/3d,algo=log COST 801", "1 1000 800 …"},
 		{"CL.TAKE calls 1000/3d,algo=log COST 800", "0 1000 0 …"},
-		{"CL.TAKE key:100/1d,algo=slide 100/1d,algo=slide COST 0", "0 100 98 …"}, {"CL.TAKE key:100/1d,algo=slide,buckets=7 100/1d,algo=slide,buckets=7 COST 99", "1 100 98 …"},
-		{"CL.TAKE key:100/year 100/year COST 99", "1 100 98 …"}, {"CL.TAKE '' 100/1d", "1 100 0 …"}, {"CL.THROTTLE tat 5 1 86400 6", "1 6 5 …"},
+		{"CL.TAKE key:100/1d,algo=slide 100/1d,algo=slide COST 0", "0 100 98 …"},
+		{"CL.TAKE key:100/1d,algo=slide,buckets=7 100/1d,algo=slide,buckets=7 COST 99", "1 100 98 …"},
+		{"CL.TAKE key:100/year 100/year COST 99", "1 100 98 …"}, {"CL.TAKE '' 100/1d", "1 100 0 …"},
+		{"CL.THROTTLE tat 5 1 86400 6", "1 6 5 …"},
 	} {
 		c.Play(s)
 	}
@@ -372,7 +378,9 @@ func TestLimitsMove(t *testing.T) {
 // TestLimitsOfOthers reads hashes of a redis-server that are limits in part.
 func TestLimitsOfOthers(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string]string{"rdb": "", "aof": "--appendonly yes", "aof of commands": "--appendonly yes --aof-use-rdb-preamble no"} {
+	for name, flags := range map[string]string{
+		"rdb": "", "aof": "--appendonly yes", "aof of commands": "--appendonly yes --aof-use-rdb-preamble no",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -397,7 +405,9 @@ func TestLimitsOfOthers(t *testing.T) {
 			c := harness.Dial(t, srv.Addr)
 			c.Play(step{"DBSIZE", ":2"}, step{"HLEN limit", ":1"}, step{"HLEN part", ":1"}, step{"CL.TAKE limit 9/1h COST 0", "0 9 3 …"},
 				step{"CL.TAKE part 9/1h COST 0", "0 9 3 …"})
-			if log := srv.Log.String(); !strings.Contains(log, "2 hash") && !strings.Contains(log, "2 HSET") && !strings.Contains(log, "2 HMSET") || !strings.Contains(log, "2 limit of an unknown policy") {
+			log := srv.Log.String()
+			if !strings.Contains(log, "2 hash") && !strings.Contains(log, "2 HSET") && !strings.Contains(log, "2 HMSET") ||
+				!strings.Contains(log, "2 limit of an unknown policy") {
 				t.Error(log)
 			}
 		})

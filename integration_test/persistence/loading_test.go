@@ -53,7 +53,9 @@ func TestPersistenceLoading(t *testing.T) {
 		srv := harness.Spec{Flags: flags, Early: true}.Start(t)
 		defer srv.Stop()
 		c, other := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
-		for _, line := range []string{"PING", "CL.THROTTLE k 15 30 60", "GET key:000000", "SAVE", "BGSAVE", "BGREWRITEAOF", "DBSIZE", "DEL nosuch"} {
+		for _, line := range []string{
+			"PING", "CL.THROTTLE k 15 30 60", "GET key:000000", "SAVE", "BGSAVE", "BGREWRITEAOF", "DBSIZE", "DEL nosuch",
+		} {
 			if got := other.Do(strings.Fields(line)...); got != loadingReply && infoField(c, "loading") == "1" {
 				t.Errorf("%s: %q", line, got)
 			}
@@ -61,7 +63,8 @@ func TestPersistenceLoading(t *testing.T) {
 		_, port := harness.HostPort(srv.Addr)
 		alive, _, code := harness.RunToEnd(t, nil, "ping", "--port", port)
 		notReady, why, notCode := harness.RunToEnd(t, nil, "ready", "--port", port)
-		if infoField(c, "loading") == "1" && (alive != strings.TrimSpace(loadingReply)+"\n" || code != 0 || notReady != "" || notCode != 1 || !strings.Contains(why, "LOADING")) {
+		if infoField(c, "loading") == "1" && (alive != strings.TrimSpace(loadingReply)+"\n" || code != 0 || notReady != "" ||
+			notCode != 1 || !strings.Contains(why, "LOADING")) {
 			t.Errorf("celld ping: %d, %q; celld ready: %d, %q, %q", code, alive, notCode, notReady, why)
 		}
 		asked, last := 0, int64(0)
@@ -71,7 +74,8 @@ func TestPersistenceLoading(t *testing.T) {
 				return true
 			}
 			loaded, err := strconv.ParseInt(info["loading_loaded_bytes"], 10, 64)
-			if err != nil || loaded < last || loaded > size || info["loading"] != "1" || info["loading_total_bytes"] != fmt.Sprint(size) || celldtest.IntReply(info["loading_eta_seconds"]) < 1 {
+			if err != nil || loaded < last || loaded > size || info["loading"] != "1" || info["loading_total_bytes"] != fmt.Sprint(size) ||
+				celldtest.IntReply(info["loading_eta_seconds"]) < 1 {
 				t.Fatalf("INFO persistence, of %d bytes with %d loaded before: %v", size, last, info)
 			}
 			asked, last = asked+1, loaded
@@ -94,7 +98,9 @@ func TestPersistenceLoading(t *testing.T) {
 		saved(c)
 		c.Do("SAVE") // for what follows
 		log := srv.Log.String()
-		for _, want := range []string{`"msg":"loading","addr":["` + srv.Addr, `"msg":"loaded"`, fmt.Sprintf(`"keys":%d`, keys/10), `"msg":"ready"`} {
+		for _, want := range []string{
+			`"msg":"loading","addr":["` + srv.Addr, `"msg":"loaded"`, fmt.Sprintf(`"keys":%d`, keys/10), `"msg":"ready"`,
+		} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %s in the log:\n%s", want, log)
 			}
@@ -136,7 +142,8 @@ func TestPersistenceLoading(t *testing.T) {
 			ok := t.Run(fmt.Sprintf("is ended by %s, --appendonly %s", name, appendOnly), func(t *testing.T) {
 				celldtest.Again(t, func(string) string {
 					want := files()
-					srv := harness.Spec{Flags: append(slices.Clone(flags), "--appendonly", appendOnly, "--save", "3600 1"), Early: true}.Start(t)
+					srv := harness.Spec{Flags: append(slices.Clone(flags), "--appendonly", appendOnly, "--save", "3600 1"),
+						Early: true}.Start(t)
 					end(srv)
 					srv.Wait(0)
 					if log := srv.Log.String(); strings.Contains(log, `"msg":"loaded"`) {

@@ -134,9 +134,12 @@ func TestPersistenceFilesRemoved(t *testing.T) {
 			call()
 			os.Remove(filepath.Join(dir, "appendonly.aof"))
 			call()
-			celldtest.Eventually(t, "it is mended", func() bool { return strings.Contains(srv.Log.String(), "in order again") && inPlace() })
+			celldtest.Eventually(t, "it is mended", func() bool {
+				return strings.Contains(srv.Log.String(), "in order again") && inPlace()
+			})
 			call()
-			celldtest.Eventually(t, "the directory is gone", func() bool { return os.RemoveAll(dir) == nil }) // unless the file is mended meanwhile
+			// unless the file is mended meanwhile
+			celldtest.Eventually(t, "the directory is gone", func() bool { return os.RemoveAll(dir) == nil })
 			celldtest.Eventually(t, "it is noticed", func() bool { return !inPlace() })
 			if call() == (fsync == "always") {
 				t.Error("refused or not")
@@ -146,7 +149,8 @@ func TestPersistenceFilesRemoved(t *testing.T) {
 			call()
 			srv.Cmd.Process.Signal(syscall.SIGTERM)
 			srv.Wait(0)
-			if got := harness.Dial(t, harness.StartOn(t, dir, flags...).Addr).Throttle("k", "99999", "1", "86400", "0"); got[1]-got[2] != calls {
+			got := harness.Dial(t, harness.StartOn(t, dir, flags...).Addr).Throttle("k", "99999", "1", "86400", "0")
+			if got[1]-got[2] != calls {
 				t.Errorf("after a restart %d calls have counted, %d have passed", got[1]-got[2], calls)
 			}
 		})
@@ -177,7 +181,8 @@ func TestPersistenceLockOfAnotherUser(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "celld.lock"), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	user := harness.Spec{Wrap: []string{celldtest.Need(t, "setpriv"), "--bounding-set=-dac_override"}, Flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}
+	user := harness.Spec{Wrap: []string{celldtest.Need(t, "setpriv"), "--bounding-set=-dac_override"},
+		Flags: []string{"--dir", dir, "--appendonly", "yes", "--dir-lock-wait", "0"}}
 	user.Start(t).Logs("ready")
 	if got := refuses(t, user); !strings.HasPrefix(got, "another process uses") {
 		t.Errorf("a second one: %q", got)

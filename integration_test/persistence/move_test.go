@@ -37,7 +37,8 @@ var persisters = map[string]persister{
 		files: map[string]string{"rdb": "dump.rdb", "aof": "appendonlydir"},
 		start: func(t *testing.T, dir, format string) *harness.Conn {
 			flags := map[string][]string{"aof": {"--appendonly", "yes", "--appendfsync", "always"}}
-			c := harness.Dial(t, celldtest.StartRedis(t, append([]string{"--loadmodule", harness.ModulePath(t), "--dir", dir}, flags[format]...)...))
+			c := harness.Dial(t,
+				celldtest.StartRedis(t, append([]string{"--loadmodule", harness.ModulePath(t), "--dir", dir}, flags[format]...)...))
 			loaded(c)
 			return c
 		},

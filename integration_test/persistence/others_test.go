@@ -17,8 +17,11 @@ func TestPersistenceOfOthers(t *testing.T) {
 	t.Parallel()
 	hence := time.Now().Add(time.Hour)
 	tat, later := fmt.Sprint(hence.UnixNano()), fmt.Sprint(hence.UnixMilli()+1)
-	limits := "SET limit " + tat + " PXAT " + later + "\nSET 12345 " + tat + "\nSET " + strings.Repeat("k", 5000) + " " + tat + " PXAT " + later
-	for _, line := range []string{"SET int8 100", "SET int16 30000", "SET int32 2000000000", "SET int64 " + fmt.Sprint(int64(time.Second))} {
+	limits := "SET limit " + tat + " PXAT " + later + "\nSET 12345 " + tat + "\nSET " + strings.Repeat("k", 5000) + " " + tat +
+		" PXAT " + later
+	for _, line := range []string{
+		"SET int8 100", "SET int16 30000", "SET int32 2000000000", "SET int64 " + fmt.Sprint(int64(time.Second)),
+	} {
 		limits += "\n" + line // TATs of long ago
 	}
 	others := []struct{ kind, commands string }{
@@ -84,7 +87,8 @@ func TestPersistenceOfOthers(t *testing.T) {
 			for kind, n := range want {
 				part := fmt.Sprintf("%d %s", n, kind)
 				if name == "aof commands" { // the kinds are the names of commands there
-					named := map[string]string{"list": "RPUSH", "set": "SADD", "zset": "ZADD", "stream": "XADD", "string": kind, "database 1": kind}
+					named := map[string]string{"list": "RPUSH", "set": "SADD", "zset": "ZADD", "stream": "XADD", "string": kind,
+						"database 1": kind}
 					part = " " + named[kind]
 				}
 				if !strings.Contains(found, part) {
@@ -112,8 +116,10 @@ func TestPersistenceOfCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	tat := time.Now().Add(time.Hour)
-	celldtest.WriteFile(t, "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n", dir, "appendonlydir", "appendonly.aof.manifest")
-	celldtest.WriteFile(t, commands(t, "SELECT 0\nSET base %d PXAT %d", tat.UnixNano(), tat.UnixMilli()+1), dir, "appendonlydir", "appendonly.aof.1.base.aof")
+	celldtest.WriteFile(t, "file appendonly.aof.1.base.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n", dir,
+		"appendonlydir", "appendonly.aof.manifest")
+	celldtest.WriteFile(t, commands(t, "SELECT 0\nSET base %d PXAT %d", tat.UnixNano(), tat.UnixMilli()+1), dir, "appendonlydir",
+		"appendonly.aof.1.base.aof")
 	celldtest.WriteFile(t, commands(t, "SELECT 0\nMULTI\nCL.THROTTLE called 9 1 86400\nEXEC\nMULTI\nCL.THROTTLE called 9 1 86400 3\nEXEC\n"+
 		"CL.THROTTLE base 9 1 86400\nCL.THROTTLE gone 9 1 86400\nDEL gone"),
 		dir, "appendonlydir", "appendonly.aof.1.incr.aof")

@@ -57,7 +57,8 @@ func readAll(file []byte) (seen, error) {
 
 func someTAT(t *rapid.T) uint64 {
 	return rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 5_000_000), rapid.Uint64Range(1.7e18-5_000_000, 1.7e18+5_000_000),
-		rapid.Uint64Range(math.MaxInt64-5_000_000, math.MaxInt64+5_000_000), rapid.Uint64Range(math.MaxUint64-5_000_000, math.MaxUint64)).Draw(t, "tat")
+		rapid.Uint64Range(math.MaxInt64-5_000_000, math.MaxInt64+5_000_000),
+		rapid.Uint64Range(math.MaxUint64-5_000_000, math.MaxUint64)).Draw(t, "tat")
 }
 
 // byLibrary is what the library reads, in the words of seen, and how its values were coded.
@@ -91,8 +92,9 @@ func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
-			return rdb.StateOf(max(someTAT(t), 1), rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
-				Draw(t, "ms"))
+			return rdb.StateOf(max(someTAT(t), 1),
+				rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
+					Draw(t, "ms"))
 		})).Draw(t, "states")
 		var want seen
 		for key, st := range states {

@@ -26,7 +26,8 @@ func TestScriptsOutliveRestart(t *testing.T) {
 				t.Fatalf("%q: %q", call, got)
 			}
 		}
-		if got := c.Do("EVAL", "redis.call('SET', KEYS[1], '9000000000000000003') error('halfway')", "1", "halfway"); !strings.HasPrefix(got, "-ERR user_script:1: halfway") {
+		if got := c.Do("EVAL", "redis.call('SET', KEYS[1], '9000000000000000003') error('halfway')", "1",
+			"halfway"); !strings.HasPrefix(got, "-ERR user_script:1: halfway") {
 			t.Fatalf("a script that fails: %q", got)
 		}
 		c.Do("CL.TAKE", "limits", "5/1h,algo=log")
@@ -48,7 +49,8 @@ func TestScriptsOutliveRestart(t *testing.T) {
 		if got := c.Do("CL.TAKE", "limits", "5/1h,algo=log", "PEEK"); !strings.HasPrefix(got, "*7\r\n:0\r\n:5\r\n:3\r\n") {
 			t.Errorf("%q: CL.TAKE's key after a restart: %q", flags, got)
 		}
-		if got := c.Do("EVALSHA", celldtest.Digest(throttle), "1", "throttled", "15", "30", "6000"); got != "-NOSCRIPT No matching script. Please use EVAL.\r\n" {
+		if got := c.Do("EVALSHA", celldtest.Digest(throttle), "1", "throttled", "15", "30",
+			"6000"); got != "-NOSCRIPT No matching script. Please use EVAL.\r\n" {
 			t.Errorf("%q: a script after a restart: %q", flags, got)
 		}
 		got := statesOf(c)

@@ -37,7 +37,8 @@ func compareFolder(t *testing.T, folder string, differences map[string]differenc
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			celld, redis := flags(c.Name)
-			p := &redisPair{t: t, celld: harness.Start(t, celld...).Addr, redis: celldtest.StartRedis(t, redis...), used: &used, differences: differences}
+			p := &redisPair{t: t, celld: harness.Start(t, celld...).Addr, redis: celldtest.StartRedis(t, redis...), used: &used,
+				differences: differences}
 			for _, resp3 := range []bool{false, true} {
 				if slices.Contains(celld, "--requirepass") && resp3 {
 					continue // HELLO asks for the password, and there is nothing left to compare

@@ -28,8 +28,8 @@ func TestScan(t *testing.T) {
 		}
 	}
 	for _, options := range []string{
-		"", "COUNT 1", "COUNT 7", "COUNT 100", "COUNT 5000", "COUNT 9223372036854775807", "MATCH key:1*", "MATCH key:?", "MATCH nosuch*", "MATCH key:[12]9? COUNT 50",
-		"TYPE string", "TYPE STRING COUNT 500", "TYPE hash", "TYPE string MATCH *99 COUNT 99",
+		"", "COUNT 1", "COUNT 7", "COUNT 100", "COUNT 5000", "COUNT 9223372036854775807", "MATCH key:1*", "MATCH key:?", "MATCH nosuch*",
+		"MATCH key:[12]9? COUNT 50", "TYPE string", "TYPE STRING COUNT 500", "TYPE hash", "TYPE string MATCH *99 COUNT 99",
 	} {
 		got, want := scan(celld, strings.Fields(options)), scan(redis, strings.Fields(options))
 		if !maps.Equal(got, want) {
@@ -72,7 +72,8 @@ func TestScanKeepsItsPromise(t *testing.T) {
 	srv := harness.StartStress(t)
 	c, other := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
 	for i := range 2000 {
-		c.Send(append(harness.Frame("SET", "stays:"+strconv.Itoa(i), "9000000000000000000"), harness.Frame("SET", "goes:"+strconv.Itoa(i), "9000000000000000000")...))
+		c.Send(append(harness.Frame("SET", "stays:"+strconv.Itoa(i), "9000000000000000000"),
+			harness.Frame("SET", "goes:"+strconv.Itoa(i), "9000000000000000000")...))
 	}
 	c.Expect(strings.Repeat("+OK\r\n", 4000))
 	found, cursor, n := map[string]bool{}, "0", 0

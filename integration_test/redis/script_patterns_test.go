@@ -17,7 +17,8 @@ local s, p, r = ARGV[1], ARGV[2], ARGV[3]
 local function each() local t = {} for a, b in string.gmatch(s, p) do t[#t + 1] = tostring(a) .. tostring(b) if #t > 50 then break end end return table.concat(t, ',') end
 return {try(string.find, s, p), try(string.find, s, p, 2), try(string.find, s, p, -1), try(string.match, s, p), try(string.gsub, s, p, r), try(string.gsub, s, p, r, 1),
   try(string.gsub, s, p, {a = 'A', ab = 1}), try(string.gsub, s, p, function(a) return a == 'b' and 'B' end), try(each)}`
-	items := []string{"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "[ab]", "[^a]", "[a-c]", "[%d_]", "%.", "(a)", "(.)", "()", "(a*)", "(", ")", "%b()", "%f[%a]", "%1", "$", "^", "[]]", "[^]]", "[a-]", "[", "%", "%%", "%p", "%x", "%c", "%u", "%L"}
+	items := []string{"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "[ab]", "[^a]", "[a-c]", "[%d_]", "%.", "(a)", "(.)", "()", "(a*)", "(",
+		")", "%b()", "%f[%a]", "%1", "$", "^", "[]]", "[^]]", "[a-]", "[", "%", "%%", "%p", "%x", "%c", "%u", "%L"}
 	letters := []string{"a", "b", "c", "1", "_", " ", "(", ")", ".", "ab", "aa", "]", "-", "A", "é", "\n"}
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from []string) string { return from[r.IntN(len(from))] }

@@ -52,7 +52,8 @@ func whileServed(t *testing.T, test func(t *testing.T, addr string)) {
 func TestHalfCloseLikeRedis(t *testing.T) {
 	whileServed(t, func(t *testing.T, addr string) {
 		c := harness.Dial(t, addr)
-		c.Send(slices.Concat(slices.Repeat(harness.Frame("KEYS", "none"), 20), harness.Frame("MULTI"), harness.Frame("KEYS", "none"), harness.Frame("EXEC"), harness.Frame("SET", "last", "9000000000000000000"), []byte("*1\r\n$4\r\nPI")))
+		c.Send(slices.Concat(slices.Repeat(harness.Frame("KEYS", "none"), 20), harness.Frame("MULTI"), harness.Frame("KEYS", "none"),
+			harness.Frame("EXEC"), harness.Frame("SET", "last", "9000000000000000000"), []byte("*1\r\n$4\r\nPI")))
 		if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ func startRedisPair(t *testing.T) (celld, redis *harness.Conn) {
 // TestRedisShapes compares replies whose values must differ (times, ids, counters) by what kind of thing is where.
 func TestRedisShapes(t *testing.T) {
 	t.Parallel()
-	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", harness.ModulePath(t))) // both name the module
+	// both name the module
+	celld, redis := harness.Dial(t, harness.Start(t).Addr), harness.Dial(t, celldtest.StartRedis(t, "--loadmodule", harness.ModulePath(t)))
 	// Every command, as else a stalled one is in redis-server's log and in celld's is not.
 	for _, c := range []*harness.Conn{celld, redis} {
 		c.Do("CONFIG", "SET", "slowlog-log-slower-than", "0")
@@ -31,12 +32,13 @@ func TestRedisShapes(t *testing.T) {
 		for _, args := range [][]string{
 			{"HELLO", hello}, {"HELLO"}, {"HELLO", hello, "SETNAME", "app"},
 			{"TIME"}, {"DBSIZE"}, {"MODULE", "LIST"}, {"CLIENT", "ID"}, {"CLIENT", "LIST"}, {"CLIENT", "INFO"}, {"CLIENT", "GETNAME"},
-			{"COMMAND", "COUNT"}, {"COMMAND", "INFO", "nosuch", "neither"}, {"INFO"}, {"INFO", "server"}, {"INFO", "server", "clients"}, {"INFO", "all"}, {"INFO", "everything"}, {"INFO", "default"},
-			{"CONFIG", "GET", "maxclients"}, {"CONFIG", "GET", "port"}, {"CONFIG", "GET", "bind"}, {"CONFIG", "GET", "unixsocket"},
-			{"CONFIG", "GET", "proto-max-bulk-len"}, {"CONFIG", "GET", "client-query-buffer-limit"}, {"CONFIG", "GET", "client-output-buffer-limit"}, {"CONFIG", "GET", "io-threads"},
-			{"SLOWLOG", "LEN"}, {"SLOWLOG", "GET"}, {"SLOWLOG", "HELP"}, {"CLIENT", "HELP"}, {"CONFIG", "HELP"}, {"COMMAND", "HELP"}, {"MODULE", "HELP"},
-			{"MEMORY", "STATS"}, {"MEMORY", "DOCTOR"}, {"MEMORY", "MALLOC-STATS"}, {"MEMORY", "HELP"},
-			{"CLIENT", "LIST", "TYPE", "normal"}, {"CLIENT", "LIST", "ID", "1"},
+			{"COMMAND", "COUNT"}, {"COMMAND", "INFO", "nosuch", "neither"}, {"INFO"}, {"INFO", "server"}, {"INFO", "server", "clients"},
+			{"INFO", "all"}, {"INFO", "everything"}, {"INFO", "default"}, {"CONFIG", "GET", "maxclients"}, {"CONFIG", "GET", "port"},
+			{"CONFIG", "GET", "bind"}, {"CONFIG", "GET", "unixsocket"}, {"CONFIG", "GET", "proto-max-bulk-len"},
+			{"CONFIG", "GET", "client-query-buffer-limit"}, {"CONFIG", "GET", "client-output-buffer-limit"},
+			{"CONFIG", "GET", "io-threads"}, {"SLOWLOG", "LEN"}, {"SLOWLOG", "GET"}, {"SLOWLOG", "HELP"}, {"CLIENT", "HELP"},
+			{"CONFIG", "HELP"}, {"COMMAND", "HELP"}, {"MODULE", "HELP"}, {"MEMORY", "STATS"}, {"MEMORY", "DOCTOR"},
+			{"MEMORY", "MALLOC-STATS"}, {"MEMORY", "HELP"}, {"CLIENT", "LIST", "TYPE", "normal"}, {"CLIENT", "LIST", "ID", "1"},
 		} {
 			got, want := shape(t, celld.Do(args...)), shape(t, redis.Do(args...))
 			if got != want && args[len(args)-1] != "HELP" { // the help differs as what can be done differs
@@ -141,7 +143,10 @@ func TestRedisInfoFields(t *testing.T) {
 			}
 		}
 	}
-	for _, same := range [][2]string{{"Persistence", "loading"}, {"Server", "redis_mode"}, {"Server", "arch_bits"}, {"Replication", "role"}, {"Clients", "blocked_clients"}} {
+	for _, same := range [][2]string{
+		{"Persistence", "loading"}, {"Server", "redis_mode"}, {"Server", "arch_bits"}, {"Replication", "role"},
+		{"Clients", "blocked_clients"},
+	} {
 		if a, b := got[same[0]][same[1]], want[same[0]][same[1]]; a != b {
 			t.Errorf("%s:%s, in Redis %s", same[1], a, b)
 		}
@@ -159,7 +164,8 @@ func TestRedisInfoFields(t *testing.T) {
 		t.Error("no celld_version in # Server")
 	}
 	var keys, expires, avg int
-	if _, err := fmt.Sscanf(got["Keyspace"]["db0"], "keys=%d,expires=%d,avg_ttl=%d", &keys, &expires, &avg); err != nil || keys != 1 || expires != 1 {
+	_, err := fmt.Sscanf(got["Keyspace"]["db0"], "keys=%d,expires=%d,avg_ttl=%d", &keys, &expires, &avg)
+	if err != nil || keys != 1 || expires != 1 {
 		t.Errorf("db0:%s", got["Keyspace"]["db0"])
 	}
 	var calls int
@@ -187,7 +193,8 @@ func TestRedisClientFields(t *testing.T) {
 			i++
 		}
 	}
-	if must := []string{"id", "addr", "laddr", "fd", "name", "age", "idle", "flags", "db", "sub", "psub", "multi", "cmd", "user", "resp"}; !containsAll(got, must) {
+	must := []string{"id", "addr", "laddr", "fd", "name", "age", "idle", "flags", "db", "sub", "psub", "multi", "cmd", "user", "resp"}
+	if !containsAll(got, must) {
 		t.Errorf("CLIENT INFO has %q, and lacks some of %q", got, must)
 	}
 	for _, extra := range []string{"lib-name", "lib-ver"} { // Redis 7.2's
@@ -233,7 +240,8 @@ func TestRedisCommandInfo(t *testing.T) {
 	if compared < 40 {
 		t.Errorf("only %d of %q are commands of Redis", compared, names)
 	}
-	if got, want := harness.CommandRow(t, celld.Do("COMMAND", "INFO", "CL.THROTTLE")), "cl.throttle -1 [denyoom write] 1 1 1"; got != want { // the arity that a module's command has
+	// the arity that a module's command has
+	if got, want := harness.CommandRow(t, celld.Do("COMMAND", "INFO", "CL.THROTTLE")), "cl.throttle -1 [denyoom write] 1 1 1"; got != want {
 		t.Errorf("COMMAND INFO CL.THROTTLE: %s, want %s", got, want)
 	}
 	all, one := celldtest.IntReply(celld.Do("COMMAND", "COUNT")), celld.Do("COMMAND")

@@ -53,7 +53,8 @@ func TestRedisCategories(t *testing.T) {
 		return list
 	}
 	categories := harness.KeyList(redis.Do("ACL", "CAT"))
-	if got := harness.KeyList(celld.Do("ACL", "CAT")); !slices.Equal(got, slices.Sorted(slices.Values(append([]string{"celld"}, categories...)))) {
+	got := harness.KeyList(celld.Do("ACL", "CAT"))
+	if !slices.Equal(got, slices.Sorted(slices.Values(append([]string{"celld"}, categories...)))) {
 		t.Errorf("ACL CAT: %q, in Redis %q", got, categories)
 	}
 	for _, category := range categories {
@@ -158,9 +159,10 @@ func TestRedisACLFile(t *testing.T) {
 	}
 	for _, text := range []string{
 		"user a on >secret ~a:* +get", "\n\n  user a on \r\n\tuser b  +@read  ~x\n", "user default on nopass ~* &* +@all",
-		"user a +nosuch", "user a +nosuch +@neither >x #bad ~* ~x\nuser b +nosuch", "user a on\nuser a off", "user", "nouser a", "# comment", "User a on",
-		"user a\tb on", "user a #x", "user a !x on", "user a ~* ~x", "user a %X~y", "user a on\t +get\t", "user a +config|get|x\n\n\nuser", "user a >secret nosuch",
-		"user  on", "user a on sanitize-payload resetchannels -@all", "user a reset on nopass allkeys allchannels allcommands", "",
+		"user a +nosuch", "user a +nosuch +@neither >x #bad ~* ~x\nuser b +nosuch", "user a on\nuser a off", "user", "nouser a",
+		"# comment", "User a on", "user a\tb on", "user a #x", "user a !x on", "user a ~* ~x", "user a %X~y", "user a on\t +get\t",
+		"user a +config|get|x\n\n\nuser", "user a >secret nosuch", "user  on", "user a on sanitize-payload resetchannels -@all",
+		"user a reset on nopass allkeys allchannels allcommands", "",
 	} {
 		put(text)
 		both(text, "ACL", "LOAD")
@@ -173,7 +175,10 @@ func TestRedisACLFile(t *testing.T) {
 	both("no file", "ACL", "LOAD")
 	both("no file", "ACL", "LIST")
 	for _, saver := range []*harness.Conn{celld, redis} {
-		for _, rules := range [][]string{{"a", "reset", "on", ">one", ">two", "~a:*", "%R~b", "-@all", "+@transaction"}, {"b", "reset", "nopass", "allkeys", "+@all", "-flushall"}} {
+		for _, rules := range [][]string{
+			{"a", "reset", "on", ">one", ">two", "~a:*", "%R~b", "-@all", "+@transaction"},
+			{"b", "reset", "nopass", "allkeys", "+@all", "-flushall"},
+		} {
 			both("set", append([]string{"ACL", "SETUSER"}, rules...)...)
 		}
 		if got := saver.Do("ACL", "SAVE"); got != "+OK\r\n" {
@@ -195,7 +200,10 @@ func TestRedisUserConnections(t *testing.T) {
 	if err := os.WriteFile(path, []byte(file+"user goes on nopass ~* &* +@all\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, addr := range map[string]string{"celld": harness.Start(t, "--aclfile", path).Addr, "redis": celldtest.StartRedis(t, "--aclfile", path)} {
+	for name, addr := range map[string]string{
+		"celld": harness.Start(t, "--aclfile", path).Addr,
+		"redis": celldtest.StartRedis(t, "--aclfile", path),
+	} {
 		admin := harness.Dial(t, addr)
 		as := func(user string) *harness.Conn {
 			c := harness.Dial(t, addr)
@@ -206,7 +214,8 @@ func TestRedisUserConnections(t *testing.T) {
 			return c
 		}
 		gone, kept := as("goes"), as("stays")
-		if got, _ := harness.Bulk(admin.Do("CLIENT", "LIST")); strings.Count(got, " user=goes ") != 1 || strings.Count(got, " user=default ") != 1 {
+		got, _ := harness.Bulk(admin.Do("CLIENT", "LIST"))
+		if strings.Count(got, " user=goes ") != 1 || strings.Count(got, " user=default ") != 1 {
 			t.Errorf("%s: %s", name, got)
 		}
 		if got := admin.Do("ACL", "DELUSER", "goes", "nobody"); got != ":1\r\n" {
@@ -249,8 +258,9 @@ func TestRedisACLLog(t *testing.T) {
 	t.Parallel()
 	celld, redis := startRedisPair(t)
 	for _, words := range []string{
-		"ACL SETUSER a on >p ~a:* +get +multi +exec +eval +auth +acl|log +config|get +hello", "AUTH a wrong", "AUTH a wrong", "auth nobody wrong", "HELLO 2 AUTH a x",
-		"AUTH a p", "GET b", "GET b", "get b", "SET a:1 5", "CONFIG SET x y", "config get x", "MULTI", "GET b", "SET a:1 5", "EXEC", "AUTH a no",
+		"ACL SETUSER a on >p ~a:* +get +multi +exec +eval +auth +acl|log +config|get +hello", "AUTH a wrong", "AUTH a wrong",
+		"auth nobody wrong", "HELLO 2 AUTH a x", "AUTH a p", "GET b", "GET b", "get b", "SET a:1 5", "CONFIG SET x y", "config get x",
+		"MULTI", "GET b", "SET a:1 5", "EXEC", "AUTH a no",
 	} {
 		if got, want := celld.Do(strings.Fields(words)...), redis.Do(strings.Fields(words)...); got != want {
 			t.Errorf("%s: %q, in Redis %q", words, got, want)

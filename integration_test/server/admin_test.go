@@ -61,11 +61,14 @@ func TestClientList(t *testing.T) {
 	b.Do("CLIENT", "SETINFO", "LIB-NAME", "lib")
 	b.Do("CLIENT", "SETINFO", "LIB-VER", "1.2.3")
 	list, _ := harness.Bulk(a.Do("CLIENT", "LIST"))
-	if strings.Count(list, "\n") != 2 || !strings.Contains(list, " name=first ") || !strings.Contains(list, " name=second ") || !strings.Contains(list, "addr="+b.LocalAddr().String()+" ") {
+	if strings.Count(list, "\n") != 2 || !strings.Contains(list, " name=first ") || !strings.Contains(list, " name=second ") ||
+		!strings.Contains(list, "addr="+b.LocalAddr().String()+" ") {
 		t.Errorf("CLIENT LIST: %s", list)
 	}
 	info, _ := harness.Bulk(b.Do("CLIENT", "INFO"))
-	for _, want := range []string{"name=second ", "lib-name=lib ", "lib-ver=1.2.3", "cmd=client|info", "user=default", "laddr=" + srv.Addr + " "} {
+	for _, want := range []string{
+		"name=second ", "lib-name=lib ", "lib-ver=1.2.3", "cmd=client|info", "user=default", "laddr=" + srv.Addr + " ",
+	} {
 		if !strings.Contains(info, want) {
 			t.Errorf("no %s in CLIENT INFO: %s", want, info)
 		}
@@ -74,7 +77,9 @@ func TestClientList(t *testing.T) {
 	if one, _ := harness.Bulk(a.Do("CLIENT", "LIST", "ID", id)); strings.Count(one, "\n") != 1 || !strings.HasPrefix(one, "id="+id+" ") {
 		t.Errorf("CLIENT LIST ID %s: %s", id, one)
 	}
-	for _, args := range [][]string{{"SETINFO", "LIB-NAME", "a b"}, {"SETINFO", "LIB-NAME"}, {"SETINFO", "NOSUCH", "x"}, {"NO-TOUCH", "x"}, {"NO-TOUCH"}} {
+	for _, args := range [][]string{
+		{"SETINFO", "LIB-NAME", "a b"}, {"SETINFO", "LIB-NAME"}, {"SETINFO", "NOSUCH", "x"}, {"NO-TOUCH", "x"}, {"NO-TOUCH"},
+	} {
 		if got := a.Do(append([]string{"CLIENT"}, args...)...); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("CLIENT %q: %q", args, got)
 		}
@@ -98,7 +103,8 @@ func TestMonitor(t *testing.T) {
 	c.Do("NOSUCH")
 	c.Do("PING")
 	for _, want := range []string{`"CL.THROTTLE" "k\r\n\x00\"" "15" "30" "60"`, `"PING"`} {
-		if got := monitor.Reply(); !strings.HasPrefix(got, "+") || !strings.HasSuffix(got, fmt.Sprintf(" [0 %s] %s\r\n", c.LocalAddr(), want)) {
+		got := monitor.Reply()
+		if !strings.HasPrefix(got, "+") || !strings.HasSuffix(got, fmt.Sprintf(" [0 %s] %s\r\n", c.LocalAddr(), want)) {
 			t.Errorf("MONITOR shows %q, want %s", got, want)
 		}
 	}

@@ -93,7 +93,8 @@ func TestMaxClients(t *testing.T) {
 func TestMaxClientsAndOpenFiles(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "prlimit")
-	c := harness.Dial(t, harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1", "--maxclients", "30"}}.Start(t).Addr)
+	c := harness.Dial(t,
+		harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1", "--maxclients", "30"}}.Start(t).Addr)
 	const refused = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to handle the specified number of clients, try with 32\r\n"
 	for _, test := range []struct{ command, want string }{
 		{"CONFIG SET maxclients 10000", refused},
@@ -131,7 +132,8 @@ func TestMaxClientsRaised(t *testing.T) {
 func TestFileDescriptors(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "prlimit")
-	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1"}}.Start(t) // each has descriptors, too
+	// each has descriptors, too
+	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=64:64"}, Flags: []string{"--io-threads", "1"}}.Start(t)
 	first := harness.Dial(t, srv.Addr)
 	first.Do("PING")
 	var conns []*harness.Conn

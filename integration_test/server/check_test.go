@@ -32,15 +32,18 @@ func TestCheckOK(t *testing.T) {
 	t.Parallel()
 	authority := celldtest.NewAuthority(t)
 	cert, key := authority.Sign("celld", &x509.Certificate{})
-	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "api 1/1h", "token": "secret\n", "password": "sesame\n", "level": "debug"})
+	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "api 1/1h", "token": "secret\n",
+		"password": "sesame\n", "level": "debug"})
 	flags := []string{
-		"--port", harness.FreePort(t), "--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key,
-		"--aclfile", dir + "/users.acl", "--policies", dir + "/policies", "--http-bind", "127.0.0.1:" + harness.FreePort(t), "--http-token-file", dir + "/token",
-		"--requirepass-file", dir + "/password", "--loglevel-file", dir + "/level", "--dir", dir, "--appendonly", "yes", "--save", "3600 1",
+		"--port", harness.FreePort(t), "--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert,
+		"--tls-key-file", key, "--aclfile", dir + "/users.acl", "--policies", dir + "/policies",
+		"--http-bind", "127.0.0.1:" + harness.FreePort(t), "--http-token-file", dir + "/token", "--requirepass-file", dir + "/password",
+		"--loglevel-file", dir + "/level", "--dir", dir, "--appendonly", "yes", "--save", "3600 1",
 	}
 	ok := func(flags ...string) {
 		t.Helper()
-		if out, stderr, code := harness.RunToEnd(t, []string{"CELLD_MAX_KEYS=5"}, append(flags, "--check")...); code != 0 || out != "ok: a start can use these settings and files\n" || stderr != "" {
+		out, stderr, code := harness.RunToEnd(t, []string{"CELLD_MAX_KEYS=5"}, append(flags, "--check")...)
+		if code != 0 || out != "ok: a start can use these settings and files\n" || stderr != "" {
 			t.Errorf("%q: %d, %q, %q", flags, code, out, stderr)
 		}
 	}
@@ -78,7 +81,8 @@ func TestCheckWrong(t *testing.T) {
 			[]string{"port", "max-keys", "none: no such file", "users.acl:1"}, 2},
 		{[]string{"CELLD_PORT=x", "CELLD_NOSUCH=1"}, nil, []string{"CELLD_PORT", "CELLD_NOSUCH"}, 2},
 		{nil, []string{"--nosuch"}, []string{"nosuch"}, 2},
-		{nil, []string{"--policies", dir + "/policies", "--http-bind", "*:0", "--requirepass-file", dir + "/empty", "--loglevel-file", dir + "/level"},
+		{nil, []string{"--policies", dir + "/policies", "--http-bind", "*:0", "--requirepass-file", dir + "/empty",
+			"--loglevel-file", dir + "/level"},
 			[]string{"policies:1", "--http-token-file", "loglevel", "empty is empty"}, 2},
 		{nil, []string{"--tls-port", "1", "--tls-cert-file", dir + "/cert.pem", "--tls-key-file", dir + "/key.pem", "--tls-auth-clients", "no"}, []string{"cert.pem"}, 2},
 		{nil, []string{"--store", "http://store-secret@host"}, []string{"--store"}, 2},
@@ -104,7 +108,8 @@ func TestCheckWrong(t *testing.T) {
 	if _, stderr, code := harness.RunToEnd(t, nil, "--check", "ping"); code != 2 || !strings.Contains(stderr, `"ping"`) {
 		t.Errorf("%d, %q", code, stderr)
 	}
-	if _, stderr, code := harness.RunToEnd(t, []string{"CELLD_CHECK=true"}, "--check"); code != 2 || !strings.Contains(stderr, "CELLD_CHECK") {
+	_, stderr, code := harness.RunToEnd(t, []string{"CELLD_CHECK=true"}, "--check")
+	if code != 2 || !strings.Contains(stderr, "CELLD_CHECK") {
 		t.Errorf("%d, %q", code, stderr)
 	}
 }
@@ -131,23 +136,27 @@ func TestCheckOfCertificates(t *testing.T) {
 		flags := []string{"--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key}
 		out, stderr, code := harness.RunToEnd(t, nil, append(flags, "--check")...)
 		if code != test.code || (out == "") != (code != 0) || !strings.Contains(stderr, test.says) || test.says == "" && stderr != "" ||
-			test.says != "" && (strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, cert) || !strings.Contains(stderr, edge.Format(time.RFC3339))) {
+			test.says != "" && (strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, cert) ||
+				!strings.Contains(stderr, edge.Format(time.RFC3339))) {
 			t.Errorf("ends in %v: %d, %q, %q", test.ends, code, out, stderr)
 		}
 		srv := harness.Start(t, flags...)
 		log := srv.Log.String()
-		if strings.Contains(log, `"WARN"`) != (test.says != "") || !strings.Contains(log, test.says) || test.says != "" && !strings.Contains(log, ends.Format(time.RFC3339)) {
+		if strings.Contains(log, `"WARN"`) != (test.says != "") || !strings.Contains(log, test.says) ||
+			test.says != "" && !strings.Contains(log, ends.Format(time.RFC3339)) {
 			t.Errorf("ends in %v: %s", test.ends, log)
 		}
 		srv.Stop()
-		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--store", "rediss://127.0.0.1:1", "--store-tls-cert-file", cert, "--store-tls-key-file", key)
+		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--store", "rediss://127.0.0.1:1", "--store-tls-cert-file", cert,
+			"--store-tls-key-file", key)
 		if code != test.code || code != 0 && !strings.Contains(stderr, "the engine refuses the certificate: "+cert) {
 			t.Errorf("ends in %v, for an engine: %d, %q", test.ends, code, stderr)
 		}
 		serverCert, serverKey := authority.Sign("server", &x509.Certificate{})
 		_, stderr, code = harness.RunToEnd(t, nil, "--check", "--tls-port", harness.FreePort(t), "--tls-ca-cert-file", authority.File,
 			"--tls-cert-file", serverCert, "--tls-key-file", serverKey, "--tls-client-cert-file", cert, "--tls-client-key-file", key)
-		if code != test.code || code != 0 && !strings.Contains(stderr, "celld ready fails with the certificate of --tls-client-cert-file: "+cert) {
+		if code != test.code ||
+			code != 0 && !strings.Contains(stderr, "celld ready fails with the certificate of --tls-client-cert-file: "+cert) {
 			t.Errorf("ends in %v, for probes: %d, %q", test.ends, code, stderr)
 		}
 	}
@@ -180,7 +189,8 @@ func TestCheckOfPipes(t *testing.T) {
 		{"--appendonly", "yes", "--dir", filepath.Dir(filepath.Dir(pipe(dir + "/appendonlydir/a.base.rdb")))},
 	} {
 		for _, args := range [][]string{append([]string{"--check"}, flags...), append([]string{"--port", "0"}, flags...)} {
-			if _, stderr, code := harness.RunToEnd(t, nil, args...); code == 0 || strings.Count(stderr, "t is a pipe, not a regular file") != 1 {
+			_, stderr, code := harness.RunToEnd(t, nil, args...)
+			if code == 0 || strings.Count(stderr, "t is a pipe, not a regular file") != 1 {
 				t.Errorf("%q: %d, %q", args, code, stderr)
 			}
 		}

@@ -55,7 +55,8 @@ func TestOneKeyManyClients(t *testing.T) {
 				}
 			case 1:
 				for range callsEach {
-					ints, err := rueidisDB.Do(ctx, rueidisDB.B().Arbitrary("CL.THROTTLE").Keys(args[0]).Args(args[1:]...).Build()).AsIntSlice()
+					ints, err := rueidisDB.Do(ctx,
+						rueidisDB.B().Arbitrary("CL.THROTTLE").Keys(args[0]).Args(args[1:]...).Build()).AsIntSlice()
 					count(first(ints), err)
 				}
 			case 2:
@@ -124,7 +125,9 @@ func TestManyConnections(t *testing.T) {
 	for _, c := range conns[1:] {
 		c.Close()
 	}
-	celldtest.Eventually(t, "the closed connections are forgotten", func() bool { return harness.ContainsLine(conns[0].Do("INFO", "clients"), "connected_clients:1") })
+	celldtest.Eventually(t, "the closed connections are forgotten", func() bool {
+		return harness.ContainsLine(conns[0].Do("INFO", "clients"), "connected_clients:1")
+	})
 }
 
 // TestConnectionChurn opens and closes connections as fast as it goes, some in the middle of a command.
@@ -179,7 +182,8 @@ func TestLongPipeline(t *testing.T) {
 func TestSplitPackets(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	pipeline := slices.Concat(harness.Frame("ECHO", "a\r\nb"), []byte("PING 'in line'\r\n"), harness.Frame("NOSUCH", ""), harness.Frame("MULTI"), harness.Frame("GET", "nosuch"), harness.Frame("EXEC"), harness.Frame("PING"))
+	pipeline := slices.Concat(harness.Frame("ECHO", "a\r\nb"), []byte("PING 'in line'\r\n"), harness.Frame("NOSUCH", ""),
+		harness.Frame("MULTI"), harness.Frame("GET", "nosuch"), harness.Frame("EXEC"), harness.Frame("PING"))
 	const replies = 7
 	read := func(c *harness.Conn) (all string) {
 		for range replies {

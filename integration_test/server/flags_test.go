@@ -150,9 +150,9 @@ func TestVersionAndHelp(t *testing.T) {
 
 // allFlags are the flags that serve takes.
 var allFlags = []string{
-	"port", "bind", "unixsocket", "unixsocketperm", "requirepass", "requirepass-file", "maxclients", "timeout", "tcp-keepalive", "max-keys", "maxmemory", "maxmemory-policy",
-	"protected-mode", "proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "slowlog-log-slower-than", "slowlog-max-len", "io-threads",
-	"shutdown-timeout", "shutdown-delay", "log-format", "loglevel",
+	"port", "bind", "unixsocket", "unixsocketperm", "requirepass", "requirepass-file", "maxclients", "timeout", "tcp-keepalive", "max-keys",
+	"maxmemory", "maxmemory-policy", "protected-mode", "proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit",
+	"slowlog-log-slower-than", "slowlog-max-len", "io-threads", "shutdown-timeout", "shutdown-delay", "log-format", "loglevel",
 }
 
 // TestEnvironment sets each flag by its variable and sees it arrive.
@@ -165,10 +165,12 @@ func TestEnvironment(t *testing.T) {
 	}
 	port := harness.FreePort(t)
 	values := map[string]string{ // a flag and a value that is not its default
-		"port": port, "bind": "127.0.0.1", "unixsocket": filepath.Join(dir, "s"), "unixsocketperm": "700", "requirepass-file": passwordFile, "maxclients": "77", "timeout": "78",
-		"tcp-keepalive": "79", "max-keys": "80", "maxmemory": "104857600", "maxmemory-policy": "noeviction", "protected-mode": "no", "proto-max-bulk-len": "131072",
-		"client-query-buffer-limit": "2097152", "client-output-buffer-limit": "3145728", "slowlog-log-slower-than": "81", "slowlog-max-len": "82",
-		"io-threads": "2", "shutdown-timeout": "3", "shutdown-delay": "1", "log-format": "json", "loglevel": "debug",
+		"port": port, "bind": "127.0.0.1", "unixsocket": filepath.Join(dir, "s"), "unixsocketperm": "700", "requirepass-file": passwordFile,
+		"maxclients": "77", "timeout": "78", "tcp-keepalive": "79", "max-keys": "80", "maxmemory": "104857600",
+		"maxmemory-policy": "noeviction", "protected-mode": "no", "proto-max-bulk-len": "131072",
+		"client-query-buffer-limit": "2097152", "client-output-buffer-limit": "3145728", "slowlog-log-slower-than": "81",
+		"slowlog-max-len": "82", "io-threads": "2", "shutdown-timeout": "3", "shutdown-delay": "1", "log-format": "json",
+		"loglevel": "debug",
 	}
 	var env []string
 	for _, flag := range allFlags {
@@ -207,18 +209,22 @@ func TestPing(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t, "--requirepass", "sesame")
 	_, port := harness.HostPort(srv.Addr)
-	if stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_REQUIREPASS=sesame"}, "ping", "--port", port); code != 0 || stderr != "" {
+	if stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_REQUIREPASS=sesame"}, "ping", "--port", port); code != 0 ||
+		stderr != "" {
 		t.Errorf("celld ping: %d, %q, %q", code, stdout, stderr)
 	}
-	if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", "sesame", "--bind", "0.0.0.0"); code != 0 || stderr != "" {
+	if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", "sesame",
+		"--bind", "0.0.0.0"); code != 0 || stderr != "" {
 		t.Errorf("celld ping --bind 0.0.0.0, as the server has it: %d, %q, %q", code, stdout, stderr)
 	}
-	if stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame"); code != 0 || stdout+stderr != "" {
+	if stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame"); code != 0 ||
+		stdout+stderr != "" {
 		t.Errorf("celld ready: %d, %q, %q", code, stdout, stderr)
 	}
 	// It lives, and CONFIG SET may have given it another password.
 	for _, password := range []string{"wrong", ""} {
-		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", password); code != 0 || stderr != "" || !strings.Contains(stdout, "-") {
+		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", password); code != 0 || stderr != "" ||
+			!strings.Contains(stdout, "-") {
 			t.Errorf("celld ping with the password %q: %d, %q, %q", password, code, stdout, stderr)
 		}
 		_, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", password)
@@ -251,10 +257,11 @@ func TestPingAsksAllAddresses(t *testing.T) {
 	_, port := harness.HostPort(srv.Addr)
 	for _, command := range []string{"ping", "ready"} {
 		for _, flags := range [][]string{
-			{"--bind", "-192.0.2.1,127.0.0.1"}, {"--bind", "127.0.0.1 -192.0.2.1"}, {"--bind", "*"}, {"--bind", "-::* 0.0.0.0"}, {"--bind", "-::1", "--bind", "localhost"},
-			{"--unixsocket", path}, {"--unixsocket", "/nosuch/socket"},
+			{"--bind", "-192.0.2.1,127.0.0.1"}, {"--bind", "127.0.0.1 -192.0.2.1"}, {"--bind", "*"}, {"--bind", "-::* 0.0.0.0"},
+			{"--bind", "-::1", "--bind", "localhost"}, {"--unixsocket", path}, {"--unixsocket", "/nosuch/socket"},
 		} {
-			if _, stderr, code := harness.RunToEnd(t, nil, append([]string{command, "--port", port}, flags...)...); code != 0 || stderr != "" {
+			_, stderr, code := harness.RunToEnd(t, nil, append([]string{command, "--port", port}, flags...)...)
+			if code != 0 || stderr != "" {
 				t.Errorf("celld %s %q: %d, %q", command, flags, code, stderr)
 			}
 		}
@@ -284,7 +291,8 @@ func TestKubernetesService(t *testing.T) {
 	t.Parallel()
 	harness.Spec{Env: []string{
 		"CELLD_SERVICE_HOST=10.0.0.1", "CELLD_SERVICE_PORT=6379", "CELLD_SERVICE_PORT_RESP=6379", "CELLD_PORT=tcp://10.0.0.1:6379",
-		"CELLD_PORT_6379_TCP=tcp://10.0.0.1:6379", "CELLD_PORT_6379_TCP_ADDR=10.0.0.1", "CELLD_PORT_6379_TCP_PORT=6379", "CELLD_PORT_6379_TCP_PROTO=tcp",
+		"CELLD_PORT_6379_TCP=tcp://10.0.0.1:6379", "CELLD_PORT_6379_TCP_ADDR=10.0.0.1", "CELLD_PORT_6379_TCP_PORT=6379",
+		"CELLD_PORT_6379_TCP_PROTO=tcp",
 	}}.Start(t).Alive()
 }
 

@@ -19,11 +19,14 @@ func TestKillerPackets(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
 	for _, packet := range []string{
-		"*1\r\n$9223372036854775807\r\n", "*1\r\n$-2\r\n", "*1\r\n$-9223372036854775808\r\n", "*9223372036854775807\r\n", "*-9223372036854775808\r\n*2147483647\r\n",
-		"*1\r\n$536870912\r\n", "*1048576\r\n$1048576\r\n", strings.Repeat("*1\r\n", 10_000), strings.Repeat("*", 100_000), strings.Repeat("$", 100_000), strings.Repeat("*0\r\n", 100_000),
-		"*" + strings.Repeat("9", 70_000) + "\r\n", "*1\r\n$" + strings.Repeat("0", 70_000), strings.Repeat("a", 70_000), strings.Repeat("\"", 60_000) + "\r\n", strings.Repeat(" ", 60_000) + "\r\n",
-		strings.Repeat("a ", 30_000) + "\r\n", strings.Repeat("\\x00", 10_000) + "\r\n", strings.Repeat("\r\n", 100_000), strings.Repeat("\x00", 100_000),
-		"*3\r\n$3\r\nSET\r\n$-1\r\n$-1\r\n", "*2\r\n$4\r\nKEYS\r\n$60000\r\n" + strings.Repeat("*", 60_000) + "\r\n", "*2\r\n$4\r\nKEYS\r\n$60000\r\n" + strings.Repeat("[", 60_000) + "\r\n",
+		"*1\r\n$9223372036854775807\r\n", "*1\r\n$-2\r\n", "*1\r\n$-9223372036854775808\r\n", "*9223372036854775807\r\n",
+		"*-9223372036854775808\r\n*2147483647\r\n", "*1\r\n$536870912\r\n", "*1048576\r\n$1048576\r\n", strings.Repeat("*1\r\n", 10_000),
+		strings.Repeat("*", 100_000), strings.Repeat("$", 100_000), strings.Repeat("*0\r\n", 100_000),
+		"*" + strings.Repeat("9", 70_000) + "\r\n", "*1\r\n$" + strings.Repeat("0", 70_000), strings.Repeat("a", 70_000),
+		strings.Repeat("\"", 60_000) + "\r\n", strings.Repeat(" ", 60_000) + "\r\n", strings.Repeat("a ", 30_000) + "\r\n",
+		strings.Repeat("\\x00", 10_000) + "\r\n", strings.Repeat("\r\n", 100_000), strings.Repeat("\x00", 100_000),
+		"*3\r\n$3\r\nSET\r\n$-1\r\n$-1\r\n", "*2\r\n$4\r\nKEYS\r\n$60000\r\n" + strings.Repeat("*", 60_000) + "\r\n",
+		"*2\r\n$4\r\nKEYS\r\n$60000\r\n" + strings.Repeat("[", 60_000) + "\r\n",
 	} {
 		before := harness.Dial(t, srv.Addr)
 		before.Do("SET", strings.Repeat("a", 200), "9000000000000000000")
@@ -46,7 +49,8 @@ func TestKillerPackets(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	srv, rnd := harness.StartStress(t), celldtest.NewRand(t)
-	proper := slices.Concat(harness.Frame("CL.THROTTLE", "k", "15", "30", "60"), harness.Frame("SCAN", "0", "MATCH", "*", "COUNT", "10"), harness.Frame("SET", "k", "9000000000000000000", "EX", "100"), []byte("PING \"a b\"\r\n"))
+	proper := slices.Concat(harness.Frame("CL.THROTTLE", "k", "15", "30", "60"), harness.Frame("SCAN", "0", "MATCH", "*", "COUNT", "10"),
+		harness.Frame("SET", "k", "9000000000000000000", "EX", "100"), []byte("PING \"a b\"\r\n"))
 	for i := range 500 {
 		var packet []byte
 		if i%2 == 0 {

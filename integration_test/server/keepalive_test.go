@@ -25,7 +25,9 @@ func TestKeepAlive(t *testing.T) {
 			srv := harness.Start(t, "--tcp-keepalive", seconds, "--bind", "127.0.0.1")
 			c := harness.Dial(t, srv.Addr)
 			c.Do("PING")
-			celldtest.Eventually(t, "the keep-alive timer of --tcp-keepalive "+seconds, func() bool { return want(kernelTimer(t, c.RemoteAddr(), c.LocalAddr())) })
+			celldtest.Eventually(t, "the keep-alive timer of --tcp-keepalive "+seconds, func() bool {
+				return want(kernelTimer(t, c.RemoteAddr(), c.LocalAddr()))
+			})
 		})
 	}
 }

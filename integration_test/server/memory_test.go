@@ -49,7 +49,8 @@ func floods(maxMemory int) []flood {
 		{"HSET of parts of logs", fills(8000 * 16), func(client, n int) []string {
 			all := fills(8000 * 16)
 			key := id(client, all*3/4+n%(all/4)) // left by the flood before, and repeated here
-			return []string{"HSET", key, "log/1h 1", fmt.Sprintf("limit=10000/1h,algo=log after=%d calls=%d:1", began+8000+int64(n), began+8001+int64(n))}
+			return []string{"HSET", key, "log/1h 1",
+				fmt.Sprintf("limit=10000/1h,algo=log after=%d calls=%d:1", began+8000+int64(n), began+8001+int64(n))}
 		}},
 	}
 }
@@ -97,7 +98,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
 			srv := harness.Spec{ // with 64 CPUs Go itself holds some MB more: 161 MB were measured
-				Flags: append(strings.Fields(flags), "--maxmemory", fmt.Sprint(maxMemory)), Env: []string{fmt.Sprint("GOMAXPROCS=", min(8, runtime.GOMAXPROCS(0)))},
+				Flags: append(strings.Fields(flags), "--maxmemory", fmt.Sprint(maxMemory)),
+				Env:   []string{fmt.Sprint("GOMAXPROCS=", min(8, runtime.GOMAXPROCS(0)))},
 			}.Start(t)
 			for _, f := range floods(maxMemory) {
 				f.run(t, srv)

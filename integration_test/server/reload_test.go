@@ -101,8 +101,9 @@ func startReloaded(t *testing.T, flags ...string) *reloaded {
 	r.put("loglevel", "notice\n")
 	port := harness.FreePort(t)
 	r.Server = harness.Start(t, append([]string{
-		"--port", harness.FreePort(t), "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", r.path("celld.crt"), "--tls-key-file", r.path("celld.key"),
-		"--aclfile", r.path("users.acl"), "--policies", r.path("policies"), "--loglevel-file", r.path("loglevel"),
+		"--port", harness.FreePort(t), "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", r.path("celld.crt"),
+		"--tls-key-file", r.path("celld.key"), "--aclfile", r.path("users.acl"), "--policies", r.path("policies"),
+		"--loglevel-file", r.path("loglevel"),
 	}, flags...)...)
 	r.tlsAddr = "127.0.0.1:" + port
 	return r
@@ -132,7 +133,8 @@ func TestReload(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, said)
 	}
 	changes.Closed()
-	if got := r.as("comes", "comes-secret").Do("CL.POLICY", "LIST"); got != "*6\r\n$3\r\napi\r\n$4\r\n5/1h\r\n$3\r\nnew\r\n$4\r\n1/1h\r\n$3\r\nold\r\n$4\r\n1/1h\r\n" {
+	got := r.as("comes", "comes-secret").Do("CL.POLICY", "LIST")
+	if got != "*6\r\n$3\r\napi\r\n$4\r\n5/1h\r\n$3\r\nnew\r\n$4\r\n1/1h\r\n$3\r\nold\r\n$4\r\n1/1h\r\n" {
 		t.Errorf("the policies: %q", got)
 	}
 	if got := stays.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":5\r\n:2\r\n") { // half an hour of it was taken
@@ -159,7 +161,8 @@ func TestReload(t *testing.T) {
 		r.put(bad.file, bad.text)
 		for range 2 { // it is logged at once, each time
 			said := reload(r.Server)
-			says(t, said, `"msg":"a file is not reloaded, what was read before stays","what":"`+bad.what+`"`, bad.why, `"failed":"`+bad.what+`"`)
+			says(t, said, `"msg":"a file is not reloaded, what was read before stays","what":"`+bad.what+`"`, bad.why,
+				`"failed":"`+bad.what+`"`)
 			if strings.Count(said, "what was read before stays") != bad.lines || strings.Contains(said, "a file is reloaded") {
 				t.Errorf("%s", said)
 			}
@@ -185,7 +188,8 @@ func TestReloadOfOneGoodFile(t *testing.T) {
 	}
 	os.Remove(r.path("loglevel"))
 	r.put("policies", "api 7/1h")
-	says(t, reload(r.Server), `"what":"policies","file":"`+r.path("policies")+`","changed":["api"]`, `"failed":"certificates users loglevel"`)
+	says(t, reload(r.Server), `"what":"policies","file":"`+r.path("policies")+`","changed":["api"]`,
+		`"failed":"certificates users loglevel"`)
 	if got := harness.Dial(t, r.Addr).Do("CL.POLICY", "GET", "api"); got != "$4\r\n7/1h\r\n" {
 		t.Errorf("%q", got)
 	}
@@ -206,7 +210,8 @@ func TestReloadOfPipes(t *testing.T) {
 	if n := strings.Count(said, "t is a pipe, not a regular file"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, said)
 	}
-	if got := r.as("stays", "stays-secret").Do("ACL", "LOAD"); !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file '"+r.path("users.acl")+"': It is a pipe") {
+	got := r.as("stays", "stays-secret").Do("ACL", "LOAD")
+	if !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file '"+r.path("users.acl")+"': It is a pipe") {
 		t.Errorf("%q", got)
 	}
 }
@@ -255,7 +260,8 @@ func TestReloadOnAnEngine(t *testing.T) {
 	for _, srv := range []*harness.Server{r.Server, other} {
 		c := harness.Dial(t, srv.Addr)
 		celldtest.Eventually(t, "the policies are there", func() bool {
-			return c.Do("CL.POLICY", "GET", "api") == "$4\r\n9/1h\r\n" && c.Do("CL.POLICY", "GET", "new") == "$4\r\n3/1h\r\n" && c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n"
+			return c.Do("CL.POLICY", "GET", "api") == "$4\r\n9/1h\r\n" && c.Do("CL.POLICY", "GET", "new") == "$4\r\n3/1h\r\n" &&
+				c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n"
 		})
 	}
 }

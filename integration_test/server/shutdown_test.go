@@ -120,7 +120,8 @@ func TestShutdownDelay(t *testing.T) {
 		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port); code != 0 || stdout+stderr != "" {
 			t.Errorf("celld ping in the delay: %d, %q, %q", code, stdout, stderr)
 		}
-		if stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port); code != 1 || stdout != "" || !strings.HasSuffix(stderr, " is not ready: the server is stopping\n") {
+		stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port)
+		if code != 1 || stdout != "" || !strings.HasSuffix(stderr, " is not ready: the server is stopping\n") {
 			t.Errorf("celld ready in the delay: %d, %q, %q", code, stdout, stderr)
 		}
 		return srv, before
@@ -182,7 +183,10 @@ func TestShutdownDelay(t *testing.T) {
 			t.Errorf("SHUTDOWN ABORT again: %q", got)
 		}
 		_, port := harness.HostPort(srv.Addr)
-		celldtest.Eventually(t, "ready again", func() bool { _, _, code := harness.RunToEnd(t, nil, "ready", "--port", port); return code == 0 })
+		celldtest.Eventually(t, "ready again", func() bool {
+			_, _, code := harness.RunToEnd(t, nil, "ready", "--port", port)
+			return code == 0
+		})
 		if got := c.Do("CONFIG", "SET", "shutdown-delay", "0"); got != "+OK\r\n" {
 			t.Errorf("CONFIG SET: %q", got)
 		}

@@ -16,7 +16,9 @@ import (
 // TestSlowReader asks for much and reads nothing: it is cut off at the limit, and others are served meanwhile.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	for _, request := range [][]string{{"COMMAND", "DOCS"}, {"KEYS", "*"}, {"ECHO", strings.Repeat("x", 10_000)}, {"INFO", "everything"}, {"CLIENT", "LIST"}} {
+	for _, request := range [][]string{
+		{"COMMAND", "DOCS"}, {"KEYS", "*"}, {"ECHO", strings.Repeat("x", 10_000)}, {"INFO", "everything"}, {"CLIENT", "LIST"},
+	} {
 		t.Run(request[0], func(t *testing.T) {
 			t.Parallel()
 			srv := harness.Start(t, "--client-output-buffer-limit", "1mb")
@@ -46,7 +48,9 @@ func TestSlowReader(t *testing.T) {
 			if !cut {
 				t.Errorf("a client that reads nothing is still connected after %d bytes of requests", sent)
 			}
-			celldtest.Eventually(t, "only the other client is left", func() bool { return harness.ContainsLine(other.Do("INFO", "clients"), "connected_clients:1") })
+			celldtest.Eventually(t, "only the other client is left", func() bool {
+				return harness.ContainsLine(other.Do("INFO", "clients"), "connected_clients:1")
+			})
 		})
 	}
 }

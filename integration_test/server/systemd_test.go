@@ -102,7 +102,8 @@ func TestNotices(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	n := listenNotices(t)
-	srv := harness.Spec{Env: []string{"NOTIFY_SOCKET=" + n.path, "WATCHDOG_USEC=2000000"}, Flags: []string{"--lua-time-limit", "50"}}.Start(t)
+	srv := harness.Spec{Env: []string{"NOTIFY_SOCKET=" + n.path, "WATCHDOG_USEC=2000000"},
+		Flags: []string{"--lua-time-limit", "50"}}.Start(t)
 	n.next(true)
 	n.next(true)
 	slow, other := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
@@ -121,7 +122,8 @@ func TestWatchdog(t *testing.T) {
 	n.next(true)
 
 	away := listenNotices(t) // an engine that is away is no reason to restart celld
-	harness.Spec{Env: []string{"NOTIFY_SOCKET=" + away.path, "WATCHDOG_USEC=1000000"}, Flags: []string{"--store", "redis://127.0.0.1:1"}}.Start(t)
+	harness.Spec{Env: []string{"NOTIFY_SOCKET=" + away.path, "WATCHDOG_USEC=1000000"},
+		Flags: []string{"--store", "redis://127.0.0.1:1"}}.Start(t)
 	away.next(true)
 	away.next(true)
 }
@@ -170,13 +172,17 @@ func TestSocketActivation(t *testing.T) {
 	cert, key := u.authority.Sign("celld", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	unixPath := filepath.Join(harness.SocketDir(t), "celld.sock")
 	u.listen("resp", "unix", unixPath)
-	tcp, secure, web := u.listen("celld.socket", "tcp", "127.0.0.1:0"), u.listen("tls", "tcp", "127.0.0.1:0"), u.listen("http", "tcp", "127.0.0.1:0")
+	tcp, secure, web := u.listen("celld.socket", "tcp", "127.0.0.1:0"), u.listen("tls", "tcp", "127.0.0.1:0"),
+		u.listen("http", "tcp", "127.0.0.1:0")
 	port := harness.FreePort(t)
-	flags := []string{"--port", port, "--unixsocket", unixPath + "2", "--tls-port", "1", "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key}
+	flags := []string{"--port", port, "--unixsocket", unixPath + "2", "--tls-port", "1", "--tls-auth-clients", "no",
+		"--tls-cert-file", cert, "--tls-key-file", key}
 
 	dials := map[string]func() (net.Conn, error){
-		"TCP": func() (net.Conn, error) { return net.Dial("tcp", tcp) }, "unix": func() (net.Conn, error) { return net.Dial("unix", unixPath) },
-		"TLS": func() (net.Conn, error) { return net.Dial("tcp", secure) }, "HTTP": func() (net.Conn, error) { return net.Dial("tcp", web) },
+		"TCP":  func() (net.Conn, error) { return net.Dial("tcp", tcp) },
+		"unix": func() (net.Conn, error) { return net.Dial("unix", unixPath) },
+		"TLS":  func() (net.Conn, error) { return net.Dial("tcp", secure) },
+		"HTTP": func() (net.Conn, error) { return net.Dial("tcp", web) },
 	}
 	ask := func(kind string, conn net.Conn) (string, error) {
 		defer conn.Close()
@@ -258,7 +264,8 @@ func TestSocketActivation(t *testing.T) {
 	_, tcpPort := harness.HostPort(tcp)
 	_, tlsPort := harness.HostPort(secure)
 	for _, want := range []string{
-		"tcp_port:" + tcpPort, "listener0:name=tcp,bind=127.0.0.1,port=" + tcpPort, "listener1:name=unix,bind=" + unixPath, "listener2:name=tls,bind=127.0.0.1,port=" + tlsPort,
+		"tcp_port:" + tcpPort, "listener0:name=tcp,bind=127.0.0.1,port=" + tcpPort, "listener1:name=unix,bind=" + unixPath,
+		"listener2:name=tls,bind=127.0.0.1,port=" + tlsPort,
 	} {
 		if !strings.Contains(info, want+"\r\n") {
 			t.Errorf("INFO has no %q: %q", want, info)
@@ -272,7 +279,8 @@ func TestSocketForTLSOnly(t *testing.T) {
 	u := &unit{t: t, authority: celldtest.NewAuthority(t)}
 	cert, key := u.authority.Sign("celld", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	secure, unixPath := u.listen("tls", "tcp", "127.0.0.1:0"), filepath.Join(harness.SocketDir(t), "celld.sock")
-	srv := u.spec("--port", harness.FreePort(t), "--unixsocket", unixPath, "--tls-port", "1", "--tls-auth-clients", "no", "--tls-cert-file", cert, "--tls-key-file", key).Start(t)
+	srv := u.spec("--port", harness.FreePort(t), "--unixsocket", unixPath, "--tls-port", "1", "--tls-auth-clients", "no",
+		"--tls-cert-file", cert, "--tls-key-file", key).Start(t)
 	srv.Alive()
 	if addrs := strings.Join(srv.Addrs, " "); !strings.Contains(addrs, "unix:"+unixPath) || !strings.Contains(addrs, "tls:"+secure) {
 		t.Errorf("it serves on %s", addrs)

@@ -60,9 +60,11 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	dir := t.TempDir()
 	celldtest.WriteFile(t, "token-secret\n", dir, "token")
 	hash := fmt.Sprintf(hashOfASecret, sha256.Sum256([]byte("app-secret")))
-	celldtest.WriteFile(t, "user default on >default-secret ~* +@all\nuser app on "+hash+" ~app:* +cl.throttle +get +eval\n", dir, "users.acl")
-	srv := harness.Start(t, "--loglevel", "debug", "--maxclients", "2", "--slowlog-log-slower-than", "0", "--aclfile", filepath.Join(dir, "users.acl"),
-		"--requirepass", "required-secret", "--http-bind", "127.0.0.1:0", "--http-token-file", filepath.Join(dir, "token"))
+	celldtest.WriteFile(t, "user default on >default-secret ~* +@all\nuser app on "+hash+" ~app:* +cl.throttle +get +eval\n",
+		dir, "users.acl")
+	srv := harness.Start(t, "--loglevel", "debug", "--maxclients", "2", "--slowlog-log-slower-than", "0",
+		"--aclfile", filepath.Join(dir, "users.acl"), "--requirepass", "required-secret", "--http-bind", "127.0.0.1:0",
+		"--http-token-file", filepath.Join(dir, "token"))
 	c := harness.Dial(t, srv.Addr)
 	client := c.LocalAddr().String()
 
@@ -89,8 +91,9 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	admin := harness.Dial(t, srv.Addr)
 	admin.Do("AUTH", "default-secret")
 	for _, command := range []string{
-		"ACL SETUSER more on >more-secret", "CONFIG SET requirepass set-secret", "SET key-secret value-secret", "MONITOR-secret", "CLIENT SETNAME name-secret",
-		"CL.POLICY SET policy 1/1s", "CL.RULE ADD DENY rule-secret", "ACL SETUSER bad >bad-secret nosuch-secret", "ACL SAVE", "ACL LOAD",
+		"ACL SETUSER more on >more-secret", "CONFIG SET requirepass set-secret", "SET key-secret value-secret", "MONITOR-secret",
+		"CLIENT SETNAME name-secret", "CL.POLICY SET policy 1/1s", "CL.RULE ADD DENY rule-secret",
+		"ACL SETUSER bad >bad-secret nosuch-secret", "ACL SAVE", "ACL LOAD",
 	} {
 		admin.Do(strings.Fields(command)...)
 	}

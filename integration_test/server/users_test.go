@@ -72,7 +72,8 @@ func TestABadACLFile(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q", text, code, stderr)
 		}
 	}
-	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--aclfile", filepath.Join(dir, "none")); code != 2 || !strings.Contains(stderr, dir+"/none': No such file or directory") {
+	_, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--aclfile", filepath.Join(dir, "none"))
+	if code != 2 || !strings.Contains(stderr, dir+"/none': No such file or directory") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 }
@@ -109,17 +110,21 @@ func TestACLFileAndRequirepass(t *testing.T) {
 func TestProbesOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users.acl")
-	if err := os.WriteFile(path, []byte("user default off\nuser probe on >sesame +ping +info\nuser all on >x +@all ~*"), 0o600); err != nil {
+	err := os.WriteFile(path, []byte("user default off\nuser probe on >sesame +ping +info\nuser all on >x +@all ~*"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	srv := harness.Start(t, "--aclfile", path, "--probe-user", "probe", "--probe-password", "sesame")
 	_, port := harness.HostPort(srv.Addr)
 	for _, command := range []string{"ping", "ready"} {
-		if stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_PROBE_USER=probe", "CELLD_PROBE_PASSWORD=sesame"}, command, "--port", port); code != 0 || stdout != "" {
+		stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_PROBE_USER=probe", "CELLD_PROBE_PASSWORD=sesame"}, command,
+			"--port", port)
+		if code != 0 || stdout != "" {
 			t.Errorf("%s: exit code %d, %q, %q", command, code, stdout, stderr)
 		}
 	}
-	if _, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--probe-user", "probe", "--requirepass", "wrong-one"); code != 1 || !strings.Contains(stderr, "-WRONGPASS ") || strings.Contains(stderr, "wrong-one") {
+	_, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--probe-user", "probe", "--requirepass", "wrong-one")
+	if code != 1 || !strings.Contains(stderr, "-WRONGPASS ") || strings.Contains(stderr, "wrong-one") {
 		t.Errorf("a wrong password: exit code %d, %q", code, stderr)
 	}
 	c := harness.Dial(t, srv.Addr)

@@ -17,7 +17,8 @@ func TestVersionListsModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	short, _, _ := harness.RunToEnd(t, nil, "version")
-	want := []string{strings.TrimSuffix(short, "\n"), "go " + info.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH, "main celld " + info.Main.Version}
+	want := []string{strings.TrimSuffix(short, "\n"), "go " + info.GoVersion + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		"main celld " + info.Main.Version}
 	for _, module := range info.Deps {
 		want = append(want, "module "+module.Path+" "+module.Version+" "+module.Sum)
 	}

@@ -90,7 +90,8 @@ func (s *soak) take(r *rand.Rand) error {
 		return err
 	}
 	defer c.Close()
-	limits := []string{"5/1s", "100/1s", "50/1s,algo=log", "9/1s,algo=slide", "9/1s,algo=slide,buckets=5", "20/second", "1/1m,burst=3", "@p", "@p:x"}
+	limits := []string{"5/1s", "100/1s", "50/1s,algo=log", "9/1s,algo=slide", "9/1s,algo=slide,buckets=5", "20/second",
+		"1/1m,burst=3", "@p", "@p:x"}
 	for range 20 {
 		if _, err := s.calls(c, soakTake, pipelines[r.IntN(len(pipelines))], false, func() error {
 			args := []any{fmt.Sprint("take:", r.IntN(500)), limits[r.IntN(len(limits))]}
@@ -115,7 +116,9 @@ func (s *soak) transaction(r *rand.Rand) error {
 	}
 	defer c.Close()
 	key := fmt.Sprint("tx:", r.IntN(50))
-	for _, command := range [][]any{{"WATCH", "watched"}, {"MULTI"}, {"CL.THROTTLE", key, 5, 30, 1}, {"CL.TAKE", key + "t", "5/1s"}, {"PING"}} {
+	for _, command := range [][]any{
+		{"WATCH", "watched"}, {"MULTI"}, {"CL.THROTTLE", key, 5, 30, 1}, {"CL.TAKE", key + "t", "5/1s"}, {"PING"},
+	} {
 		if _, err := c.Do(command[0].(string), command[1:]...); err != nil {
 			return err
 		}
@@ -163,9 +166,13 @@ func (s *soak) victim(r *rand.Rand) error {
 			_, _ = raw.Write(frames[:len(frames)-r.IntN(20)])
 			return nil
 		case 3:
-			_, err = s.calls(c, soakTake, pipelines[r.IntN(len(pipelines))], true, func() error { return c.Send("CL.TAKE", "victim", "5/1s") })
+			_, err = s.calls(c, soakTake, pipelines[r.IntN(len(pipelines))], true, func() error {
+				return c.Send("CL.TAKE", "victim", "5/1s")
+			})
 		default:
-			_, err = s.calls(c, soakThrottle, pipelines[r.IntN(len(pipelines))], true, func() error { return c.Send("CL.THROTTLE", "victim:t", 5, 30, 1) })
+			_, err = s.calls(c, soakThrottle, pipelines[r.IntN(len(pipelines))], true, func() error {
+				return c.Send("CL.THROTTLE", "victim:t", 5, 30, 1)
+			})
 		}
 		if err != nil {
 			return nil
@@ -318,8 +325,8 @@ func (s *soak) settings(r *rand.Rand) error {
 		{"SET", "max-keys", pick("100000", "200000", "1000000")},
 		{"SET", "slowlog-log-slower-than", pick("0", "-1", "1000", "10000")},
 		{"SET", "timeout", pick("0", "300"), "maxclients", pick("2000", "10000")},
-		{"SET", "io-threads-nonsense", "1"}, {"SET", "max-keys", "1", "timeout", "abc"}, {"SET", "auto-aof-rewrite-percentage", pick("0", "50", "100")},
-		{"SET", "save", pick("", "1 1", "60 100")}, {"GET", "*"},
+		{"SET", "io-threads-nonsense", "1"}, {"SET", "max-keys", "1", "timeout", "abc"},
+		{"SET", "auto-aof-rewrite-percentage", pick("0", "50", "100")}, {"SET", "save", pick("", "1 1", "60 100")}, {"GET", "*"},
 	} {
 		if _, err := s.do("CONFIG", args...); err != nil && !errors.As(err, new(redigo.Error)) {
 			return err
@@ -347,7 +354,8 @@ func (s *soak) rename(r *rand.Rand) error {
 		if _, err := c.Do("SET", from, "9000000000000000000"); err != nil {
 			return err
 		}
-		if _, err := c.Do("COPY", s.stay[r.IntN(len(s.stay))], s.stay[r.IntN(len(s.stay))], "REPLACE"); err != nil && !strings.Contains(err.Error(), "the same") {
+		_, err := c.Do("COPY", s.stay[r.IntN(len(s.stay))], s.stay[r.IntN(len(s.stay))], "REPLACE")
+		if err != nil && !strings.Contains(err.Error(), "the same") {
 			return err
 		}
 		if _, err := c.Do("RENAME", from, s.stay[r.IntN(len(s.stay))]); err != nil {
@@ -391,11 +399,13 @@ func (s *soak) scan(r *rand.Rand) error {
 }
 
 func (s *soak) policies(r *rand.Rand) error {
-	limits := []string{"10/1s", "1000/1s", "5/1s,algo=log", "9/1m,algo=window", "9/1s,algo=slide,buckets=9", "7/1s,block=100ms", "100/1s,burst=3"}
+	limits := []string{"10/1s", "1000/1s", "5/1s,algo=log", "9/1m,algo=window", "9/1s,algo=slide,buckets=9", "7/1s,block=100ms",
+		"100/1s,burst=3"}
 	for _, command := range [][]any{
 		{"CL.POLICY", "SET", "p", limits[r.IntN(len(limits))]}, {"CL.POLICY", "SET", "p", limits[r.IntN(len(limits))], "RESET"},
-		{"CL.RULE", "ADD", "DENY", "take:1*", "EX", 1}, {"CL.RULE", "ADD", "ALLOW", "throttle:7*"}, {"CL.RULE", "DEL", "ALLOW", "throttle:7*"},
-		{"CL.POLICY", "LIST"}, {"CL.RULE", "LIST"}, {"CL.POLICY", "DEL", "p"}, {"CL.POLICY", "SET", "p", limits[r.IntN(len(limits))]},
+		{"CL.RULE", "ADD", "DENY", "take:1*", "EX", 1}, {"CL.RULE", "ADD", "ALLOW", "throttle:7*"},
+		{"CL.RULE", "DEL", "ALLOW", "throttle:7*"}, {"CL.POLICY", "LIST"}, {"CL.RULE", "LIST"}, {"CL.POLICY", "DEL", "p"},
+		{"CL.POLICY", "SET", "p", limits[r.IntN(len(limits))]},
 	} {
 		if _, err := s.do(command[0].(string), command[1:]...); err != nil {
 			return err

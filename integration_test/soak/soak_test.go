@@ -61,14 +61,15 @@ func TestEverythingAtOnce(t *testing.T) {
 			dir, port, tlsPort := t.TempDir(), harness.FreePort(t), harness.FreePort(t)
 			ca := celldtest.NewAuthority(t)
 			cert, key := ca.Sign("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)}})
-			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--port", port, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key,
-				"--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no", "--io-threads", "2", "--dir", dir, "--appendonly", "yes", "--appendfsync", fsync,
-				"--auto-aof-rewrite-min-size", "1mb", "--lua-time-limit", "0"}
+			flags := []string{"--bind", "127.0.0.1 127.0.0.2", "--port", port, "--tls-port", tlsPort, "--tls-cert-file", cert,
+				"--tls-key-file", key, "--tls-ca-cert-file", ca.File, "--tls-auth-clients", "no", "--io-threads", "2", "--dir", dir,
+				"--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-min-size", "1mb", "--lua-time-limit", "0"}
 			trust := &tls.Config{RootCAs: x509.NewCertPool()}
 			trust.RootCAs.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
 			s := &soak{
 				t: t, srv: harness.StartStress(t, flags...), trust: trust,
-				patient: [2]string{"127.0.0.1:" + port, "127.0.0.1:" + tlsPort}, victims: [2]string{"127.0.0.2:" + port, "127.0.0.2:" + tlsPort},
+				patient: [2]string{"127.0.0.1:" + port, "127.0.0.1:" + tlsPort},
+				victims: [2]string{"127.0.0.2:" + port, "127.0.0.2:" + tlsPort},
 			}
 			began := time.Now()
 			s.end = began.Add(*soakFlag)

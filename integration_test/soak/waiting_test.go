@@ -136,8 +136,10 @@ func (s *soak) budget(r *rand.Rand) error {
 		if id == 0 {
 			continue
 		}
-		command := [][]any{{"CL.SETTLE", key, id, r.IntN(40)}, {"CL.RENEW", key, id, 1 + r.IntN(100)}, {"CL.RELEASE", key, id}, {"HGETALL", key}, {"RENAME", key, key}}[r.IntN(5)]
-		if _, err := c.Do(command[0].(string), command[1:]...); err != nil && !strings.Contains(err.Error(), "no such key") && !strings.Contains(err.Error(), "same") {
+		command := [][]any{{"CL.SETTLE", key, id, r.IntN(40)}, {"CL.RENEW", key, id, 1 + r.IntN(100)}, {"CL.RELEASE", key, id},
+			{"HGETALL", key}, {"RENAME", key, key}}[r.IntN(5)]
+		_, err = c.Do(command[0].(string), command[1:]...)
+		if err != nil && !strings.Contains(err.Error(), "no such key") && !strings.Contains(err.Error(), "same") {
 			return err
 		}
 	}
@@ -198,7 +200,8 @@ func (s *soak) script(r *rand.Rand) error {
 				_, err = c.Do("EVALSHA", append([]any{sum}, keys...)...)
 			}
 		}
-		if script.fail == "" && err != nil || script.fail != "" && (err == nil || !errors.As(err, new(redigo.Error)) || !strings.Contains(err.Error(), script.fail)) {
+		if script.fail == "" && err != nil ||
+			script.fail != "" && (err == nil || !errors.As(err, new(redigo.Error)) || !strings.Contains(err.Error(), script.fail)) {
 			return fmt.Errorf("%s: %w", script.text, err)
 		}
 	}

@@ -19,7 +19,8 @@ func TestTakeManyClients(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4", "--dir", t.TempDir(), "--appendonly", "yes", "--save", "3600 1")
 	const each, clients = 400, 8
-	limits := []string{"700/30d,burst=700", "700/300d,algo=window", "700/300d,algo=slide", "700/300d,algo=slide,buckets=9", "700/300d,algo=log", "@kept"}
+	limits := []string{"700/30d,burst=700", "700/300d,algo=window", "700/300d,algo=slide", "700/300d,algo=slide,buckets=9",
+		"700/300d,algo=log", "@kept"}
 	harness.Dial(t, srv.Addr).Play(step{"CL.POLICY SET kept 700/300d,algo=window", ":1"}, step{"CL.RULE ADD DENY nobody", ":1"})
 	rnd := celldtest.NewRand(t)
 	var granted [6]atomic.Int64
@@ -32,7 +33,8 @@ func TestTakeManyClients(t *testing.T) {
 				key := "k" + limits[i]
 				switch rnd.IntN(6) {
 				case 0: // two at once, in any order
-					pair := []string{"CL.MTAKE", "2", "left", "900/300d,algo=log", "right", "900/300d,algo=log", "UPTO", "COST", fmt.Sprint(1 + rnd.Int64N(5))}
+					pair := []string{"CL.MTAKE", "2", "left", "900/300d,algo=log", "right", "900/300d,algo=log",
+						"UPTO", "COST", fmt.Sprint(1 + rnd.Int64N(5))}
 					if rnd.IntN(2) == 0 {
 						pair[2], pair[4] = pair[4], pair[2]
 					}
@@ -46,7 +48,8 @@ func TestTakeManyClients(t *testing.T) {
 				case 3:
 					var reply harness.Taken
 					raw := c.Do("CL.TAKE", key, limits[i], "COST", fmt.Sprint(1+rnd.Int64N(4)), "UPTO")
-					fmt.Sscanf(raw, "*7\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &reply.Limited, &reply.Limit, &reply.Remaining, &reply.RetryMS, &reply.ResetMS, &reply.Granted)
+					fmt.Sscanf(raw, "*7\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &reply.Limited, &reply.Limit, &reply.Remaining,
+						&reply.RetryMS, &reply.ResetMS, &reply.Granted)
 					granted[i].Add(reply.Granted)
 				default:
 					one := string(harness.Frame("CL.TAKE", key, limits[i]))

@@ -22,7 +22,8 @@ func TestLimitsAreHashes(t *testing.T) {
 	c := harness.Dial(t, harness.Start(t).Addr)
 	c.Do("CL.POLICY", "SET", "api", "9/1h")
 	for _, limit := range []string{
-		"5/1h", "5/1h,algo=log", "7/2h,algo=window", "5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "3/1d,burst=9,block=1h", "4/month,tz=-03:30", "@api",
+		"5/1h", "5/1h,algo=log", "7/2h,algo=window", "5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "3/1d,burst=9,block=1h",
+		"4/month,tz=-03:30", "@api",
 	} {
 		if got := c.Take("k", limit, "COST", "2"); got.Limited != 0 {
 			t.Errorf("%s: %+v", limit, got)
@@ -33,17 +34,23 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"TYPE k", "+hash"}, step{"TYPE t", "+string"}, step{"HLEN k", ":8"}, step{"HLEN t", wrongType}, step{"HGETALL t", wrongType},
 		step{"HSET t gcra/1h x", "-ERR 'gcra/1h' is not a limit and its state"},
 		step{"HLEN nosuch", ":0"}, step{"HGETALL nosuch", "*0"},
-		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":…"}, step{"OBJECT FREQ k", "-ERR An LFU …"},
-		step{"GET k", wrongType}, step{"STRLEN k", wrongType}, step{"SET k 5 GET", wrongType}, step{"CL.THROTTLE k 15 30 60", wrongType},
-		step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType}, step{"CL.GIVE t 5/1h 1", wrongType},
-		step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
+		step{"OBJECT ENCODING k", "$8\r\nlistpack"}, step{"OBJECT REFCOUNT k", ":1"}, step{"OBJECT IDLETIME k", ":…"},
+		step{"OBJECT FREQ k", "-ERR An LFU …"}, step{"GET k", wrongType}, step{"STRLEN k", wrongType}, step{"SET k 5 GET", wrongType},
+		step{"CL.THROTTLE k 15 30 60", wrongType}, step{"CL.TAKE t 5/1h", wrongType}, step{"CL.TAKE t 5/1h PEEK", wrongType},
+		step{"CL.GIVE t 5/1h 1", wrongType}, step{"CL.MTAKE 2 k 9/9h t 5/1h", wrongType}, step{"CL.THROTTLE t @api", wrongType},
 		step{"CL.MTAKE 2 t 9/9h k 5/1h", wrongType}, step{"HLEN k", ":8"},
 		step{"EXISTS k t k", ":3"}, step{"TOUCH k t", ":2"}, step{"DBSIZE", ":2"},
 	)
 	fields := harness.Pairs(t, c.Do("HGETALL", "k"))
 	for name, start := range map[string]string{
-		"gcra/1h": "limit=5/1h tat=", "log/1h": "limit=5/1h,algo=log calls=", "window/2h": "limit=7/2h,algo=window until=", "slide/1h": "limit=5/1h,algo=slide start=",
-		"slide/1h,buckets=3": "limit=5/1h,algo=slide,buckets=3 newest=", "gcra/1d": "limit=3/1d,burst=9 tat=", "window/month,tz=-03:30": "limit=4/month,tz=-03:30 until=", "@api": "limit=9/1h tat=",
+		"gcra/1h":                "limit=5/1h tat=",
+		"log/1h":                 "limit=5/1h,algo=log calls=",
+		"window/2h":              "limit=7/2h,algo=window until=",
+		"slide/1h":               "limit=5/1h,algo=slide start=",
+		"slide/1h,buckets=3":     "limit=5/1h,algo=slide,buckets=3 newest=",
+		"gcra/1d":                "limit=3/1d,burst=9 tat=",
+		"window/month,tz=-03:30": "limit=4/month,tz=-03:30 until=",
+		"@api":                   "limit=9/1h tat=",
 	} {
 		if !strings.HasPrefix(fields[name], start) {
 			t.Errorf("HGETALL: %s is %q, want it to start with %q", name, fields[name], start)
@@ -62,7 +69,8 @@ func TestLimitsAreHashes(t *testing.T) {
 	}
 	c.Play(
 		step{"HSET copy gcra/1h '" + fields["gcra/1h"] + "'", ":0"},
-		step{"CL.TAKE copy 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE copy @api COST 0", "0 9 7 …"}, step{"CL.TAKE copy 5/1h,algo=slide,buckets=3 COST 4", "1 5 3 …"},
+		step{"CL.TAKE copy 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE copy @api COST 0", "0 9 7 …"},
+		step{"CL.TAKE copy 5/1h,algo=slide,buckets=3 COST 4", "1 5 3 …"},
 		step{"HSET copy gcra/1h", "-ERR wrong number of arguments for 'hset' command"},
 		step{"HSET copy gcra/2h '" + fields["gcra/1h"] + "'", "-ERR 'gcra/2h' is not a limit and its state"},
 		step{"HSET copy gcra/1h 'limit=5/1h tat=1' gcra/1h 5", "-ERR 'gcra/1h' is not a limit and its state"},
@@ -70,10 +78,12 @@ func TestLimitsAreHashes(t *testing.T) {
 		step{"HSET past gcra/1h 'limit=5/1h tat=1'", ":0"}, step{"EXISTS past", ":0"},
 		step{"HLEN copy", ":8"}, step{"DEL copy", ":1"},
 
-		step{"COPY k k2", ":1"}, step{"TYPE k2", "+hash"}, step{"CL.TAKE k2 5/1h COST 1", "0 5 2 …"}, step{"CL.TAKE k 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE k2 @api COST 0", "0 9 7 …"},
-		step{"COPY k k2", ":0"}, step{"COPY k k2 REPLACE", ":1"}, step{"CL.TAKE k2 5/1h COST 0", "0 5 3 …"}, step{"RENAMENX k k2", ":0"}, step{"DEL k2", ":1"},
+		step{"COPY k k2", ":1"}, step{"TYPE k2", "+hash"}, step{"CL.TAKE k2 5/1h COST 1", "0 5 2 …"},
+		step{"CL.TAKE k 5/1h COST 0", "0 5 3 …"}, step{"CL.TAKE k2 @api COST 0", "0 9 7 …"}, step{"COPY k k2", ":0"},
+		step{"COPY k k2 REPLACE", ":1"}, step{"CL.TAKE k2 5/1h COST 0", "0 5 3 …"}, step{"RENAMENX k k2", ":0"}, step{"DEL k2", ":1"},
 		step{"RENAMENX k k3", ":1"}, step{"RENAMENX k3 k", ":1"}, step{"HLEN k", ":8"}, step{"MEMORY USAGE k", ":…"},
-		step{"GETDEL k", wrongType}, step{"GETEX k", wrongType}, step{"GETEX k EX 0", wrongType}, step{"GETSET k 9000000000000000000", wrongType}, step{"SETNX k 9000000000000000000", ":0"},
+		step{"GETDEL k", wrongType}, step{"GETEX k", wrongType}, step{"GETEX k EX 0", wrongType},
+		step{"GETSET k 9000000000000000000", wrongType}, step{"SETNX k 9000000000000000000", ":0"},
 		step{"GCRA k 5 1 60", wrongType}, step{"HLEN k", ":8"},
 		step{"RENAME k k2", "+OK"}, step{"TYPE k2", "+hash"}, step{"EXISTS k", ":0"}, step{"CL.TAKE k2 5/1h COST 4", "1 5 3 …"},
 		step{"RENAME k2 t", "+OK"}, step{"TYPE t", "+hash"}, step{"HLEN t", ":8"},
@@ -109,7 +119,9 @@ func TestLimitsExpire(t *testing.T) {
 	if ms := celldtest.IntReply(c.Do("PTTL", "k")); ms < 10_700_000 || ms > 10_800_000 {
 		t.Errorf("PTTL of a blocked key: %d", ms)
 	}
-	for _, limit := range []string{"5/100ms", "5/100ms,algo=window", "5/100ms,algo=log", "5/50ms,algo=slide", "5/100ms,algo=slide,buckets=2", "1/1ms,block=100ms"} {
+	for _, limit := range []string{
+		"5/100ms", "5/100ms,algo=window", "5/100ms,algo=log", "5/50ms,algo=slide", "5/100ms,algo=slide,buckets=2", "1/1ms,block=100ms",
+	} {
 		c.Do("CL.TAKE", limit, limit)
 		c.Do("CL.TAKE", limit, limit)
 	}
@@ -129,8 +141,8 @@ func TestTakeInTransactions(t *testing.T) {
 		step{"MULTI", "+OK"},
 		step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k 5/1h COST 3", "+QUEUED"}, step{"CL.TAKE k nonsense", "+QUEUED"},
 		step{"CL.MTAKE 1 k 5/1h", "+QUEUED"},
-		step{"CL.POLICY SET p 3/1h", "+QUEUED"}, step{"CL.TAKE l @p", "+QUEUED"}, step{"CL.GIVE k 5/1h 1", "+QUEUED"}, step{"CL.RULE ADD DENY x", "+QUEUED"},
-		step{"CL.TAKE x 5/1h", "+QUEUED"}, step{"HLEN k", "+QUEUED"},
+		step{"CL.POLICY SET p 3/1h", "+QUEUED"}, step{"CL.TAKE l @p", "+QUEUED"}, step{"CL.GIVE k 5/1h 1", "+QUEUED"},
+		step{"CL.RULE ADD DENY x", "+QUEUED"}, step{"CL.TAKE x 5/1h", "+QUEUED"}, step{"HLEN k", "+QUEUED"},
 	)
 	got := c.Do("EXEC")
 	for _, want := range []string{
@@ -149,9 +161,9 @@ func TestTakeInTransactions(t *testing.T) {
 		aborts  bool
 	}{
 		{"CL.TAKE w 5/1h", true}, {"CL.TAKE w 5/1h COST 0", false}, {"CL.TAKE w 5/1h PEEK", false}, {"CL.TAKE w 5/1h COST 5", false},
-		{"CL.TAKE w 5/1h,burst=1 PEEK", false}, {"CL.TAKE w 5/1h,burst=1 COST 2", true}, {"CL.TAKE w 5/1h,burst=1 COST 2", false}, {"CL.GIVE w 5/1h 1", true},
-		{"CL.GIVE w 5/1h 1", false}, {"CL.TAKE w 5/1h FORCE COST 9", true}, {"CL.MTAKE 2 v 5/1h w 9/2h", true}, {"CL.MTAKE 2 v 5/1h w 9/2h COST 9", false},
-		{"CL.THROTTLE w @p", true}, {"CL.RESET w", true}, {"CL.RESET w", false},
+		{"CL.TAKE w 5/1h,burst=1 PEEK", false}, {"CL.TAKE w 5/1h,burst=1 COST 2", true}, {"CL.TAKE w 5/1h,burst=1 COST 2", false},
+		{"CL.GIVE w 5/1h 1", true}, {"CL.GIVE w 5/1h 1", false}, {"CL.TAKE w 5/1h FORCE COST 9", true}, {"CL.MTAKE 2 v 5/1h w 9/2h", true},
+		{"CL.MTAKE 2 v 5/1h w 9/2h COST 9", false}, {"CL.THROTTLE w @p", true}, {"CL.RESET w", true}, {"CL.RESET w", false},
 	} {
 		if change.command == "CL.GIVE w 5/1h 1" && !change.aborts {
 			other.Do("CL.RESET", "w")
@@ -174,8 +186,8 @@ func TestTakeInMonitor(t *testing.T) {
 	srv := harness.Start(t)
 	monitor, c := harness.Dial(t, srv.Addr), harness.Dial(t, srv.Addr)
 	monitor.Do("MONITOR")
-	calls := [][]string{{"CL.TAKE", "k", "5/1h", "COST", "2"}, {"cl.take", "k", "5/1h"}, {"CL.MTAKE", "1", "k", "5/1h"}, {"CL.GIVE", "k", "5/1h", "1"},
-		{"CL.POLICY", "SET", "a", "5/1h"}, {"CL.RULE", "LIST"}, {"HGETALL", "k"}}
+	calls := [][]string{{"CL.TAKE", "k", "5/1h", "COST", "2"}, {"cl.take", "k", "5/1h"}, {"CL.MTAKE", "1", "k", "5/1h"},
+		{"CL.GIVE", "k", "5/1h", "1"}, {"CL.POLICY", "SET", "a", "5/1h"}, {"CL.RULE", "LIST"}, {"HGETALL", "k"}}
 	for range 3 {
 		c.Send(slices.Concat(harness.Frame(calls[0]...), harness.Frame(calls[0]...)))
 		c.Reply()
@@ -199,10 +211,18 @@ func TestTakeInCommand(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t, "--slowlog-log-slower-than", "0").Addr)
 	for name, want := range map[string]string{
-		"cl.take": "cl.take -3 [denyoom write] 1 1 1", "cl.give": "cl.give 4 [write] 1 1 1", "cl.reset": "cl.reset -2 [write] 1 -1 1",
-		"hgetall": "hgetall 2 [readonly] 1 1 1", "hset": "hset -4 [denyoom write] 1 1 1", "hlen": "hlen 2 [readonly] 1 1 1",
-		"cl.policy": "cl.policy -2 [] 0 0 0", "cl.rule": "cl.rule -2 [] 0 0 0", "cl.policy|set": "cl.policy|set -4 [denyoom write] 0 0 0", "cl.policy|list": "cl.policy|list -2 [readonly] 0 0 0",
-		"cl.rule|add": "cl.rule|add -4 [denyoom write] 0 0 0", "cl.rule|del": "cl.rule|del -4 [write] 0 0 0",
+		"cl.take":        "cl.take -3 [denyoom write] 1 1 1",
+		"cl.give":        "cl.give 4 [write] 1 1 1",
+		"cl.reset":       "cl.reset -2 [write] 1 -1 1",
+		"hgetall":        "hgetall 2 [readonly] 1 1 1",
+		"hset":           "hset -4 [denyoom write] 1 1 1",
+		"hlen":           "hlen 2 [readonly] 1 1 1",
+		"cl.policy":      "cl.policy -2 [] 0 0 0",
+		"cl.rule":        "cl.rule -2 [] 0 0 0",
+		"cl.policy|set":  "cl.policy|set -4 [denyoom write] 0 0 0",
+		"cl.policy|list": "cl.policy|list -2 [readonly] 0 0 0",
+		"cl.rule|add":    "cl.rule|add -4 [denyoom write] 0 0 0",
+		"cl.rule|del":    "cl.rule|del -4 [write] 0 0 0",
 	} {
 		if got := harness.CommandRow(t, c.Do("COMMAND", "INFO", name)); got != want {
 			t.Errorf("COMMAND INFO %s: %s, want %s", name, got, want)
@@ -223,19 +243,24 @@ func TestTakeInCommand(t *testing.T) {
 		}
 	}
 	for call, want := range map[string]string{
-		"CL.TAKE k 5/1h 6/2h COST 3": "k", "CL.MTAKE 2 a 5/1h b 6/2h COST 2": "a b", "CL.MTAKE 1 a 5/1h US": "a", "CL.GIVE k 5/1h 1": "k", "CL.RESET a b c": "a b c", "CL.THROTTLE k @p": "k",
-		"HSET k f v": "k", "HGETALL k": "k",
+		"CL.TAKE k 5/1h 6/2h COST 3": "k", "CL.MTAKE 2 a 5/1h b 6/2h COST 2": "a b", "CL.MTAKE 1 a 5/1h US": "a", "CL.GIVE k 5/1h 1": "k",
+		"CL.RESET a b c": "a b c", "CL.THROTTLE k @p": "k", "HSET k f v": "k", "HGETALL k": "k",
 	} {
-		if got := harness.KeyList(c.Do(append([]string{"COMMAND", "GETKEYS"}, strings.Fields(call)...)...)); strings.Join(got, " ") != want {
+		got := harness.KeyList(c.Do(append([]string{"COMMAND", "GETKEYS"}, strings.Fields(call)...)...))
+		if strings.Join(got, " ") != want {
 			t.Errorf("COMMAND GETKEYS %s: %q, want %s", call, got, want)
 		}
 	}
 	c.Play(
-		step{"COMMAND GETKEYS CL.POLICY SET a 5/1h", "-ERR The command has no key arguments"}, step{"COMMAND GETKEYS CL.TAKE k", "-ERR Invalid number of arguments specified for command"},
-		step{"COMMAND GETKEYS CL.MTAKE 5 a 5/1h b 6/2h COST 2", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE 2 a 5/1h b", "-ERR Invalid arguments specified for command"},
-		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"}, step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
-		step{"CL.POLICY HELP", "*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [NX|XX] [RESET]\r\n…"}, step{"CL.RULE HELP", "*9\r\n…"},
-		step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
+		step{"COMMAND GETKEYS CL.POLICY SET a 5/1h", "-ERR The command has no key arguments"},
+		step{"COMMAND GETKEYS CL.TAKE k", "-ERR Invalid number of arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 5 a 5/1h b 6/2h COST 2", "-ERR Invalid arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 2 a 5/1h b", "-ERR Invalid arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"},
+		step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
+		step{"CL.POLICY HELP",
+			"*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [NX|XX] [RESET]\r\n…"},
+		step{"CL.RULE HELP", "*9\r\n…"}, step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)
 	stats := harness.InfoSections(c.Do("INFO", "all"))
 	if got := stats["Stats"]["shadow_limited"] + " " + stats["Stats"]["shadow_allowed"]; got != "1 1" {
@@ -267,21 +292,21 @@ func TestTakeHostile(t *testing.T) {
 	}
 	began := cpuTime(t, srv.Cmd.Process.Pid)
 	for _, args := range [][]string{
-		{"k", long}, {"k", long + "/1s"}, {"k", "5/" + long + "s"}, {"k", "5/1s," + long}, {"k", "5/1s,burst=" + long}, {"k", "5/1s,tz=" + long},
-		{"k", "5/1s" + strings.Repeat(",shadow", 100_000)}, {"k", "@" + long}, {"k", "5/1s,algo=\x00\r\n+OK\r\n"},
+		{"k", long}, {"k", long + "/1s"}, {"k", "5/" + long + "s"}, {"k", "5/1s," + long}, {"k", "5/1s,burst=" + long},
+		{"k", "5/1s,tz=" + long}, {"k", "5/1s" + strings.Repeat(",shadow", 100_000)}, {"k", "@" + long}, {"k", "5/1s,algo=\x00\r\n+OK\r\n"},
 		{"k", "@\r\n:1\r\n"}, {"k", strings.Repeat(",", 1_000_000)}, {"k", "@" + strings.Repeat(":", 100_000)}, {"k", "5/1s", "COST", long},
 		{"k", "5/1s", long}, append([]string{"k"}, many...), append([]string{"k"}, manyMillis...),
-		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "2147483648"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""}, {"k", "5/1s", "COST"}, {"k", "5/1s", "COST", "1", "COST", "1"},
-		{"k", "5/1s", "NOSUCH"}, {"k", "5/1s", ""}, {"k", "5/1s", "PEEK", "UPTO"},
-		{"k", "5/1s", "FORCE", "PEEK"}, {"k", "5/1s", "COST", "1", "6/1m"}, {"k", "5/1s", "6/1s"}, {"k", "COST", "5"}, {"k", ""}, {"k", "/"}, {"k", "5/"},
-		{"k", "/1s"}, {"k", "0/1s"}, {"k", "-5/1s"}, {"k", "+5/1s"}, {"k", "5/0s"}, {"k", "5/-1s"}, {"k", "5/1.5s"},
-		{"k", "5/1S"}, {"k", "5/367d"}, {"k", "5/1y"}, {"k", "5/999999999999999999d"}, {"k", "2147483648/1s"}, {"k", "10000001/1s"}, {"k", "11/1us"},
-		{"k", "5/1s,"}, {"k", "5/1s,,"}, {"k", "5/1s,burst=0"}, {"k", "5/1s,burst=-1"}, {"k", "1/366d,burst=2147483647"},
-		{"k", "5/1s,algo="}, {"k", "5/1s,algo=GCRA"}, {"k", "5/1s,algo=conc,"}, {"k", "5/1s,algo=slide,burst=3"}, {"k", "5/1s,buckets=3"},
-		{"k", "5/1s,algo=slide,buckets=1"}, {"k", "5/1s,algo=slide,buckets=129"}, {"k", "5/1s,algo=log,algo=log"},
-		{"k", "5/1s,align=clock"}, {"k", "5/1s,algo=window,align=wall"}, {"k", "5/1s,algo=window,tz=+08:00"}, {"k", "5/day,tz=+25:00"},
-		{"k", "5/day,tz=08:00"}, {"k", "5/day,algo=log"}, {"k", "5/day,align=clock"}, {"k", "5/1s,block=0s"}, {"k", "5/1s,shadow=1"},
-		{"k", "10001/1h,algo=log"},
+		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "2147483648"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""},
+		{"k", "5/1s", "COST"}, {"k", "5/1s", "COST", "1", "COST", "1"}, {"k", "5/1s", "NOSUCH"}, {"k", "5/1s", ""},
+		{"k", "5/1s", "PEEK", "UPTO"}, {"k", "5/1s", "FORCE", "PEEK"}, {"k", "5/1s", "COST", "1", "6/1m"}, {"k", "5/1s", "6/1s"},
+		{"k", "COST", "5"}, {"k", ""}, {"k", "/"}, {"k", "5/"}, {"k", "/1s"}, {"k", "0/1s"}, {"k", "-5/1s"}, {"k", "+5/1s"}, {"k", "5/0s"},
+		{"k", "5/-1s"}, {"k", "5/1.5s"}, {"k", "5/1S"}, {"k", "5/367d"}, {"k", "5/1y"}, {"k", "5/999999999999999999d"},
+		{"k", "2147483648/1s"}, {"k", "10000001/1s"}, {"k", "11/1us"}, {"k", "5/1s,"}, {"k", "5/1s,,"}, {"k", "5/1s,burst=0"},
+		{"k", "5/1s,burst=-1"}, {"k", "1/366d,burst=2147483647"}, {"k", "5/1s,algo="}, {"k", "5/1s,algo=GCRA"}, {"k", "5/1s,algo=conc,"},
+		{"k", "5/1s,algo=slide,burst=3"}, {"k", "5/1s,buckets=3"}, {"k", "5/1s,algo=slide,buckets=1"}, {"k", "5/1s,algo=slide,buckets=129"},
+		{"k", "5/1s,algo=log,algo=log"}, {"k", "5/1s,align=clock"}, {"k", "5/1s,algo=window,align=wall"},
+		{"k", "5/1s,algo=window,tz=+08:00"}, {"k", "5/day,tz=+25:00"}, {"k", "5/day,tz=08:00"}, {"k", "5/day,algo=log"},
+		{"k", "5/day,align=clock"}, {"k", "5/1s,block=0s"}, {"k", "5/1s,shadow=1"}, {"k", "10001/1h,algo=log"},
 		{"", "5/1s,x"}, {"k"}, {},
 	} {
 		got := c.Do(append([]string{"CL.TAKE"}, args...)...)
@@ -290,10 +315,10 @@ func TestTakeHostile(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"CL.MTAKE 0 k 5/1s", "CL.MTAKE -1 k 5/1s", "CL.MTAKE 129 k 5/1s", "CL.MTAKE 9223372036854775807 k 5/1s", "CL.MTAKE x k 5/1s", "CL.MTAKE 2 k 5/1s",
-		"CL.MTAKE 2 k 5/1s l", "CL.MTAKE 1 k 5/1s l 5/1s", "CL.MTAKE 1 k nonsense", "CL.MTAKE 1 k 5/1s COST -1",
-		"CL.MTAKE 2 k 5/1s k 6/1s", "CL.GIVE k 5/1s -1", "CL.GIVE k 5/1s 9223372036854775808", "CL.GIVE k 5 1", "CL.GIVE k 5/1s", "CL.RESET", "CL.THROTTLE k @", "CL.THROTTLE k @p 5 5",
-		"HSET k gcra/1s " + long[:65_000], "HSET k " + long[:65_000] + " x",
+		"CL.MTAKE 0 k 5/1s", "CL.MTAKE -1 k 5/1s", "CL.MTAKE 129 k 5/1s", "CL.MTAKE 9223372036854775807 k 5/1s", "CL.MTAKE x k 5/1s",
+		"CL.MTAKE 2 k 5/1s", "CL.MTAKE 2 k 5/1s l", "CL.MTAKE 1 k 5/1s l 5/1s", "CL.MTAKE 1 k nonsense", "CL.MTAKE 1 k 5/1s COST -1",
+		"CL.MTAKE 2 k 5/1s k 6/1s", "CL.GIVE k 5/1s -1", "CL.GIVE k 5/1s 9223372036854775808", "CL.GIVE k 5 1", "CL.GIVE k 5/1s",
+		"CL.RESET", "CL.THROTTLE k @", "CL.THROTTLE k @p 5 5", "HSET k gcra/1s " + long[:65_000], "HSET k " + long[:65_000] + " x",
 	} {
 		if got := c.Do(strings.Fields(line)...); !strings.HasPrefix(got, "-") || strings.Count(got, "\n") != 1 || len(got) > 400 {
 			t.Errorf("%.80s: %.400q", line, got)

@@ -38,7 +38,8 @@ func TestPoliciesFile(t *testing.T) {
 	file := dir + "/policies"
 	good := "# who  what\n\napi\t100/1m\nlogin  5/1m,algo=log,block=15m\r\n  mail   10000/month,tz=+08:00  \n@slash 3/1s\n"
 	celldtest.WriteFile(t, good+"api 6/1s\n", file)
-	if _, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file); code != 2 || !strings.Contains(stderr, file+":7: 'api' is also in line 3") || strings.Count(stderr, "\n") != 1 {
+	_, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--policies", file)
+	if code != 2 || !strings.Contains(stderr, file+":7: 'api' is also in line 3") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a name that stands twice: code %d, %s", code, stderr)
 	}
 
@@ -100,14 +101,16 @@ func TestRules(t *testing.T) {
 			"*4\r\n$5\r\nALLOW\r\n$3\r\nip:\r\n$14\r\n192.168.0.0/16\r\n:-1\r\n*4\r\n$4\r\nDENY\r\n$3\r\nip:\r\n$10\r\n10.0.0.0/8\r\n…"},
 	)
 	for key, verdict := range map[string]string{
-		"bot:": "bot", "bot:1": "bot", "bot:2": "bot", "bot": "", "evil": "deny", "evil2": "", "good:": "allow", "good:x": "allow", "good": "",
-		"ip:10.0.0.1": "deny", "ip:10.9.0.1": "deny", "ip:11.0.0.1": "", "ip:192.168.5.5": "allow", "ip:192.169.5.5": "", "ip:2001:db8::1": "deny", "ip:2001:db9::1": "",
-		"ip:::ffff:10.0.0.1": "deny", "ip:010.0.0.1": "", "ip:10.0.0": "", "ip:10.0.0.1 ": "", "10.0.0.1": "",
-		"::1": "allow", "0:0:0:0:0:0:0:1": "allow", "ip:2001:db8::1%eth0": "", "ip:": "", "": "",
+		"bot:": "bot", "bot:1": "bot", "bot:2": "bot", "bot": "", "evil": "deny", "evil2": "", "good:": "allow",
+		"good:x": "allow", "good": "", "ip:10.0.0.1": "deny", "ip:10.9.0.1": "deny", "ip:11.0.0.1": "", "ip:192.168.5.5": "allow",
+		"ip:192.169.5.5": "", "ip:2001:db8::1": "deny", "ip:2001:db9::1": "", "ip:::ffff:10.0.0.1": "deny", "ip:010.0.0.1": "",
+		"ip:10.0.0": "", "ip:10.0.0.1 ": "", "10.0.0.1": "", "::1": "allow", "0:0:0:0:0:0:0:1": "allow", "ip:2001:db8::1%eth0": "",
+		"ip:": "", "": "",
 	} {
 		deny := map[string]string{"bot": "3600", "deny": "-1"}[verdict]
 		for range 3 { // in a pipeline, whose later calls are recognised by the earlier
-			take, throttle := harness.Frame("CL.TAKE", key, "2/1h", "COST", "2"), harness.Frame("CL.THROTTLE", key+"t", "1", "2", "3600", "2")
+			take, throttle := harness.Frame("CL.TAKE", key, "2/1h", "COST", "2"),
+				harness.Frame("CL.THROTTLE", key+"t", "1", "2", "3600", "2")
 			c.Send(slices.Concat(take, take, throttle, throttle))
 			var got []string
 			for range 4 {
@@ -134,8 +137,8 @@ func TestRules(t *testing.T) {
 	}
 	// CL.THROTTLE heeds them too, one by one and in a pipeline, and nothing is stored.
 	for _, call := range []struct{ key, want string }{
-		{"evil", "1 0 0 -1 0"}, {"good:x", "0 2 2 -1 0"}, {"ip:10.9.1.1", "1 0 0 -1 0"}, {"ip:192.168.1.1", "0 2 2 -1 0"}, {"ip:2001:db8:1::", "1 0 0 -1 0"},
-		{"::1", "0 2 2 -1 0"},
+		{"evil", "1 0 0 -1 0"}, {"good:x", "0 2 2 -1 0"}, {"ip:10.9.1.1", "1 0 0 -1 0"}, {"ip:192.168.1.1", "0 2 2 -1 0"},
+		{"ip:2001:db8:1::", "1 0 0 -1 0"}, {"::1", "0 2 2 -1 0"},
 	} {
 		want := intsReply(call.want)
 		c.Send([]byte(strings.Repeat(string(harness.Frame("CL.THROTTLE", call.key, "1", "2", "3600")), 5)))
@@ -149,7 +152,8 @@ func TestRules(t *testing.T) {
 		t.Errorf("DBSIZE: %q", got)
 	}
 	c.Play(
-		step{"CL.MTAKE 2 evil 5/1h fine 5/1h", "*3\r\n*5\r\n:1\r\n:1\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0"},
+		step{"CL.MTAKE 2 evil 5/1h fine 5/1h",
+			"*3\r\n*5\r\n:1\r\n:1\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0"},
 		step{"CL.MTAKE 2 good:1 5/1h fine 5/1h COST 6", "*3\r\n*5\r\n:1\r\n:2\r\n…"},
 		step{"EXISTS fine", ":0"},
 		step{"CL.TAKE evil 5/1h FORCE", "1 0 0 -1 0 0 0"},
@@ -210,9 +214,11 @@ func TestTooManyPolicies(t *testing.T) {
 		}
 	}
 	c.Play(
-		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies already, and no more are allowed"}, step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules already, and no more are allowed"},
-		step{"CL.POLICY SET name:7 6/1h", ":1"}, step{"CL.RULE ADD DENY key:7* EX 5", ":0"}, step{"CL.TAKE k @more", "-NOPOLICY no such policy 'more'"},
-		step{"CL.TAKE k @name:65535", "0 5 4 -1 720000 1 0"}, step{"CL.TAKE key:65535 5/1h", "1 0 0 -1 0 0 0"},
-		step{"CL.POLICY DEL name:8", ":1"}, step{"CL.POLICY SET more 5/1h", ":1"}, step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},
+		step{"CL.POLICY SET more 5/1h", "-ERR there are 65536 policies already, and no more are allowed"},
+		step{"CL.RULE ADD DENY more", "-ERR there are 65536 rules already, and no more are allowed"},
+		step{"CL.POLICY SET name:7 6/1h", ":1"}, step{"CL.RULE ADD DENY key:7* EX 5", ":0"},
+		step{"CL.TAKE k @more", "-NOPOLICY no such policy 'more'"}, step{"CL.TAKE k @name:65535", "0 5 4 -1 720000 1 0"},
+		step{"CL.TAKE key:65535 5/1h", "1 0 0 -1 0 0 0"}, step{"CL.POLICY DEL name:8", ":1"}, step{"CL.POLICY SET more 5/1h", ":1"},
+		step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},
 	)
 }

@@ -46,9 +46,12 @@ func TestManyWaiters(t *testing.T) {
 			return harness.ContainsLine(text, fmt.Sprintf("blocked_clients:%d", i+1))
 		})
 	}
-	celldtest.Eventually(t, fmt.Sprintf("a waiter takes %d bytes at most", bytes), func() bool { return (resident(c, srv)-idle)/waiters <= bytes })
+	celldtest.Eventually(t, fmt.Sprintf("a waiter takes %d bytes at most", bytes), func() bool {
+		return (resident(c, srv)-idle)/waiters <= bytes
+	})
 	t.Logf("%d bytes a waiter", (resident(c, srv)-idle)/waiters)
-	if got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "k", "@p", "WAIT", "86400000"); got != "-ERR too many calls wait already (--max-waiters)\r\n" {
+	got := harness.Dial(t, srv.Addr).Do("CL.TAKE", "k", "@p", "WAIT", "86400000")
+	if got != "-ERR too many calls wait already (--max-waiters)\r\n" {
 		t.Errorf("one more: %q", got)
 	}
 
@@ -204,7 +207,9 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 				key := func(i int) string { return fmt.Sprint("k", i) }
 				raw, err := c.TryDo([]string{"CL.MTAKE", "2", key(i), limit, key(j), limit, "WAIT", "60000", "BIND"})
 				var limited, pair, granted, retry, wait, id int64
-				if _, scan := fmt.Sscanf(raw, "*3\r\n*6\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &pair, &granted, &retry, &wait, &id); scan != nil || limited != 0 || id <= 0 {
+				_, scan := fmt.Sscanf(raw, "*3\r\n*6\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &limited, &pair, &granted,
+					&retry, &wait, &id)
+				if scan != nil || limited != 0 || id <= 0 {
 					t.Errorf("client %d, turn %d: %q, %v", client, turn, raw, err)
 					return
 				}

@@ -22,17 +22,21 @@ func TestClients(t *testing.T) {
 	t.Run("redis-cli", func(t *testing.T) {
 		flags := []string{"--tls", "-p", port, "--cacert", w.ca.File, "--no-auth-warning", "-a", "sesame"}
 		own := append([]string{"--cert", w.mine, "--key", w.myKey}, flags...)
-		if got := harness.Tool(t, "redis-cli", append(own, "CL.THROTTLE", "cli", "15", "30", "60")...); !strings.HasPrefix(got, "0\n16\n15\n") {
+		got := harness.Tool(t, "redis-cli", append(own, "CL.THROTTLE", "cli", "15", "30", "60")...)
+		if !strings.HasPrefix(got, "0\n16\n15\n") {
 			t.Errorf("%q", got)
 		}
 		if out, _ := harness.TryTool(t, "", "redis-cli", append(flags, "PING")...); strings.Contains(out, "PONG") {
 			t.Errorf("without a certificate: %q", out)
 		}
-		if out, _ := harness.TryTool(t, "", "redis-cli", append([]string{"--cert", w.theirs, "--key", w.theirKey}, append(flags, "PING")...)...); strings.Contains(out, "PONG") {
+		out, _ := harness.TryTool(t, "", "redis-cli",
+			append([]string{"--cert", w.theirs, "--key", w.theirKey}, append(flags, "PING")...)...)
+		if strings.Contains(out, "PONG") {
 			t.Errorf("with a stranger's certificate: %q", out)
 		}
 		long := strings.Repeat("x", 60_000) // of several records, both ways
-		if got, err := harness.TryTool(t, strings.Repeat("ECHO "+long+"\n", 20), "redis-cli", own...); err != nil || got != strings.Repeat(long+"\n", 20) {
+		if got, err := harness.TryTool(t, strings.Repeat("ECHO "+long+"\n", 20), "redis-cli", own...); err != nil ||
+			got != strings.Repeat(long+"\n", 20) {
 			t.Errorf("%v: %d bytes", err, len(got))
 		}
 	})

@@ -35,7 +35,8 @@ func TestJedis(t *testing.T) {
 		{key, "rediss://" + byName, "TLSv1.2", "[0, 16, 15, -1, 2]\n"},
 		{trust, "rediss://:sesame@" + byPassword, "TLSv1.3", ""},
 	} {
-		args := append(test.flags[:len(test.flags):len(test.flags)], "-Djdk.tls.client.protocols="+test.version, "-classpath", classes, "testdata/Secure.java", test.url)
+		args := append(test.flags[:len(test.flags):len(test.flags)], "-Djdk.tls.client.protocols="+test.version, "-classpath", classes,
+			"testdata/Secure.java", test.url)
 		cmd := exec.Command(celldtest.Need(t, "java"), args...)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr

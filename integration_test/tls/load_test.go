@@ -82,7 +82,8 @@ func TestRenewal(t *testing.T) {
 					stays = conn
 				}
 				c := &harness.Conn{Conn: conn, T: t, R: bufio.NewReader(conn)}
-				if got, err := c.TryDo([]string{"CL.THROTTLE", fmt.Sprint("k", i), "1000000", "1000000", "1"}); err != nil || !strings.HasPrefix(got, "*5") {
+				got, err := c.TryDo([]string{"CL.THROTTLE", fmt.Sprint("k", i), "1000000", "1000000", "1"})
+				if err != nil || !strings.HasPrefix(got, "*5") {
 					failed.Add(1)
 					t.Errorf("%q, %v", got, err)
 					return

@@ -27,7 +27,8 @@ type world struct {
 var forClients = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 
 func serverCert() *x509.Certificate {
-	return &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	return &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 
 func newWorld(t *testing.T) *world {
@@ -43,7 +44,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) start(t *testing.T, flags ...string) (srv *harness.Server, addr string) {
 	t.Helper()
 	port := harness.FreePort(t)
-	srv = harness.Start(t, append([]string{"--port", harness.FreePort(t), "--tls-port", port, "--tls-cert-file", w.cert, "--tls-key-file", w.key, "--tls-ca-cert-file", w.ca.File}, flags...)...)
+	srv = harness.Start(t, append([]string{"--port", harness.FreePort(t), "--tls-port", port, "--tls-cert-file", w.cert,
+		"--tls-key-file", w.key, "--tls-ca-cert-file", w.ca.File}, flags...)...)
 	return srv, "127.0.0.1:" + port
 }
 
@@ -97,7 +99,9 @@ func TestWhoMayConnect(t *testing.T) {
 	} {
 		srv, addr := w.start(t, "--tls-auth-clients", mode)
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			for name, files := range map[string][2]string{"mine": {w.mine, w.myKey}, "none": {}, "theirs": {w.theirs, w.theirKey}, "old": {w.old, w.oldKey}} {
+			for name, files := range map[string][2]string{
+				"mine": {w.mine, w.myKey}, "none": {}, "theirs": {w.theirs, w.theirKey}, "old": {w.old, w.oldKey},
+			} {
 				config := w.config(t, files[0], files[1])
 				config.MinVersion, config.MaxVersion = version, version
 				if err := ping(t, addr, config); (err == nil) != may[name] {
@@ -122,7 +126,8 @@ func TestVersionsAndCiphers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state := c.Conn.(*tls.Conn).ConnectionState(); state.Version != tls.VersionTLS12 || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 {
+	state := c.Conn.(*tls.Conn).ConnectionState()
+	if state.Version != tls.VersionTLS12 || state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 {
 		t.Errorf("%s, %s", tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite))
 	}
 	config.MinVersion = tls.VersionTLS13
@@ -155,7 +160,9 @@ func TestOnlyTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := c.Do("INFO")
-	for _, want := range []string{"tcp_port:" + port + "\r\n", "listener2:name=tls,bind=127.0.0.1", "tls_cert_not_after:1", "tls_reload_failures:0\r\n"} {
+	for _, want := range []string{
+		"tcp_port:" + port + "\r\n", "listener2:name=tls,bind=127.0.0.1", "tls_cert_not_after:1", "tls_reload_failures:0\r\n",
+	} {
 		if !strings.Contains(info, want) {
 			t.Errorf("INFO has no %q", want)
 		}
@@ -177,10 +184,12 @@ func TestProbes(t *testing.T) {
 	_, addr := w.start(t, "--port", "0", "--requirepass", "sesame")
 	_, port := harness.HostPort(addr)
 	flags := []string{"--port", "0", "--tls-port", port, "--requirepass", "sesame", "--tls-cert-file", w.cert, "--tls-key-file", w.key}
-	if out, stderr, code := harness.RunToEnd(t, nil, append([]string{"ping"}, flags...)...); code != 0 || !strings.Contains(out, "certificate") {
+	out, stderr, code := harness.RunToEnd(t, nil, append([]string{"ping"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "certificate") {
 		t.Errorf("celld ping: %d, %q, %q", code, out, stderr)
 	}
-	if _, stderr, code := harness.RunToEnd(t, nil, append([]string{"ready"}, flags...)...); code != 1 || !strings.Contains(stderr, "certificate") {
+	_, stderr, code = harness.RunToEnd(t, nil, append([]string{"ready"}, flags...)...)
+	if code != 1 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("celld ready: %d, %q", code, stderr)
 	}
 	locked := t.TempDir() + "/locked.key"
@@ -253,18 +262,26 @@ func TestAFarewellEndsAWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	redis := celldtest.StartRedis(t)
-	for _, flags := range [][]string{{"--wait-max", "3600000"}, {"--wait-max", "3600000", "--store", "unix://" + strings.TrimPrefix(redis, "unix:")}} {
+	for _, flags := range [][]string{
+		{"--wait-max", "3600000"}, {"--wait-max", "3600000", "--store", "unix://" + strings.TrimPrefix(redis, "unix:")},
+	} {
 		srv, addr := w.start(t, flags...)
 		plain := harness.Dial(t, srv.Addr)
-		celldtest.Eventually(t, "a call is decided", func() bool { return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n") })
+		celldtest.Eventually(t, "a call is decided", func() bool {
+			return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n")
+		})
 		c, err := dial(t, addr, w.config(t, w.mine, w.myKey))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Send([]byte("CL.TAKE k 1/1h WAIT 3600000\r\n"))
-		celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n") })
+		celldtest.Eventually(t, "it waits", func() bool {
+			return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:1\r\n")
+		})
 		_ = c.Conn.(*tls.Conn).CloseWrite()
-		celldtest.Eventually(t, "it has left", func() bool { return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n") })
+		celldtest.Eventually(t, "it has left", func() bool {
+			return strings.Contains(plain.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n")
+		})
 		if got := plain.Do("CL.TAKE", "k", "1/1h", "PEEK"); !strings.HasPrefix(got, "*7\r\n:1\r\n:1\r\n:0\r\n:35") {
 			t.Errorf("%q", got)
 		}

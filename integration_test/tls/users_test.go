@@ -66,7 +66,8 @@ func TestUsersOfCertificates(t *testing.T) {
 	} {
 		configs := map[string]*tls.Config{
 			"bare": w.config(t, "", ""), "expired": w.config(t, w.old, w.oldKey),
-			"stranger": w.sign(t, w.stranger, "app", both...), "uris": w.sign(t, w.ca, "uris", both...), "offs": w.sign(t, w.ca, "offs", both[:2]...),
+			"stranger": w.sign(t, w.stranger, "app", both...), "uris": w.sign(t, w.ca, "uris", both...),
+			"offs": w.sign(t, w.ca, "offs", both[:2]...),
 		}
 		for _, name := range []string{"app", "gone", "none", "default"} {
 			configs[name] = w.sign(t, w.ca, name)
@@ -218,7 +219,8 @@ func TestProbesWithACertificate(t *testing.T) {
 	_, addr := w.start(t, "--port", "0", "--aclfile", acl, "--tls-auth-clients-user", "CN")
 	_, port := harness.HostPort(addr)
 	for _, command := range []string{"ping", "ready"} {
-		out, stderr, code := harness.RunToEnd(t, nil, command, "--port", "0", "--tls-port", port, "--tls-cert-file", w.mine, "--tls-key-file", w.myKey)
+		out, stderr, code := harness.RunToEnd(t, nil, command, "--port", "0", "--tls-port", port, "--tls-cert-file", w.mine,
+			"--tls-key-file", w.myKey)
 		if got := fmt.Sprint(code, out, stderr); got != "0" {
 			t.Errorf("celld %s: %s", command, got)
 		}

@@ -68,13 +68,15 @@ func TestBoardIsWhole(t *testing.T) {
 		if p.Type == "row" {
 			continue
 		}
-		if p.Datasource.Type != "prometheus" || p.Datasource.UID != "${datasource}" || len(p.Description) < 10 || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+		if p.Datasource.Type != "prometheus" || p.Datasource.UID != "${datasource}" || len(p.Description) < 10 ||
+			p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
 			t.Errorf("%s lacks its data source, description, unit or expression", p.Title)
 		}
 		refs := map[string]bool{}
 		for _, target := range p.Targets {
 			if refs[target.RefID] || strings.Count(target.Expr, "{") != strings.Count(target.Expr, `{job="$job",instance=~"$instance"`) {
-				t.Errorf("%s: %q is there twice, or is not of the job and the instances that were chosen: %s", p.Title, target.RefID, target.Expr)
+				t.Errorf("%s: %q is there twice, or is not of the job and the instances that were chosen: %s", p.Title,
+					target.RefID, target.Expr)
 			}
 			refs[target.RefID] = true
 		}
@@ -89,14 +91,19 @@ func TestBoardHasData(t *testing.T) {
 	alone := start(t, "--appendonly", "yes", "--port", harness.FreePort(t),
 		"--tls-port", harness.FreePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	shared := start(t, "--store", engines.StartEngine(t).URL)
-	addr := prometheus(t, fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: celld\n    static_configs: [{targets: [%q, %q]}]\n", alone.HTTP(), shared.HTTP()))
+	addr := prometheus(t,
+		fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: celld\n    static_configs: [{targets: [%q, %q]}]\n",
+			alone.HTTP(), shared.HTTP()))
 	clients := []*harness.Conn{harness.Dial(t, alone.Addr), harness.Dial(t, shared.Addr)}
 	for _, c := range clients {
 		c.Do("CL.POLICY", "SET", "api", "2/1h")
 	}
 	load := func() {
 		for _, c := range clients {
-			for _, call := range []string{"CL.THROTTLE a 1 100 1", "CL.TAKE b @api", "CL.TAKE c 20/1s,burst=1 WAIT 1000", "CL.TAKE c 20/1s,burst=1 WAIT 1000", "NOSUCH"} {
+			for _, call := range []string{
+				"CL.THROTTLE a 1 100 1", "CL.TAKE b @api", "CL.TAKE c 20/1s,burst=1 WAIT 1000",
+				"CL.TAKE c 20/1s,burst=1 WAIT 1000", "NOSUCH",
+			} {
 				c.Do(strings.Fields(call)...)
 			}
 		}

@@ -30,8 +30,9 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	srv, c := withPolicies(t)
 	status, header, body := srv.Get("/check/api/x/by/x-user?cost=9&key=bob", "X-User", "alice")
-	if status != 200 || body != "ok\n" || header.Get("RateLimit-Policy") != `"api";q=3;w=3600` || header.Get("RateLimit") != `"api";r=2;t=1200` ||
-		header.Get("X-RateLimit-Limit") != "3" || header.Get("X-RateLimit-Remaining") != "2" || header.Get("X-RateLimit-Reset") != "1200" || header.Get("Retry-After") != "" {
+	if status != 200 || body != "ok\n" || header.Get("RateLimit-Policy") != `"api";q=3;w=3600` ||
+		header.Get("RateLimit") != `"api";r=2;t=1200` || header.Get("X-RateLimit-Limit") != "3" ||
+		header.Get("X-RateLimit-Remaining") != "2" || header.Get("X-RateLimit-Reset") != "1200" || header.Get("Retry-After") != "" {
 		t.Errorf("%d %v %q", status, header, body)
 	}
 	if got := c.Do("CL.TAKE", "alice", "@api", "COST", "2"); !strings.HasPrefix(got, "*7\r\n:0\r\n:3\r\n:0\r\n") {
@@ -43,13 +44,15 @@ func TestCheck(t *testing.T) {
 		Status              int
 		Violated            []string `json:"violated-policies"`
 	}
-	if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != 429 || p.Title == "" || !strings.HasSuffix(p.Type, "#quota-exceeded") || fmt.Sprint(p.Violated) != "[api]" {
+	if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != 429 || p.Title == "" ||
+		!strings.HasSuffix(p.Type, "#quota-exceeded") || fmt.Sprint(p.Violated) != "[api]" {
 		t.Errorf("%q, %v", body, err)
 	}
 	if after, err := strconv.Atoi(header.Get("Retry-After")); err != nil || after > 1200 || after < 1100 {
 		t.Errorf("Retry-After: %d, %v", after, err)
 	}
-	if status != 429 || header.Get("RateLimit") == "" || header.Get("X-RateLimit-Limit") != "" || header.Get("Content-Type") != "application/problem+json" {
+	if status != 429 || header.Get("RateLimit") == "" || header.Get("X-RateLimit-Limit") != "" ||
+		header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %v", status, header)
 	}
 	if status, header, _ := srv.Get("/check/api/deny/403/by/x-user", "X-User", "alice"); status != 403 || header.Get("Retry-After") == "" {
@@ -133,7 +136,8 @@ func TestBadChecks(t *testing.T) {
 		{"one/by/a%20b", 404, "not a source", nil},
 	} {
 		status, header, body := srv.Get("/check/"+test.path, test.headers...)
-		if status != test.status || !strings.Contains(body, test.detail) || strings.Count(body, "\n") != 1 || header.Get("Content-Type") != "application/problem+json" {
+		if status != test.status || !strings.Contains(body, test.detail) || strings.Count(body, "\n") != 1 ||
+			header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %q", test.path, status, body)
 		}
 	}
@@ -156,7 +160,10 @@ func TestCheckBeforeTheEngineAnswers(t *testing.T) {
 	}
 	srv := start(t, "--store", "redis://127.0.0.1:"+port)
 	celldtest.StartRedis(t, "--port", port)
-	celldtest.Eventually(t, "it knows that there is no policy", func() bool { status, _, _ := srv.Get("/check/one/by/word:x"); return status == 404 })
+	celldtest.Eventually(t, "it knows that there is no policy", func() bool {
+		status, _, _ := srv.Get("/check/one/by/word:x")
+		return status == 404
+	})
 }
 
 // Without its engine, celld answers as --store-failure says.

@@ -85,7 +85,8 @@ func TestToken(t *testing.T) {
 		"Digest username=\"secret": 401,
 		"":                         401,
 	} {
-		if got, head, body := srv.Get("/x", "Authorization", header); got != status || (got == 401) != (head.Get("WWW-Authenticate") != "") {
+		got, head, body := srv.Get("/x", "Authorization", header)
+		if got != status || (got == 401) != (head.Get("WWW-Authenticate") != "") {
 			t.Errorf("%q: %d %q", header, got, body)
 		}
 	}

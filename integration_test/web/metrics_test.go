@@ -75,7 +75,8 @@ func TestOddPolicyNames(t *testing.T) {
 		t.Fatalf("%d %q", status, body)
 	}
 	for _, label := range []string{`\\xff`, `\\xfe`, `\\\\xff`, `a\"b`, "ü", "<b>", "{x}", `\\u202e`} {
-		if line := `celld_decisions_total{algorithm="gcra",command="cl.take",decision="allowed",policy="` + label + `"} 1`; !strings.Contains(body, "\n"+line+"\n") {
+		line := `celld_decisions_total{algorithm="gcra",command="cl.take",decision="allowed",policy="` + label + `"} 1`
+		if !strings.Contains(body, "\n"+line+"\n") {
 			t.Errorf("no %s", line)
 		}
 	}
@@ -99,7 +100,8 @@ func TestPrometheus(t *testing.T) {
 	if !found {
 		t.Fatal("the page has no scrape_configs")
 	}
-	config = "global: {scrape_interval: 1s}\nscrape_configs:\n" + strings.NewReplacer("/etc/celld/token", token, "celld:8080", srv.HTTP()).Replace(config)
+	config = "global: {scrape_interval: 1s}\nscrape_configs:\n" +
+		strings.NewReplacer("/etc/celld/token", token, "celld:8080", srv.HTTP()).Replace(config)
 	addr := prometheus(t, config)
 	for expression, want := range map[string]string{
 		`celld_decisions_total{command="cl.take",policy="api",decision="limited"}`: "1",

@@ -35,7 +35,8 @@ type browser struct {
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	path := celldtest.Need(t, "chromium")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.IgnoreCertErrors,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-gpu", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -132,7 +133,8 @@ func (b *browser) picture(name string) {
 func TestPage(t *testing.T) {
 	addr, token := "127.0.0.1:"+harness.FreePort(t), tokenFile(t, "secret")
 	run := func() (*harness.Server, *harness.Conn) {
-		srv := harness.Spec{Dies: true, Flags: []string{"--http-bind", addr, "--http-token-file", token, "--appendonly", "yes", "--dir", filepath.Dir(token)}}.Start(t)
+		srv := harness.Spec{Dies: true,
+			Flags: []string{"--http-bind", addr, "--http-token-file", token, "--appendonly", "yes", "--dir", filepath.Dir(token)}}.Start(t)
 		c := harness.Dial(t, srv.Addr)
 		c.Do("CL.POLICY", "SET", "api", "100/1h")
 		return srv, c

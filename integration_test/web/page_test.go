@@ -15,7 +15,8 @@ import (
 func stats(t *testing.T, srv *harness.Server, headers ...string) (v map[string]any) {
 	t.Helper()
 	status, header, body := srv.Get("/stats.json", headers...)
-	if err := json.Unmarshal([]byte(body), &v); err != nil || status != 200 || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" || header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+	if err := json.Unmarshal([]byte(body), &v); err != nil || status != 200 || header.Get("Content-Type") != "application/json" ||
+		header.Get("Cache-Control") != "no-store" || header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
 		t.Fatalf("%d %v %q: %v", status, header, body, err)
 	}
 	return v
@@ -35,7 +36,8 @@ func TestPageIsGuarded(t *testing.T) {
 	t.Parallel()
 	srv := start(t, "--http-token-file", tokenFile(t, "secret"))
 	for _, path := range []string{"/", "/stats.json"} {
-		if status, header, body := srv.Get(path); status != 401 || header.Get("WWW-Authenticate") == "" || strings.Contains(body, "version") {
+		status, header, body := srv.Get(path)
+		if status != 401 || header.Get("WWW-Authenticate") == "" || strings.Contains(body, "version") {
 			t.Errorf("%s: %d %q", path, status, body)
 		}
 		conn := harness.Dial(t, srv.HTTP())
@@ -46,12 +48,16 @@ func TestPageIsGuarded(t *testing.T) {
 	}
 	_, header, body := srv.Get("/", "Authorization", "Basic OnNlY3JldA==")
 	rules := header.Get("Content-Security-Policy")
-	for _, rule := range []string{"default-src 'none'; ", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'; ", "frame-ancestors 'none'; ", "require-trusted-types-for 'script'"} {
+	for _, rule := range []string{
+		"default-src 'none'; ", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'; ", "frame-ancestors 'none'; ",
+		"require-trusted-types-for 'script'",
+	} {
 		if !strings.Contains(rules, rule) {
 			t.Errorf("no %s in %s", rule, rules)
 		}
 	}
-	if strings.Contains(rules, "unsafe") || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(body, "<!doctype html>") {
+	if strings.Contains(rules, "unsafe") || header.Get("X-Content-Type-Options") != "nosniff" ||
+		header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(body, "<!doctype html>") {
 		t.Errorf("%v %.40q", header, body)
 	}
 	stats(t, srv, "Authorization", "Bearer secret")
@@ -63,7 +69,9 @@ func TestPageByAnotherName(t *testing.T) {
 	srv := start(t, "--http-pprof", "yes")
 	_, port := harness.HostPort(srv.HTTP())
 	for _, path := range []string{"/", "/stats.json", "/debug/pprof/heap"} {
-		for host, status := range map[string]string{"evil.example": "403", "evil.example:" + port: "403", "localhost:" + port: "200", "127.0.0.1:" + port: "200", "[::1]": "200"} {
+		for host, status := range map[string]string{
+			"evil.example": "403", "evil.example:" + port: "403", "localhost:" + port: "200", "127.0.0.1:" + port: "200", "[::1]": "200",
+		} {
 			conn := harness.Dial(t, srv.HTTP())
 			conn.Send([]byte("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"))
 			if line, err := conn.R.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+status+" ") {
@@ -89,8 +97,9 @@ func TestStats(t *testing.T) {
 	celldtest.Eventually(t, "a reading after that", func() bool { v = stats(t, srv); return v["allowed"] == 4.0 })
 	for path, want := range map[string]any{
 		"version": "0.1.0", "limited": 3.0, "more_policies": 0.0, "engine": nil, "error_replies": 1.0, "certificate_ends_unix_ms": 0.0,
-		"keys.held": 2.0, "keys.most": 1000000.0, "keys.evicted": 0.0, "connections.open": 1.0, "connections.received": 1.0, "waiting.calls": 0.0, "waiting.most": 10000.0,
-		"files.append_only.failed": false, "files.snapshot.failed": false, "files.snapshot.taken_unix_ms": 0.0, "files.snapshot.changes_since": 5.0,
+		"keys.held": 2.0, "keys.most": 1000000.0, "keys.evicted": 0.0, "connections.open": 1.0, "connections.received": 1.0,
+		"waiting.calls": 0.0, "waiting.most": 10000.0, "files.append_only.failed": false, "files.snapshot.failed": false,
+		"files.snapshot.taken_unix_ms": 0.0, "files.snapshot.changes_since": 5.0,
 	} {
 		if got := at(v, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -102,7 +111,10 @@ func TestStats(t *testing.T) {
 		}
 	}
 	policies, _ := json.Marshal(v["policies"])
-	for _, want := range []string{`{"algorithm":"gcra","allowed":2,"limited":1,"policy":"api","shadow_limited":0}`, `{"algorithm":"gcra","allowed":2,"limited":2,"policy":"","shadow_limited":1}`} {
+	for _, want := range []string{
+		`{"algorithm":"gcra","allowed":2,"limited":1,"policy":"api","shadow_limited":0}`,
+		`{"algorithm":"gcra","allowed":2,"limited":2,"policy":"","shadow_limited":1}`,
+	} {
 		if !strings.Contains(string(policies), want) {
 			t.Errorf("no %s in %s", want, policies)
 		}

@@ -17,8 +17,8 @@ func TestProfiles(t *testing.T) {
 	for path, status := range map[string]int{
 		"": 200, "heap": 200, "goroutine?debug=2": 200, "profile?seconds=1": 200,
 		"cmdline": 404, "symbol": 404, "nothing": 404, "../pprof/heap": 404, "heap/": 404, "%68eap": 404,
-		"profile?seconds=10": 400, "trace?seconds=10": 400, "heap?seconds=10": 400, "profile?seconds=0": 400, "profile?seconds=0.5": 400, "profile?seconds=": 400,
-		"trace?seconds=-1": 400, "heap?seconds=x": 400, "heap?%zz": 400,
+		"profile?seconds=10": 400, "trace?seconds=10": 400, "heap?seconds=10": 400, "profile?seconds=0": 400, "profile?seconds=0.5": 400,
+		"profile?seconds=": 400, "trace?seconds=-1": 400, "heap?seconds=x": 400, "heap?%zz": 400,
 	} {
 		got, _, body := srv.Get("/debug/pprof/"+path, token...)
 		if got != status || strings.Contains(body, "sesame") || got == 200 && !strings.Contains(path, "?s") && body == "" {
@@ -57,7 +57,9 @@ func TestNoProfiles(t *testing.T) {
 	t.Parallel()
 	srv := start(t)
 	_, _, nothing := srv.Get("/nothing")
-	for _, path := range []string{"/debug/pprof", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/profile?seconds=1"} {
+	for _, path := range []string{
+		"/debug/pprof", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/profile?seconds=1",
+	} {
 		if status, _, body := srv.Get(path); status != 404 || body != nothing {
 			t.Errorf("%s: %d %q", path, status, body)
 		}

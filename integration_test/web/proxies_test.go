@@ -64,7 +64,9 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no example: %v", err)
 	}
-	for port, addr := range map[string]string{"8000": front, "8001": "127.0.0.1:" + harness.FreePort(t), "8080": srv.HTTP(), "3000": app.Listener.Addr().String()} {
+	for port, addr := range map[string]string{
+		"8000": front, "8001": "127.0.0.1:" + harness.FreePort(t), "8080": srv.HTTP(), "3000": app.Listener.Addr().String(),
+	} {
 		_, own := harness.HostPort(addr)
 		replace = append(replace, "127.0.0.1:"+port, addr, "port_value: "+port, "port_value: "+own, "http://:"+port, "http://:"+own)
 	}
@@ -102,7 +104,8 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 		}
 		asked++
 		forged := fmt.Sprintf("192.0.2.%d", asked)
-		headers = append([]string{"Host", "app.example", "Origin", "https://page.app.example", "Sec-Fetch-Site", "same-site", "Accept", "*/*", "X-Api-Key", "alice", "X-Real-IP", forged, "X-Forwarded-For", forged, "Forwarded", "for=" + forged}, headers...)
+		headers = append([]string{"Host", "app.example", "Origin", "https://page.app.example", "Sec-Fetch-Site", "same-site", "Accept",
+			"*/*", "X-Api-Key", "alice", "X-Real-IP", forged, "X-Forwarded-For", forged, "Forwarded", "for=" + forged}, headers...)
 		for i := 0; i < len(headers); i += 2 {
 			req.Header.Set(headers[i], headers[i+1])
 			if headers[i+1] == "" {

@@ -35,7 +35,8 @@ func startSecure(t *testing.T, flags ...string) *secure {
 	t.Helper()
 	s := &secure{ca: celldtest.NewAuthority(t)}
 	s.cert, s.key = s.ca.Sign("server", serverCert())
-	s.Server = start(t, append([]string{"--http-tls", "yes", "--tls-cert-file", s.cert, "--tls-key-file", s.key, "--tls-ca-cert-file", s.ca.File}, flags...)...)
+	s.Server = start(t, append(
+		[]string{"--http-tls", "yes", "--tls-cert-file", s.cert, "--tls-key-file", s.key, "--tls-ca-cert-file", s.ca.File}, flags...)...)
 	return s
 }
 
@@ -196,7 +197,8 @@ func TestBadHTTPSFlags(t *testing.T) {
 		{"is for --tls-port or --http-tls", append(pair, "--http-bind", "127.0.0.1:0", "--http-tls", "no")},
 	} {
 		args := append([]string{"--http-tls", "yes"}, test.args...)
-		if _, stderr, code := harness.RunToEnd(t, nil, args...); code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, test.names) {
+		_, stderr, code := harness.RunToEnd(t, nil, args...)
+		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, test.names) {
 			t.Errorf("%q: code %d, %q; want %q", args, code, stderr, test.names)
 		}
 	}

@@ -149,7 +149,8 @@ func TestWhatIsNoCommand(t *testing.T) {
 		errors.As(r.err, &d)
 		ok := (d == nil) == (test.err == nil) && (d != nil) == (r.err != nil)
 		if d != nil && test.err != nil {
-			ok = d.At == test.err.At && strings.Contains(d.What, test.err.What) && d.Form == test.err.Form && d.Torn == test.err.Torn && !d.Open
+			ok = d.At == test.err.At && strings.Contains(d.What, test.err.What) && d.Form == test.err.Form &&
+				d.Torn == test.err.Torn && !d.Open
 		}
 		if d != nil && d.Torn && r.crc != source.Checksum(0, []byte(a)) {
 			t.Errorf("%.99q: the checksum is not that of what is left", test.text)
@@ -167,7 +168,8 @@ func TestWhatIsNoCommand(t *testing.T) {
 			t.Errorf("%q: %+v", commands, r)
 		}
 	}
-	if _, _, err := Read(source.New(strings.NewReader(a), int64(len(a))+1, nil), func([][]byte) error { return nil }); err != source.ErrEnd {
+	_, _, err := Read(source.New(strings.NewReader(a), int64(len(a))+1, nil), func([][]byte) error { return nil })
+	if err != source.ErrEnd {
 		t.Errorf("a file that has become shorter: %v", err)
 	}
 }

@@ -138,8 +138,9 @@ func TestHashText(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	take(1, log)
-	if got, want := written(), "MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(36)+
-		"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+	if got, want := written(),
+		"MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(36)+
+			"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	limits := store.Limits{}

@@ -95,7 +95,8 @@ func TestClaim(t *testing.T) {
 	if err := d.Claim(); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "(--dir)") {
 		t.Error(err)
 	}
-	if temp, err := d.WriteTemp("rdb", func(dir.File) error { return nil }); err != nil || d.Place(temp, d.Join("a")) == nil || d.Has(temp) {
+	temp, err := d.WriteTemp("rdb", func(dir.File) error { return nil })
+	if err != nil || d.Place(temp, d.Join("a")) == nil || d.Has(temp) {
 		t.Errorf("%v, and the file of a process that has no lock stays", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // The answer of a file system without locks differs from that of a lock that is taken.
 func TestAnswersOfFlock(t *testing.T) {
 	for answer, want := range map[error]error{
-		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: ErrNoLocks, unix.EOPNOTSUPP: ErrNoLocks, unix.ENOSYS: ErrNoLocks, unix.EBADF: ErrNoLocks,
+		nil: nil, unix.EWOULDBLOCK: ErrInUse, unix.ENOLCK: ErrNoLocks, unix.EOPNOTSUPP: ErrNoLocks, unix.ENOSYS: ErrNoLocks,
+		unix.EBADF: ErrNoLocks,
 	} {
 		f, err := open(filepath.Join(t.TempDir(), "lock"), os.O_RDWR|os.O_CREATE)
 		if err != nil {

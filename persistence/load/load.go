@@ -105,7 +105,8 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 		return Result{}, err
 	}
 	if back := r.savedNS - r.nowNS; back > 0 {
-		l.Log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", r.result.File, "by", time.Duration(back))
+		l.Log.Warn("the clock is behind that of the file, so all limits are set back as much", "file", r.result.File,
+			"by", time.Duration(back))
 		l.setBack(back, r.nowNS)
 		r.result.Rewrite = l.AppendOnly // otherwise the next start would set back later states as well
 	}
@@ -132,7 +133,8 @@ func (r *run) load() error {
 	case !r.AppendOnly:
 	case !appendOnly: // from a snapshot
 		r.result.Rewrite = len(paths) > 0
-	case len(paths) != 1 || paths[0] != r.Paths.AppendOnly || r.db != 0: // appended commands would belong to another file, or to that database
+	// appended commands would belong to another file, or to that database
+	case len(paths) != 1 || paths[0] != r.Paths.AppendOnly || r.db != 0:
 		r.result.Rewrite = true
 	}
 	return err

@@ -56,7 +56,8 @@ func newLoading(t *testing.T, files map[string]string) *loading {
 	log := slog.New(slog.NewTextHandler(&l.log, nil))
 	directory := &dir.Dir{Path: l.path, FS: dir.System{}, Log: log}
 	l.Loader = Loader{Dir: directory, Store: l.store, AppendOnly: true, Truncated: true, Clock: l.now.Load, Log: log,
-		Paths:   Paths{directory.Join("dump.rdb"), directory.Join("appendonly.aof"), directory.Join("appendonlydir/appendonly.aof.manifest")},
+		Paths: Paths{directory.Join("dump.rdb"), directory.Join("appendonly.aof"),
+			directory.Join("appendonlydir/appendonly.aof.manifest")},
 		Stopped: func() bool { return false }}
 	return l
 }

@@ -18,8 +18,8 @@ func (l *Loader) logProgress() (stop func()) {
 				return
 			case <-ticker.C:
 				p := l.Progress()
-				l.Log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done, "total_bytes", p.Total,
-					"seconds_left", p.SecondsLeft())
+				l.Log.Info("loading", "percent", strconv.FormatFloat(p.Percent(), 'f', 1, 64), "loaded_bytes", p.Done,
+					"total_bytes", p.Total, "seconds_left", p.SecondsLeft())
 			}
 		}
 	}()

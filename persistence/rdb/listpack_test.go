@@ -79,7 +79,8 @@ func TestListpack(t *testing.T) {
 			t.Errorf("%q: %q, %v", want, got, ok)
 		}
 	}
-	for _, n := range []int{0, 1, 62, 63, 64, 124, 125, 126, 127, 128, 4094, 4095, 4096, 1<<14 - 6, 1<<14 - 5, 1 << 14, 1<<21 - 6, 1<<21 - 5,
+	for _, n := range []int{0, 1, 62, 63, 64, 124, 125, 126, 127, 128, 4094, 4095, 4096, 1<<14 - 6, 1<<14 - 5, 1 << 14,
+		1<<21 - 6, 1<<21 - 5,
 		1 << 21} {
 		want := []string{strings.Repeat("x", n), "a value"}
 		if got, ok := readListpack(listpack(want)); !ok || !slices.Equal(got, want) {

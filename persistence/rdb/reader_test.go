@@ -113,7 +113,8 @@ var rdbOpcodes = []struct {
 func TestRDBValues(t *testing.T) {
 	for _, v := range rdbValues {
 		t.Run(fmt.Sprintf("%d %s", v.kind, v.want), func(t *testing.T) {
-			file := withChecksum("REDIS0012\x00\x01a\xc0\x05\xfc\x07\x00\x00\x00\x00\x00\x00\x00" + string(v.kind) + "\x01v" + v.value + "\xfd\x02\x00\x00\x00\x00\x01b\xc0\x06")
+			file := withChecksum("REDIS0012\x00\x01a\xc0\x05\xfc\x07\x00\x00\x00\x00\x00\x00\x00" + string(v.kind) + "\x01v" + v.value +
+				"\xfd\x02\x00\x00\x00\x00\x01b\xc0\x06")
 			all, err := readAll(file)
 			if v.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "unknown") {

@@ -74,7 +74,8 @@ func TestExpiryMS(t *testing.T) {
 func TestStateOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tat := someTAT(t)
-		ms := rapid.OneOf(rapid.Int64Range(-1, math.MaxInt64), rapid.Int64Range(-1, 5), rapid.Int64Range(max(ceilMS(tat)-5, 0), ceilMS(tat)+5),
+		ms := rapid.OneOf(rapid.Int64Range(-1, math.MaxInt64), rapid.Int64Range(-1, 5),
+			rapid.Int64Range(max(ceilMS(tat)-5, 0), ceilMS(tat)+5),
 			rapid.Int64Range(math.MaxInt64/nsPerMS-5, math.MaxInt64/nsPerMS+5)).Draw(t, "ms")
 		st := StateOf(tat, ms)
 		want := max(ms, 1)

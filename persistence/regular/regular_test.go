@@ -48,9 +48,9 @@ func TestRegular(t *testing.T) {
 	defer read.Close()
 	defer write.Close()
 	for path, want := range map[string]string{
-		in("fifo"): "it is a pipe, not a regular file", in("link"): "it is a pipe, not a regular file", dir: "it is a directory, not a regular file",
-		in("socket"): "it is a socket, not a regular file", "/dev/zero": "it is a device, not a regular file",
-		fmt.Sprintf("/dev/fd/%d", read.Fd()): "it is a pipe, not a regular file",
+		in("fifo"): "it is a pipe, not a regular file", in("link"): "it is a pipe, not a regular file",
+		dir: "it is a directory, not a regular file", in("socket"): "it is a socket, not a regular file",
+		"/dev/zero": "it is a device, not a regular file", fmt.Sprintf("/dev/fd/%d", read.Fd()): "it is a pipe, not a regular file",
 	} {
 		for _, flags := range []int{os.O_RDONLY, os.O_RDWR | os.O_CREATE | os.O_APPEND} {
 			if _, err := OpenFile(path, flags, 0o600); err == nil || err.Error() != "open "+path+": "+want {

@@ -31,14 +31,16 @@ func TestReplaceEndsThoseThatChanged(t *testing.T) {
 		t.Errorf("%v", ended)
 	}
 	same, gone, changed, first := us.Get("same"), us.Get("gone"), us.Get("changed"), us.Default
-	if r := us.Default.Rights(); !r.MayAll() || us.Authenticate([]byte("default"), []byte("x")) != nil || us.Authenticate([]byte("default"), []byte("p")) == nil {
+	r := us.Default.Rights()
+	if !r.MayAll() || us.Authenticate([]byte("default"), []byte("x")) != nil || us.Authenticate([]byte("default"), []byte("p")) == nil {
 		t.Errorf("a file without it: %s", us.Default.Line())
 	}
 	ended := us.Replace(read("user same on +get >a\nuser changed on +set\nuser default on nopass +get"))
 	if len(ended) != 2 || ended[0] != gone && ended[1] != gone || ended[0] != changed && ended[1] != changed {
 		t.Errorf("%v", ended)
 	}
-	if us.Get("same") != same || us.Get("gone") != nil || us.Get("changed") == changed || us.Default != first || us.Default.Rights().MayAll() {
+	if us.Get("same") != same || us.Get("gone") != nil || us.Get("changed") == changed || us.Default != first ||
+		us.Default.Rights().MayAll() {
 		t.Errorf("%v", us.Sorted())
 	}
 	bytes := 0
@@ -73,7 +75,8 @@ func TestSave(t *testing.T) {
 	text, _ := os.ReadFile(path)
 	info, _ := os.Stat(path)
 	files, _ := os.ReadDir(filepath.Dir(path))
-	if strings.Contains(string(text), "secret") || strings.Count(string(text), "\n") != 2 || info.Mode().Perm() != 0o640 || len(files) != 1 {
+	if strings.Contains(string(text), "secret") || strings.Count(string(text), "\n") != 2 || info.Mode().Perm() != 0o640 ||
+		len(files) != 1 {
 		t.Errorf("%q, %v, %v", text, info.Mode(), files)
 	}
 	if err := us.Save(filepath.Join(path, "below", "a-file")); err == nil {
@@ -90,7 +93,10 @@ func TestSave(t *testing.T) {
 
 // FuzzFile reads any file: an error of one line that names the file, or users that are saved and read alike.
 func FuzzFile(f *testing.F) {
-	for _, seed := range []string{"", "user a on >x ~a:* +get", "user a\nuser a", "user", "# comment", "user a +nosuch >\n\n user b\tx", "user default off\r\nuser  on", "user a (+get ~x) &x"} {
+	for _, seed := range []string{
+		"", "user a on >x ~a:* +get", "user a\nuser a", "user", "# comment", "user a +nosuch >\n\n user b\tx",
+		"user default off\r\nuser  on", "user a (+get ~x) &x",
+	} {
 		f.Add(seed)
 	}
 	table := testTable()

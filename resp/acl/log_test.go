@@ -42,7 +42,8 @@ func TestLog(t *testing.T) {
 		t.Error(got)
 	}
 	l.Add(Entry{Object: strings.Repeat("k", 5000), Username: strings.Repeat("u", 1025)}, 12)
-	if e := l.Last(1)[0]; len(e.Object) > 1100 || !strings.HasSuffix(e.Object, "... (3976 more bytes)") || !strings.HasSuffix(e.Username, "... (1 more bytes)") {
+	if e := l.Last(1)[0]; len(e.Object) > 1100 || !strings.HasSuffix(e.Object, "... (3976 more bytes)") ||
+		!strings.HasSuffix(e.Username, "... (1 more bytes)") {
 		t.Errorf("%d bytes, %d bytes", len(e.Object), len(e.Username))
 	}
 	l.Add(Entry{}, 0)

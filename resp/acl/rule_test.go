@@ -82,7 +82,9 @@ func TestMayRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for args, want := range map[string]bool{"select": false, "select 0": true, "SELECT x": true, "select 1": false, "get 0": false, "auth x": true} {
+	for args, want := range map[string]bool{
+		"select": false, "select 0": true, "SELECT x": true, "select 1": false, "get 0": false, "auth x": true,
+	} {
 		words := bytes.Fields([]byte(args))
 		if got := r.MayRun(table.find(string(words[0])), words); got != want {
 			t.Errorf("%s: %v", args, got)
@@ -102,8 +104,8 @@ func TestMayTouch(t *testing.T) {
 		access Access
 		want   bool
 	}{
-		{"a:1", Reads | Writes, true}, {"b:1", 0, false}, {"r:1", Reads, true}, {"r:1", Writes, false}, {"r:1", Reads | Writes, false}, {"r:1", 0, true},
-		{"w:1", Writes, true}, {"w:1", Reads, false}, {"both", Reads | Writes, true},
+		{"a:1", Reads | Writes, true}, {"b:1", 0, false}, {"r:1", Reads, true}, {"r:1", Writes, false}, {"r:1", Reads | Writes, false},
+		{"r:1", 0, true}, {"w:1", Writes, true}, {"w:1", Reads, false}, {"both", Reads | Writes, true},
 	} {
 		if got := r.MayTouch([]byte(test.key), test.access); got != test.want {
 			t.Errorf("%s, %v: %v", test.key, test.access, got)
@@ -169,7 +171,8 @@ func TestAuthenticate(t *testing.T) {
 // FuzzRules applies any rules. Rights that say what they are make the same rights again, and a rule with a mistake changes nothing.
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{
-		"on >pw ~a:* %R~b +get", "reset +@all -config|set nopass", "+select|0 -select +@read -@read", "#" + strings.Repeat("0a", 32) + " resetpass !x <y %RW~x %~y",
+		"on >pw ~a:* %R~b +get", "reset +@all -config|set nopass", "+select|0 -select +@read -@read",
+		"#" + strings.Repeat("0a", 32) + " resetpass !x <y %RW~x %~y",
 		"allkeys resetkeys ~ allchannels &x (+get) ( \x00 +config|get|x + - % +@ ~a\tb", "sanitize-payload +CONFIG -Config|GET +config",
 	} {
 		f.Add(seed)
@@ -193,7 +196,8 @@ func FuzzRules(f *testing.F) {
 				t.Fatalf("%q: %q: %v", r, rule, err)
 			}
 		}
-		if again.String() != r.String() || !slices.Equal(again.allowed, r.allowed) || again.MayAll() != r.MayAll() || len(r.firstArgs)+len(again.firstArgs) > 0 && !reflect.DeepEqual(again.firstArgs, r.firstArgs) {
+		if again.String() != r.String() || !slices.Equal(again.allowed, r.allowed) || again.MayAll() != r.MayAll() ||
+			len(r.firstArgs)+len(again.firstArgs) > 0 && !reflect.DeepEqual(again.firstArgs, r.firstArgs) {
 			t.Errorf("%q: %q is %q", text, r, again)
 		}
 	})

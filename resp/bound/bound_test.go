@@ -40,7 +40,8 @@ func (s *released) releaser(hurries *atomic.Bool) *Releaser {
 		defer s.mu.Unlock()
 		return s.nowNS
 	}
-	return &Releaser{Store: func() store.Leases { return s }, Clock: clock, Hurries: hurries.Load, Survive: func(string, ...any) { _ = recover() }}
+	return &Releaser{Store: func() store.Leases { return s }, Clock: clock, Hurries: hurries.Load,
+		Survive: func(string, ...any) { _ = recover() }}
 }
 
 // count returns how many leases have ended.

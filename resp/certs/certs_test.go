@@ -20,7 +20,8 @@ func open(t *testing.T) (k *Keeper, ca *celldtest.Authority, files Files) {
 	t.Helper()
 	ca = celldtest.NewAuthority(t)
 	dir := t.TempDir()
-	files = Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), CADir: filepath.Join(dir, "ca"), Clients: tls.RequireAndVerifyClientCert}
+	files = Files{Cert: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), CADir: filepath.Join(dir, "ca"),
+		Clients: tls.RequireAndVerifyClientCert}
 	os.MkdirAll(filepath.Join(files.CADir, "..data"), 0o755)
 	celldtest.WriteFile(t, celldtest.ReadFile(t, ca.File), files.CADir, "ca.pem")
 	celldtest.WriteFile(t, "nothing of interest", files.CADir, "README")
@@ -231,7 +232,8 @@ func TestAuthorities(t *testing.T) {
 		want.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, path)))
 	}
 	c := k.Config()
-	if !c.ClientCAs.Equal(want) || c.MinVersion != tls.VersionTLS12 || c.MaxVersion != tls.VersionTLS13 || len(c.CipherSuites) != 1 || c.ClientAuth != files.Clients {
+	if !c.ClientCAs.Equal(want) || c.MinVersion != tls.VersionTLS12 || c.MaxVersion != tls.VersionTLS13 || len(c.CipherSuites) != 1 ||
+		c.ClientAuth != files.Clients {
 		t.Errorf("%+v", c)
 	}
 }
@@ -252,11 +254,14 @@ func TestPassphrase(t *testing.T) {
 	for pass, want := range map[string]string{"sesame": "", "wrong-one": "does not open the key", "": "no tls-key-file-pass"} {
 		files.Passphrase = pass
 		_, err := Open(files)
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong-one")) {
+		if (err == nil) != (want == "") ||
+			err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong-one")) {
 			t.Errorf("passphrase %q: %v", pass, err)
 		}
 	}
-	celldtest.WriteFile(t, "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n", files.Key)
+	celldtest.WriteFile(t,
+		"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n",
+		files.Key)
 	if _, err := Open(files); err == nil || !strings.Contains(err.Error(), "openssl pkcs8") {
 		t.Error(err)
 	}
@@ -264,7 +269,8 @@ func TestPassphrase(t *testing.T) {
 
 // FuzzFiles tries any bytes as each file. Bad ones are errors.
 func FuzzFiles(f *testing.F) {
-	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+		[]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {
 		p := &parts{cert: cert, key: key, cas: []part{{"x", cert, false}}}
 		if _, err := p.pair("x"); err == nil {

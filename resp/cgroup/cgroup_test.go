@@ -52,7 +52,9 @@ func TestContainerLimit(t *testing.T) {
 
 // A mount may show a part of the hierarchy only, and then perhaps not the cgroup.
 func TestBelow(t *testing.T) {
-	for in, want := range map[[2]string]string{{"/", "/a/../b"}: "/b", {"/a", "/a/b"}: "/b", {"/a", "/a"}: "", {"/a", "/ab"}: "/", {"/a", "/x"}: "/", {"/a", "../a/b"}: "/b"} {
+	for in, want := range map[[2]string]string{
+		{"/", "/a/../b"}: "/b", {"/a", "/a/b"}: "/b", {"/a", "/a"}: "", {"/a", "/ab"}: "/", {"/a", "/x"}: "/", {"/a", "../a/b"}: "/b",
+	} {
 		if got := below(in[0], in[1]); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

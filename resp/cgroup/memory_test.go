@@ -15,7 +15,9 @@ import (
 func TestDefaultMaxMemory(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
-	for container, want := range map[int64]int64{4096 * mb: 2048 * mb, 256 * mb: 128 * mb, 128 * mb: 42 * mb, 100 * mb: 24 * mb, 64 * mb: 8 * mb, 1 * mb: 0} {
+	for container, want := range map[int64]int64{
+		4096 * mb: 2048 * mb, 256 * mb: 128 * mb, 128 * mb: 42 * mb, 100 * mb: 24 * mb, 64 * mb: 8 * mb, 1 * mb: 0,
+	} {
 		got := defaultMaxMemory(container)
 		if got != max(want, mb) {
 			t.Errorf("of %d MB: %d, want %d", container/mb, got/mb, want/mb)

@@ -82,7 +82,8 @@ func TestParse(t *testing.T) {
 			}
 		}
 		list := Each(err)
-		if (command != nil) != test.starts || len(list) != len(wrong) || !strings.HasPrefix(text, test.prints) || test.prints == "" && text != "" {
+		if (command != nil) != test.starts || len(list) != len(wrong) || !strings.HasPrefix(text, test.prints) ||
+			test.prints == "" && text != "" {
 			t.Errorf("%s: %v, %v, %.60q", test.args, command != nil, list, text)
 			continue
 		}
@@ -94,7 +95,8 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: %v is of the user: %v", test.args, list[i], usage)
 			}
 		}
-		if command != nil && (command.Check != strings.Contains(test.args, "--check") || command.Given("timeout") != strings.Contains(test.args, "timeout") || test.args == "--port 7 --timeout=9" && command.Config.Port.Get() != 7) {
+		if command != nil && (command.Check != strings.Contains(test.args, "--check") || command.Given("timeout") != strings.Contains(
+			test.args, "timeout") || test.args == "--port 7 --timeout=9" && command.Config.Port.Get() != 7) {
 			t.Errorf("%s: %+v", test.args, command)
 		}
 		if strings.HasSuffix(test.args, "version -v") != strings.Contains(text, "\nmain ") {
@@ -143,7 +145,8 @@ func TestEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			wrong := errors.Join(readEnvironment(flags)...)
-			if got := cfg.Setting("timeout").Value.String(); got != test.timeout || (wrong == nil) != (test.wrong == "") || wrong != nil && wrong.Error() != test.wrong {
+			got := cfg.Setting("timeout").Value.String()
+			if got != test.timeout || (wrong == nil) != (test.wrong == "") || wrong != nil && wrong.Error() != test.wrong {
 				t.Errorf("timeout is %s, %v", got, wrong)
 			}
 		})
@@ -169,13 +172,17 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"\n  celld ready [flags]      exit with 0 if that server serves requests\n", "(default 64mb)", "\nEach flag is also an environment variable", "\n\nOther:\n      --check ", "\nUsage:\n  celld [flags]"} {
+	for _, text := range []string{
+		"\n  celld ready [flags]      exit with 0 if that server serves requests\n", "(default 64mb)",
+		"\nEach flag is also an environment variable", "\n\nOther:\n      --check ", "\nUsage:\n  celld [flags]",
+	} {
 		if !strings.Contains(all, text) {
 			t.Errorf("the help lacks %q", text)
 		}
 	}
 	b.Reset()
-	if err := help(&b, cfg, []string{"ping"}); err != nil || strings.Count(b.String(), "\n      --") != len(serverFlags) || !strings.Contains(b.String(), "\nFlags:\n      --bind ") {
+	if err := help(&b, cfg, []string{"ping"}); err != nil || strings.Count(b.String(), "\n      --") != len(serverFlags) ||
+		!strings.Contains(b.String(), "\nFlags:\n      --bind ") {
 		t.Errorf("%v: %s", err, &b)
 	}
 }

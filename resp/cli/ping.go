@@ -190,7 +190,8 @@ func (p place) ping(who []string, ready bool) (note string, err error) {
 	replies := bufio.NewReader(conn)
 	for authed := who == nil; ; authed = true {
 		reply, err := wire.ReadReply(replies)
-		if op := (*net.OpError)(nil); errors.As(cmp.Or(failed, err), &op) && op.Op == "remote error" && !ready { // it wants another certificate
+		// it wants another certificate
+		if op := (*net.OpError)(nil); errors.As(cmp.Or(failed, err), &op) && op.Op == "remote error" && !ready {
 			return op.Error(), nil
 		}
 		if err != nil {

@@ -61,9 +61,11 @@ func TestPing(t *testing.T) {
 	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
 	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
 	_, web, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "HTTP/1.1 400 Bad Request").String())
-	_, away, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\nnot_ready_because:it is gone\r\nx:y\r\n").String())
+	_, away, _ := net.SplitHostPort(
+		serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\nnot_ready_because:it is gone\r\nx:y\r\n").String())
 	_, there, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Server\r\nx:y\r\n").String())
-	_, part, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\nstore_slots_without_master:1\r\n").String())
+	_, part, _ := net.SplitHostPort(
+		serveReply(t, "tcp", "127.0.0.1:0", "+PONG|# Store\r\nstore_away:0\r\nstore_slots_without_master:1\r\n").String())
 	_, leaves, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG|gone").String())
 	path := filepath.Join(t.TempDir(), "s")
 	serveReply(t, "unix", path, "+PONG")
@@ -108,7 +110,8 @@ func TestPing(t *testing.T) {
 		}
 		var err error
 		text := printed(t, func() { err = ping(cfg, flags, test.ready) })
-		says := map[string]string{loading: "-LOADING Redis is loading the dataset in memory\n", full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
+		says := map[string]string{loading: "-LOADING Redis is loading the dataset in memory\n",
+			full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
 		want := says[flags.Lookup("port").Value.String()]
 		if test.ready {
 			want = ""
@@ -156,7 +159,9 @@ func TestPingLeavesNoHandshakeBehind(t *testing.T) {
 }
 
 func TestPingHost(t *testing.T) {
-	for host, want := range map[string]string{"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::*": "::1", "::": "::1", "192.0.2.1": "192.0.2.1", "name": "name", "::1": "::1"} {
+	for host, want := range map[string]string{
+		"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::*": "::1", "::": "::1", "192.0.2.1": "192.0.2.1", "name": "name", "::1": "::1",
+	} {
 		if got := pingHost(host); got != want {
 			t.Errorf("%s: %s, want %s", host, got, want)
 		}
@@ -174,7 +179,8 @@ func TestPingWithTLS(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
-	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	ln, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,8 @@ func TestLine(t *testing.T) {
 	l.SetMonitor(c, true)
 	c.Push([]byte("12345"), 100)
 	if got, want := c.Line(bornNS+5e9), "id=1 addr=127.0.0.1:4711 laddr=127.0.0.1:6379 fd=7 name=n age=5 idle=2 flags=OxbtUeT db=0 sub=0 psub=0 ssub=0 multi=0 qbuf=1 qbuf-free=0 argv-mem=0 multi-mem=20 "+
-		"rbs=0 rbp=0 obl=0 oll=0 omem=4005 tot-mem=7398 events=r cmd=client|id user=default redir=0 resp=3 lib-name=lib lib-ver=1.2"; got != want {
+		"rbs=0 rbp=0 obl=0 oll=0 omem=4005 tot-mem=7398 events=r cmd=client|id user=default redir=0 resp=3 lib-name=lib lib-ver=1.2"; got !=
+		want {
 		t.Errorf("a busy one:\n got %s\nwant %s", got, want)
 	}
 	if got := c.Buffers(); got != 4021 {
@@ -83,7 +84,9 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("%s, %s, %s, %d", c.Addr, c.LocalAddr, c.MonitorAddr(), c.FD)
 	}
 	var other Client
-	if other.From(tcp, nil, bornNS); other.Unix || other.MonitorAddr() != "127.0.0.1:4711" || other.LocalAddr != "" || other.LastNS.Load() != bornNS || other.TxLen.Load() != -1 {
+	other.From(tcp, nil, bornNS)
+	if other.Unix || other.MonitorAddr() != "127.0.0.1:4711" || other.LocalAddr != "" || other.LastNS.Load() != bornNS ||
+		other.TxLen.Load() != -1 {
 		t.Errorf("%+v", &other)
 	}
 }
@@ -145,7 +148,8 @@ func TestCounts(t *testing.T) {
 	}
 	l.SetWatching(a, 0)
 	l.SetTracking(a, 0)
-	if l.SetMonitor(a, false); l.Watching() != 1 || l.Tracking() != 1 || !slices.Equal(l.Monitors(), []*Client{b}) || a.Redirection() != -1 {
+	l.SetMonitor(a, false)
+	if l.Watching() != 1 || l.Tracking() != 1 || !slices.Equal(l.Monitors(), []*Client{b}) || a.Redirection() != -1 {
 		t.Errorf("%d watch, %d track", l.Watching(), l.Tracking())
 	}
 	l.Forget(b)

@@ -18,7 +18,8 @@ func TestAClockGoesOnWhileTheMachineIsSuspended(t *testing.T) {
 		want := func(elapsed time.Duration) {
 			t.Helper()
 			wallNS, nowNS, ok := c.Read()
-			if wantNS := start.Add(elapsed).UnixNano(); !ok || nowNS != wantNS || c.NowNS() != wantNS || wallNS != time.Now().Add(wall).UnixNano() {
+			wantNS := start.Add(elapsed).UnixNano()
+			if !ok || nowNS != wantNS || c.NowNS() != wantNS || wallNS != time.Now().Add(wall).UnixNano() {
 				t.Errorf("the wall clock says %d, the clock %d and %d after %v, want %d", wallNS, nowNS, c.NowNS(), elapsed, wantNS)
 			}
 		}
@@ -76,7 +77,8 @@ func TestReadingsApart(t *testing.T) {
 		offset := func() int64 { return c.NowNS() - time.Now().UnixNano() }
 		before := offset()
 		for _, step := range []struct{ is, counts time.Duration }{
-			{leastSuspendNS, 0}, {leastSuspendNS + 1, leastSuspendNS + 1}, {2*leastSuspendNS + 1, leastSuspendNS + 1}, {2*leastSuspendNS + 2, 2*leastSuspendNS + 2},
+			{leastSuspendNS, 0}, {leastSuspendNS + 1, leastSuspendNS + 1}, {2*leastSuspendNS + 1, leastSuspendNS + 1},
+			{2*leastSuspendNS + 2, 2*leastSuspendNS + 2},
 		} {
 			suspended = step.is
 			if c.Read(); offset()-before != int64(step.counts) {

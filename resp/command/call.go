@@ -37,7 +37,8 @@ type Host interface {
 	// Access is how the call reaches keys: its time, and the rights of its user.
 	Access() store.Access
 
-	// Inside reports whether the call is part of a transaction or a script. No other command runs beside these, and their calls do not wait.
+	// Inside reports whether the call is part of a transaction or a script. No other command runs
+	// beside these, and their calls do not wait.
 	Inside() bool
 
 	// InSteps calls step until that returns false. A handler does nothing after it.

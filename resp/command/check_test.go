@@ -12,7 +12,8 @@ import (
 // A check of many keys takes steps, and ends at the first key that the user has no right to.
 func TestCheckInSteps(t *testing.T) {
 	del := &Row{Name: "del", Arity: -2, Flags: spec.Write, Keys: spec.AllKeys, Group: "generic", Run: func(*Call) {}}
-	object := &Row{Name: "object", Arity: -2, Group: "generic", Sub: []*Row{{Name: "freq", Arity: 3, Flags: spec.Readonly, Keys: spec.SubKey, Group: "generic", Run: func(*Call) {}}}}
+	object := &Row{Name: "object", Arity: -2, Group: "generic",
+		Sub: []*Row{{Name: "freq", Arity: 3, Flags: spec.Readonly, Keys: spec.SubKey, Group: "generic", Run: func(*Call) {}}}}
 	table := NewTable([]*Row{del, object}, func() any { return nil })
 	users := acl.NewUsers(table.ACL())
 	rules := []string{"on", "+@all", "-object|freq"}
@@ -37,23 +38,26 @@ func TestCheckInSteps(t *testing.T) {
 		reason acl.Reason
 		object string
 	}{
-		{del, few, 1, "", ""}, {del, many, 5, "", ""}, {del, append(few, []byte("no")), 1, acl.DeniedKey, "no"}, {del, append(many[:150:150], []byte("no"), []byte("no2")), 4, acl.DeniedKey, "no"},
-		{del, long, 25, "", ""}, {object.Sub[0], [][]byte{[]byte("OBJECT"), []byte("FREQ"), []byte("key:1")}, 1, acl.DeniedCommand, "object|freq"},
+		{del, few, 1, "", ""}, {del, many, 5, "", ""}, {del, append(few, []byte("no")), 1, acl.DeniedKey, "no"},
+		{del, append(many[:150:150], []byte("no"), []byte("no2")), 4, acl.DeniedKey, "no"}, {del, long, 25, "", ""},
+		{object.Sub[0], [][]byte{[]byte("OBJECT"), []byte("FREQ"), []byte("key:1")}, 1, acl.DeniedCommand, "object|freq"},
 	} {
 		c, steps := Check{Row: test.row, Rights: rights}, 1
 		for c.Step(test.args) {
 			steps++
 		}
 		if c.Reason != test.reason || c.Object != test.object || steps < test.steps-1 || steps > test.steps+1 {
-			t.Errorf("%.20q: %q about %.10q after %d steps, want %q about %q after %d", test.args[0], c.Reason, c.Object, steps, test.reason, test.object, test.steps)
+			t.Errorf("%.20q: %q about %.10q after %d steps, want %q about %q after %d", test.args[0], c.Reason, c.Object, steps,
+				test.reason, test.object, test.steps)
 		}
 	}
 }
 
 func TestRedact(t *testing.T) {
 	for call, want := range map[string]string{
-		"AUTH a b": "AUTH _ _", "hello": "hello", "HELLO 3 AUTH u p": "HELLO 3 _ _ _", "CONFIG": "CONFIG", "config get x": "config get _", "ACL SETUSER u on": "ACL SETUSER _ _", "ACL LIST": "ACL LIST",
-		"acl dryrun u get k": "acl dryrun u get _", "ACL DRYRUN u": "ACL DRYRUN u", "acl": "acl", "GET auth": "GET auth",
+		"AUTH a b": "AUTH _ _", "hello": "hello", "HELLO 3 AUTH u p": "HELLO 3 _ _ _", "CONFIG": "CONFIG", "config get x": "config get _",
+		"ACL SETUSER u on": "ACL SETUSER _ _", "ACL LIST": "ACL LIST", "acl dryrun u get k": "acl dryrun u get _",
+		"ACL DRYRUN u": "ACL DRYRUN u", "acl": "acl", "GET auth": "GET auth",
 	} {
 		args := bytes.Fields([]byte(call))
 		got := bytes.ReplaceAll(bytes.Join(Redact(args), []byte(" ")), []byte("(redacted)"), []byte("_"))

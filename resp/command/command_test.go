@@ -57,7 +57,8 @@ func TestAccess(t *testing.T) {
 	} {
 		args := words(test.args)
 		if first, second := test.row.AccessTo(0, args), test.row.AccessTo(1, args); first != test.first || second != test.second {
-			t.Errorf("%s, flags %d, access %d: %d and %d, want %d and %d", test.args, test.row.Flags, test.row.Access, first, second, test.first, test.second)
+			t.Errorf("%s, flags %d, access %d: %d and %d, want %d and %d", test.args, test.row.Flags, test.row.Access, first, second,
+				test.first, test.second)
 		}
 	}
 }
@@ -102,7 +103,10 @@ func TestCheckOfTwoKeys(t *testing.T) {
 	if err := users.Set("u", []string{"on", "+@all", "~both", "%W~writes", "%R~reads"}); err != nil {
 		t.Fatal(err)
 	}
-	for call, object := range map[string]string{"RENAME both writes": "", "RENAME both both": "", "RENAME both reads": "reads", "RENAME writes both": "writes", "RENAME reads both": "reads"} {
+	for call, object := range map[string]string{
+		"RENAME both writes": "", "RENAME both both": "", "RENAME both reads": "reads", "RENAME writes both": "writes",
+		"RENAME reads both": "reads",
+	} {
 		c := command.Check{Row: rename, Rights: users.Get("u").Rights()}
 		for c.Step(words(call)) {
 		}
@@ -231,13 +235,17 @@ func TestLiterals(t *testing.T) {
 	if got := argument.NoPolicy(unknownPolicies{}, []byte("p")); got != fmt.Sprintf(argument.ErrNoPolicy, "p") {
 		t.Error(got)
 	}
-	if got := argument.NoPolicy(unknownPolicies{}, []byte(strings.Repeat("p", 200))); got != fmt.Sprintf(argument.ErrNoPolicy, strings.Repeat("p", 128)) {
+	got := argument.NoPolicy(unknownPolicies{}, []byte(strings.Repeat("p", 200)))
+	if got != fmt.Sprintf(argument.ErrNoPolicy, strings.Repeat("p", 128)) {
 		t.Error(got)
 	}
 	if got := argument.NoPolicy(unknownPolicies{err: errors.New("gone")}, []byte("p")); got != "STOREDOWN gone" {
 		t.Error(got)
 	}
-	for text, want := range map[string]string{"5/1h": "", "50/1h,algo=log": "", "51/1h,algo=log": fmt.Sprintf(argument.ErrLogMax, 51, 50), "51/1h": "", "x": "ERR invalid limit: limit 'x': expected count/period, such as 100/1m"} {
+	for text, want := range map[string]string{
+		"5/1h": "", "50/1h,algo=log": "", "51/1h,algo=log": fmt.Sprintf(argument.ErrLogMax, 51, 50), "51/1h": "",
+		"x": "ERR invalid limit: limit 'x': expected count/period, such as 100/1m",
+	} {
 		limit, problem := argument.ParseLiteral([]byte(text), 50)
 		if problem != want || want == "" && limit.String() != text {
 			t.Errorf("%s: %s, %q", text, limit.String(), problem)
@@ -255,10 +263,13 @@ func TestOptions(t *testing.T) {
 		args, seen string
 		want       string
 	}{
-		{&ours, "", "", ""}, {&ours, "nx EX 5 Id nx", "NX= EX=5 ID=nx ", ""}, {&ours, "ID 1 XX", "ID=1 XX= ", ""}, {&ours, "NX nx", "NX= ", option("nx")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", option("ex")},
-		{&ours, "NX EX", "NX= ", option("EX")}, {&ours, "NXX", "", option("NXX")}, {&ours, "N", "", option("N")}, {&ours, "I", "", option("I")}, {&ours, strings.Repeat("y", 200), "", option(strings.Repeat("y", 128))},
+		{&ours, "", "", ""}, {&ours, "nx EX 5 Id nx", "NX= EX=5 ID=nx ", ""}, {&ours, "ID 1 XX", "ID=1 XX= ", ""},
+		{&ours, "NX nx", "NX= ", option("nx")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", option("ex")},
+		{&ours, "NX EX", "NX= ", option("EX")}, {&ours, "NXX", "", option("NXX")}, {&ours, "N", "", option("N")},
+		{&ours, "I", "", option("I")}, {&ours, strings.Repeat("y", 200), "", option(strings.Repeat("y", 128))},
 		{&ours, "NX STOP 1", "NX= ", option("STOP")}, {&ours, "EX stop NX", "EX=stop ", "stopped"},
-		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"}, {&redis, "what", "", "ERR no 'what'"}, {&plain, "NX NX", "NX= NX= ", ""}, {&plain, "XX", "", argument.ErrSyntax},
+		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"},
+		{&redis, "what", "", "ERR no 'what'"}, {&plain, "NX NX", "NX= NX= ", ""}, {&plain, "XX", "", argument.ErrSyntax},
 	} {
 		var seen strings.Builder
 		got := test.o.Read(words(test.args), func(option string, value []byte) string {
@@ -281,10 +292,13 @@ func TestKeysOf(t *testing.T) {
 		keys       spec.KeyRange
 		args, want string
 	}{
-		{spec.KeyRange{}, "PING a", ""}, {spec.OneKey, "GET a b", "a"}, {spec.OneKey, "GET", ""}, {spec.TwoKeys, "COPY a b c", "a b"}, {spec.TwoKeys, "COPY a", "a"}, {spec.AllKeys, "DEL a b c", "a b c"},
-		{spec.AllKeys, "DEL", ""}, {spec.SubKey, "OBJECT FREQ a", "a"}, {spec.KeyRange{Step: 1}, "a b", "a"}, {pairs, "MSET a 1 b 2", "a b"}, {pairs, "MSET a 1 b", "a b"}, {butLast, "BLPOP a b 0", "a b"},
-		{spec.ScriptKeys, "EVAL s 0 a", ""}, {spec.ScriptKeys, "EVAL s 1 a b", "a"}, {spec.ScriptKeys, "EVAL s 2 a b", "a b"}, {spec.ScriptKeys, "EVAL s 3 a b", ""}, {spec.ScriptKeys, "EVAL s x a", ""},
-		{spec.ScriptKeys, "EVAL s -1 a", ""}, {spec.CountedPairs, "CL.MTAKE 1 a 1 b 2", "a"}, {spec.CountedPairs, "CL.MTAKE 2 a 1 b 2", "a b"}, {spec.CountedPairs, "CL.MTAKE 2 a 1 b", ""},
+		{spec.KeyRange{}, "PING a", ""}, {spec.OneKey, "GET a b", "a"}, {spec.OneKey, "GET", ""}, {spec.TwoKeys, "COPY a b c", "a b"},
+		{spec.TwoKeys, "COPY a", "a"}, {spec.AllKeys, "DEL a b c", "a b c"}, {spec.AllKeys, "DEL", ""}, {spec.SubKey, "OBJECT FREQ a", "a"},
+		{spec.KeyRange{Step: 1}, "a b", "a"}, {pairs, "MSET a 1 b 2", "a b"}, {pairs, "MSET a 1 b", "a b"}, {butLast, "BLPOP a b 0", "a b"},
+		{spec.ScriptKeys, "EVAL s 0 a", ""}, {spec.ScriptKeys, "EVAL s 1 a b", "a"}, {spec.ScriptKeys, "EVAL s 2 a b", "a b"},
+		{spec.ScriptKeys, "EVAL s 3 a b", ""}, {spec.ScriptKeys, "EVAL s x a", ""}, {spec.ScriptKeys, "EVAL s -1 a", ""},
+		{spec.CountedPairs, "CL.MTAKE 1 a 1 b 2", "a"}, {spec.CountedPairs, "CL.MTAKE 2 a 1 b 2", "a b"},
+		{spec.CountedPairs, "CL.MTAKE 2 a 1 b", ""},
 	} {
 		row := &command.Row{Keys: test.keys}
 		if got := string(joined(row.KeysOf(words(test.args)))); got != test.want {
@@ -294,7 +308,10 @@ func TestKeysOf(t *testing.T) {
 	for _, test := range []struct {
 		row  command.Row
 		want bool
-	}{{command.Row{Many: true}, true}, {command.Row{Keys: spec.AllKeys}, true}, {command.Row{Keys: spec.OneKey}, false}, {command.Row{}, false}} {
+	}{
+		{command.Row{Many: true}, true}, {command.Row{Keys: spec.AllKeys}, true}, {command.Row{Keys: spec.OneKey}, false},
+		{command.Row{}, false},
+	} {
 		if got := test.row.TakesMany(); got != test.want {
 			t.Errorf("%+v takes many: %v", test.row, got)
 		}
@@ -324,7 +341,10 @@ func TestRows(t *testing.T) {
 	for name, test := range map[string]struct {
 		args [][]byte
 		want bool
-	}{"64": {make([][]byte, 64), false}, "65": {make([][]byte, 65), true}, "16 KB": {[][]byte{x(10), x(16<<10 - 10)}, false}, "more": {[][]byte{x(16<<10 - 10), x(11)}, true}} {
+	}{
+		"64": {make([][]byte, 64), false}, "65": {make([][]byte, 65), true}, "16 KB": {[][]byte{x(10), x(16<<10 - 10)}, false},
+		"more": {[][]byte{x(16<<10 - 10), x(11)}, true},
+	} {
 		if got := command.Big(test.args); got != test.want {
 			t.Errorf("%s is big: %v", name, got)
 		}
@@ -341,9 +361,11 @@ func TestRows(t *testing.T) {
 		row  command.Row
 		want bool
 	}{
-		{command.Row{Name: "get", Group: "string"}, true}, {command.Row{Name: "hget", Group: "hash"}, true}, {command.Row{Name: "cl.throttle", Group: "module"}, true}, {command.Row{Name: "gcra", Group: "rate_limit"}, true},
-		{command.Row{Name: "cl.take", Group: spec.GroupLimit}, true}, {command.Row{Name: "cl.reset", Group: spec.GroupLimit}, false}, {command.Row{Name: "del", Group: "generic"}, false},
-		{command.Row{Name: "freq", Group: "generic", Parent: object}, true}, {command.Row{Name: "freq", Group: "generic", Parent: &command.Row{Name: "other"}}, false},
+		{command.Row{Name: "get", Group: "string"}, true}, {command.Row{Name: "hget", Group: "hash"}, true},
+		{command.Row{Name: "cl.throttle", Group: "module"}, true}, {command.Row{Name: "gcra", Group: "rate_limit"}, true},
+		{command.Row{Name: "cl.take", Group: spec.GroupLimit}, true}, {command.Row{Name: "cl.reset", Group: spec.GroupLimit}, false},
+		{command.Row{Name: "del", Group: "generic"}, false}, {command.Row{Name: "freq", Group: "generic", Parent: object}, true},
+		{command.Row{Name: "freq", Group: "generic", Parent: &command.Row{Name: "other"}}, false},
 	} {
 		if got := test.row.ReadsState(); got != test.want {
 			t.Errorf("%s reads a state: %v", test.row.Name, got)
@@ -356,17 +378,23 @@ func TestTable(t *testing.T) {
 	stats := 0
 	get := &command.Row{Name: "get", Arity: 2, Flags: spec.Readonly | spec.Fast, Group: "string", Run: none}
 	box := &command.Row{Name: "box", Arity: -2, Flags: spec.NoAuth | spec.Admin, Since: "5.0", Group: "server", Sub: []*command.Row{
-		{Name: "put", Arity: 3, Usage: "what", Summary: "Puts.", Group: "server", Run: none}, {Name: "list", Arity: 2, Summary: "Lists.", Group: "server", Run: none},
+		{Name: "put", Arity: 3, Usage: "what", Summary: "Puts.", Group: "server", Run: none},
+		{Name: "list", Arity: 2, Summary: "Lists.", Group: "server", Run: none},
 	}}
-	table := command.NewTable([]*command.Row{get, {Name: long, Run: none}, {Name: "za", Run: none}, box}, func() any { stats++; return stats })
+	table := command.NewTable([]*command.Row{get, {Name: long, Run: none}, {Name: "za", Run: none}, box},
+		func() any { stats++; return stats })
 	hidden := &command.Row{Name: "hidden", Run: none, Group: "server"}
 	table.Add(hidden)
 	put := box.Sub[0]
 	find := func(name string) *command.Row { return table.Find([]byte(name)) }
 	for name, got := range map[string][2]*command.Row{
-		"get": {find("get"), get}, "ZA": {find("ZA"), table.Rows[3]}, "GeT": {find("GeT"), get}, "ge": {find("ge"), nil}, "long": {find(strings.ToUpper(long)), table.Rows[2]}, "longer": {find(long + "n"), nil}, "hidden": {find("HIDDEN"), hidden}, "[": {find("{ox"), nil},
-		"sub": {table.FindFull([]byte("BOX|Put")), put}, "no sub": {table.FindFull([]byte("box|pu")), nil}, "no box": {table.FindFull([]byte("bo|put")), nil}, "box": {table.FindFull([]byte("box")), box}, "of none": {table.FindFull([]byte("get|put")), nil},
-		"call": {table.FindCall(words("get box")), get}, "sub's call": {table.FindCall(words("box PUT x")), put}, "box's call": {table.FindCall(words("box")), box}, "no call": {table.FindCall(words("box x")), nil}, "unknown": {table.FindCall(words("x put")), nil},
+		"get": {find("get"), get}, "ZA": {find("ZA"), table.Rows[3]}, "GeT": {find("GeT"), get}, "ge": {find("ge"), nil},
+		"long": {find(strings.ToUpper(long)), table.Rows[2]}, "longer": {find(long + "n"), nil}, "hidden": {find("HIDDEN"), hidden},
+		"[": {find("{ox"), nil}, "sub": {table.FindFull([]byte("BOX|Put")), put}, "no sub": {table.FindFull([]byte("box|pu")), nil},
+		"no box": {table.FindFull([]byte("bo|put")), nil}, "box": {table.FindFull([]byte("box")), box},
+		"of none": {table.FindFull([]byte("get|put")), nil}, "call": {table.FindCall(words("get box")), get},
+		"sub's call": {table.FindCall(words("box PUT x")), put}, "box's call": {table.FindCall(words("box")), box},
+		"no call": {table.FindCall(words("box x")), nil}, "unknown": {table.FindCall(words("x put")), nil},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s: %v, want %v", name, got[0], got[1])
@@ -382,12 +410,14 @@ func TestTable(t *testing.T) {
 		t.Errorf("rows %v", got)
 	}
 	var each []*command.Row
-	if table.Each(func(row *command.Row) { each = append(each, row) }); !slices.Equal(names(each), []string{"box", "box|put", "box|list", "box|help", "get", long, "za"}) {
+	table.Each(func(row *command.Row) { each = append(each, row) })
+	if !slices.Equal(names(each), []string{"box", "box|put", "box|list", "box|help", "get", long, "za"}) {
 		t.Errorf("each %v", names(each))
 	}
 	seen := map[any]bool{}
 	for _, row := range append(each, hidden) {
-		if row.Stats == nil || seen[row.Stats] || row.ACL == nil || row.ACL.Name != row.FullName() || row.ACL.Categories != row.Categories() || row.ACL.Public != (row.Flags&spec.NoAuth != 0) {
+		if row.Stats == nil || seen[row.Stats] || row.ACL == nil || row.ACL.Name != row.FullName() ||
+			row.ACL.Categories != row.Categories() || row.ACL.Public != (row.Flags&spec.NoAuth != 0) {
 			t.Errorf("%s: %+v", row.FullName(), row)
 		}
 		seen[row.Stats] = true
@@ -396,7 +426,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("rules see the subcommands %v", box.ACL.Subs)
 	}
 	help := box.Sub[2]
-	if help.Arity != 2 || help.Flags != spec.NoAuth || help.Since != "5.0" || help.Group != "server" || help.Parent != box || help.Summary == "" {
+	if help.Arity != 2 || help.Flags != spec.NoAuth || help.Since != "5.0" || help.Group != "server" || help.Parent != box ||
+		help.Summary == "" {
 		t.Errorf("HELP: %+v", help)
 	}
 	want := "*7\r\n+BOX <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+PUT what\r\n+    Puts.\r\n+LIST\r\n+    Lists.\r\n+HELP\r\n+    " + help.Summary + "\r\n"
@@ -408,13 +439,16 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	rights := users.Get("u").Rights()
-	if !rights.MayRun(get.ACL, words("get k")) || !rights.MayRun(put.ACL, words("box put k")) || rights.MayRun(box.Sub[1].ACL, words("box list")) {
+	if !rights.MayRun(get.ACL, words("get k")) || !rights.MayRun(put.ACL, words("box put k")) ||
+		rights.MayRun(box.Sub[1].ACL, words("box list")) {
 		t.Error("rules confuse commands")
 	}
 	if may, _ := rights.Look([]byte("k1"), acl.Reads, 0, 10); !may {
 		t.Error("a pattern does not match")
 	}
-	if err := users.Set("u", []string{"~" + strings.Repeat("?", glob.MaxWild+1)}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a pattern with ? or [ has at most %d bytes", glob.MaxWild)) || strings.Contains(err.Error(), "ERR a pattern") {
+	err := users.Set("u", []string{"~" + strings.Repeat("?", glob.MaxWild+1)})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a pattern with ? or [ has at most %d bytes", glob.MaxWild)) ||
+		strings.Contains(err.Error(), "ERR a pattern") {
 		t.Errorf("a long pattern: %v", err)
 	}
 	acls := hidden.ACL
@@ -432,9 +466,13 @@ func TestTable(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	x := strings.Repeat("x", 128)
 	for call, want := range map[string]string{
-		"no": "ERR unknown command 'no', with args beginning with: ", "no a b": "ERR unknown command 'no', with args beginning with: 'a' 'b' ", x + "y": "ERR unknown command '" + x + "', with args beginning with: ",
-		"no " + x + "y b": "ERR unknown command 'no', with args beginning with: '" + x + "' ", "no " + x[:120] + " abcdefgh c": "ERR unknown command 'no', with args beginning with: '" + x[:120] + "' 'abcde' ",
-		"no " + x[:124] + " abc d": "ERR unknown command 'no', with args beginning with: '" + x[:124] + "' 'a' ", "no " + x[:125] + " abc d": "ERR unknown command 'no', with args beginning with: '" + x[:125] + "' ",
+		"no":                            "ERR unknown command 'no', with args beginning with: ",
+		"no a b":                        "ERR unknown command 'no', with args beginning with: 'a' 'b' ",
+		x + "y":                         "ERR unknown command '" + x + "', with args beginning with: ",
+		"no " + x + "y b":               "ERR unknown command 'no', with args beginning with: '" + x + "' ",
+		"no " + x[:120] + " abcdefgh c": "ERR unknown command 'no', with args beginning with: '" + x[:120] + "' 'abcde' ",
+		"no " + x[:124] + " abc d":      "ERR unknown command 'no', with args beginning with: '" + x[:124] + "' 'a' ",
+		"no " + x[:125] + " abc d":      "ERR unknown command 'no', with args beginning with: '" + x[:125] + "' ",
 	} {
 		if got := command.Unknown(words(call)); got != want {
 			t.Errorf("%q:\n got %q\nwant %q", call, got, want)

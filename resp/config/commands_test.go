@@ -53,7 +53,8 @@ func TestConfigCommands(t *testing.T) {
 	refused("SET timeout 8 databases 1", "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config")
 	refused("SET timeout 8 port 1", "ERR CONFIG SET failed (possibly related to argument 'port') - can't set immutable config")
 	refused("SET timeout 8 TIMEOUT 9", "ERR CONFIG SET failed (possibly related to argument 'TIMEOUT') - duplicate parameter")
-	refused("SET timeout 8 maxclients 0", "ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive")
+	refused("SET timeout 8 maxclients 0",
+		"ERR CONFIG SET failed (possibly related to argument 'maxclients') - argument must be between 1 and 1048576 inclusive")
 	refused("SET timeout 8 save x", "ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters")
 	cfg.AppendOnly.Check(func(on bool) error {
 		if on {
@@ -61,7 +62,8 @@ func TestConfigCommands(t *testing.T) {
 		}
 		return nil
 	})
-	refused("SET timeout 8 appendonly YES", "ERR CONFIG SET failed (possibly related to argument 'appendonly') - this needs a restart with --appendonly YES")
+	refused("SET timeout 8 appendonly YES",
+		"ERR CONFIG SET failed (possibly related to argument 'appendonly') - this needs a restart with --appendonly YES")
 	cfg.MaxClients.Check(func(int64) error { return errors.New("too many") })
 	refused("SET timeout 8 maxclients 40", "ERR CONFIG SET failed (possibly related to argument 'maxclients') - too many")
 	want("GET timeout", array("timeout", "7"), "")

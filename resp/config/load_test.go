@@ -94,22 +94,26 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 
 // The contents of files become settings, and from there options of other packages.
 func TestOptions(t *testing.T) {
-	cfg, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u", "store-password-file="+write(t, "hush\n"), "store-timeout=2s", "store-max-waiting=1mb",
-		"store-denials=9", "store-failure=local", "store-local-share=7", "max-keys=11", "maxmemory=12mb", "store-tls-ca-cert-file=a", "store-tls-cert-file=b", "store-tls-key-file=c",
-		"http-bind=*:8080", "http-token-file="+write(t, " token \n"), "http-max-connections=3", "trusted-proxies=10.1.2.3/8, ::1", "http-pprof=yes", "loglevel-file="+write(t, "debug\n"))
+	cfg, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u", "store-password-file="+write(t, "hush\n"),
+		"store-timeout=2s", "store-max-waiting=1mb", "store-denials=9", "store-failure=local", "store-local-share=7", "max-keys=11",
+		"maxmemory=12mb", "store-tls-ca-cert-file=a", "store-tls-cert-file=b", "store-tls-key-file=c",
+		"http-bind=*:8080", "http-token-file="+write(t, " token \n"), "http-max-connections=3", "trusted-proxies=10.1.2.3/8, ::1",
+		"http-pprof=yes", "loglevel-file="+write(t, "debug\n"))
 	if err := cfg.Load(set); err != nil {
 		t.Fatal(err)
 	}
 	o := cfg.EngineOptions()
-	if o.URL != "rediss://user@there" || o.Prefix != "p:" || o.Username != "u" || o.Password != "hush" || o.Timeout != 2*time.Second || o.MaxWaiting != 1<<20 || o.Denials != 9 ||
-		o.LocalShare != 7 || o.LocalKeys != 11 || o.LocalBytes != 12<<20 || o.TLSCACertFile != "a" || o.TLSCertFile != "b" || o.TLSKeyFile != "c" {
+	if o.URL != "rediss://user@there" || o.Prefix != "p:" || o.Username != "u" || o.Password != "hush" || o.Timeout != 2*time.Second ||
+		o.MaxWaiting != 1<<20 || o.Denials != 9 || o.LocalShare != 7 || o.LocalKeys != 11 || o.LocalBytes != 12<<20 ||
+		o.TLSCACertFile != "a" || o.TLSCertFile != "b" || o.TLSKeyFile != "c" {
 		t.Errorf("%+v", o)
 	}
 	if got := cfg.StoreText(); got == "memory" || strings.Contains(got, "hush") {
 		t.Error(got)
 	}
 	h := cfg.HTTPOptions()
-	if h.Bind != "*:8080" || h.Token != "token" || h.MaxConnections != 3 || fmt.Sprint(h.TrustedProxies) != "[10.0.0.0/8 ::1/128]" || !h.Pprof || h.TLS != nil {
+	if h.Bind != "*:8080" || h.Token != "token" || h.MaxConnections != 3 || fmt.Sprint(h.TrustedProxies) != "[10.0.0.0/8 ::1/128]" ||
+		!h.Pprof || h.TLS != nil {
 		t.Errorf("%+v", h)
 	}
 	if got := cfg.LogLevel.Get(); got != "debug" {
@@ -134,9 +138,11 @@ func TestOptions(t *testing.T) {
 	if cfg = New(); cfg.EngineOptions() != nil || cfg.StoreText() != "memory" {
 		t.Error("there is an engine by default")
 	}
-	cfg, _ = given(t, "dir=d", "dbfilename=r", "appendonly=yes", "appendfilename=a", "aof-load-truncated=no", "dir-lock-wait=3", "save=60 2", "auto-aof-rewrite-percentage=50", "auto-aof-rewrite-min-size=1mb")
+	cfg, _ = given(t, "dir=d", "dbfilename=r", "appendonly=yes", "appendfilename=a", "aof-load-truncated=no", "dir-lock-wait=3",
+		"save=60 2", "auto-aof-rewrite-percentage=50", "auto-aof-rewrite-min-size=1mb")
 	p := cfg.Persistence()
-	if p.Dir != "d" || p.DBFilename != "r" || !p.AppendOnly || p.AppendFilename != "a" || p.LoadTruncated || p.LockWait != 3*time.Second || len(p.SavePoints()) != 1 || p.RewritePercentage() != 50 || p.RewriteMinSize() != 1<<20 {
+	if p.Dir != "d" || p.DBFilename != "r" || !p.AppendOnly || p.AppendFilename != "a" || p.LoadTruncated || p.LockWait != 3*time.Second ||
+		len(p.SavePoints()) != 1 || p.RewritePercentage() != 50 || p.RewriteMinSize() != 1<<20 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -144,30 +150,40 @@ func TestOptions(t *testing.T) {
 // Ranges, addresses and names are read to their ends.
 func TestBounds(t *testing.T) {
 	for setting, ok := range map[string]bool{
-		"bind=A.z_Z-a": true, "bind=zZ9": true, "bind=a@b": false, "bind=a[b": false, "bind=a`b": false, "bind=a{b": false, "bind=a/b": false, "bind=a:b": false, "bind=9a0": true, "bind=.a": false, "bind=127.0.0.256": false,
-		"store-timeout=1ms": true, "store-timeout=999µs": false, "store-timeout=1m": true, "store-timeout=60001ms": false, "store-timeout=5": false,
-		"proto-max-bulk-len=1kb": true, "proto-max-bulk-len=1023": false, "acllog-max-len=1024": true, "acllog-max-len=1025": false, "acllog-max-len=0": true,
-		"trusted-proxies=10.0.0.0/33": false, "trusted-proxies=fe80::1%eth0": false, "trusted-proxies=x": false, "trusted-proxies=": true,
-		"http-bind=": true, "http-bind=a:65535": true, "http-bind=a:65536": false, "http-bind=a:": false, "http-bind=:1": false, "http-bind=a:01": false, "http-bind=a": false,
-		"tls-protocols=TLSv1.3": true, "tls-protocols=tlsv1.2 TLSV1.3": true, "tls-protocols=": true, "tls-protocols=TLSv1.1": false, "tls-ciphersuites=": true, "tls-ciphersuites=x": false,
-		"tls-ciphers=ecdhe-rsa-aes128-sha:ECDHE-ECDSA-AES256-SHA": true, "tls-ciphers=RC4": false, "store-failure=deny": true, "store-failure=maybe": false, "protected-mode=YES": true,
+		"bind=A.z_Z-a": true, "bind=zZ9": true, "bind=a@b": false, "bind=a[b": false, "bind=a`b": false, "bind=a{b": false,
+		"bind=a/b": false, "bind=a:b": false, "bind=9a0": true, "bind=.a": false, "bind=127.0.0.256": false,
+		"store-timeout=1ms": true, "store-timeout=999µs": false, "store-timeout=1m": true, "store-timeout=60001ms": false,
+		"store-timeout=5": false, "proto-max-bulk-len=1kb": true, "proto-max-bulk-len=1023": false, "acllog-max-len=1024": true,
+		"acllog-max-len=1025": false, "acllog-max-len=0": true, "trusted-proxies=10.0.0.0/33": false, "trusted-proxies=fe80::1%eth0": false,
+		"trusted-proxies=x": false, "trusted-proxies=": true, "http-bind=": true, "http-bind=a:65535": true, "http-bind=a:65536": false,
+		"http-bind=a:": false, "http-bind=:1": false, "http-bind=a:01": false, "http-bind=a": false,
+		"tls-protocols=TLSv1.3": true, "tls-protocols=tlsv1.2 TLSV1.3": true, "tls-protocols=": true, "tls-protocols=TLSv1.1": false,
+		"tls-ciphersuites=": true, "tls-ciphersuites=x": false, "tls-ciphers=ecdhe-rsa-aes128-sha:ECDHE-ECDSA-AES256-SHA": true,
+		"tls-ciphers=RC4": false, "store-failure=deny": true, "store-failure=maybe": false, "protected-mode=YES": true,
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		if err := New().Setting(name).Value.Set(value); (err == nil) != ok {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}
-	for text, want := range map[string][2]uint16{"": {0x303, 0x304}, "TLSv1.2": {0x303, 0x303}, "TLSv1.3": {0x304, 0x304}, "TLSv1.3 TLSv1.2": {0x303, 0x304}, "TLSv1.2 TLSv1.3": {0x303, 0x304}} {
+	for text, want := range map[string][2]uint16{
+		"": {0x303, 0x304}, "TLSv1.2": {0x303, 0x303}, "TLSv1.3": {0x304, 0x304}, "TLSv1.3 TLSv1.2": {0x303, 0x304},
+		"TLSv1.2 TLSv1.3": {0x303, 0x304},
+	} {
 		if got, _ := parseProtocols(text); got != want {
 			t.Errorf("%s: %x", text, got)
 		}
 	}
-	for settings, want := range map[string]bool{"port=0": true, "port=1": true, "port=0 unixsocket=x": false, "port=0 tls-port=1": false, "port=1 tls-port=1 unixsocket=x": true} {
+	for settings, want := range map[string]bool{
+		"port=0": true, "port=1": true, "port=0 unixsocket=x": false, "port=0 tls-port=1": false, "port=1 tls-port=1 unixsocket=x": true,
+	} {
 		if cfg, _ := given(t, strings.Fields(settings)...); cfg.PlainTCP() != want {
 			t.Errorf("%s: TCP without TLS is %v", settings, !want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 1: "1", 1023: "1023", 1 << 10: "1kb", 3 << 19: "1536kb", 1 << 20: "1mb", 5 << 30: "5gb", 1e6: "1000000"} {
+	for n, want := range map[int64]string{
+		0: "0", 1: "1", 1023: "1023", 1 << 10: "1kb", 3 << 19: "1536kb", 1 << 20: "1mb", 5 << 30: "5gb", 1e6: "1000000",
+	} {
 		if got := sizeText(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
@@ -183,7 +199,8 @@ func TestCheckOfCertificates(t *testing.T) {
 	soon := pairOf(t, time.Now().Add(time.Minute))
 	client := func(path string) string { return "tls-client-cert-file=" + path + " tls-client-key-file=" + path }
 	engine := func(path string) string {
-		return "store=redis:// store-tls-cert-file=" + path + " store-tls-key-file=" + path // which Load refuses, so that no engine is asked
+		// which Load refuses, so that no engine is asked
+		return "store=redis:// store-tls-cert-file=" + path + " store-tls-key-file=" + path
 	}
 	server := func(path string) string {
 		return "tls-port=1 tls-auth-clients=no tls-cert-file=" + path + " tls-key-file=" + path + " "
@@ -208,7 +225,9 @@ func TestCheckOfCertificates(t *testing.T) {
 		if err := cfg.checkCertificates(time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
-		if lines := cfg.Warnings(); len(lines) > 0 != (strings.HasPrefix(settings, "tls-port") && strings.Contains(settings, old) && !strings.Contains(settings, good)) {
+		lines := cfg.Warnings()
+		if len(lines) > 0 !=
+			(strings.HasPrefix(settings, "tls-port") && strings.Contains(settings, old) && !strings.Contains(settings, good)) {
 			t.Errorf("%s: %q", settings, lines)
 		}
 	}

@@ -201,7 +201,8 @@ func (r *Rows) Declare(l *metrics.List) {
 				continue
 			}
 			l.Counter(metrics.Metric{
-				Name: "celld_decisions_total", Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
+				Name: "celld_decisions_total",
+				Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
 				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
 					"decision", names.parts[1]}, Value: p.Counts[kind],
 			})

@@ -31,7 +31,8 @@ func TestRowsOfPoliciesThatGo(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 	counts := rows.List()
-	if len(counts) != 2+mostPolicyNames || counts[1].Policy != "other" || counts[1].Counts[TakeAllowed] != others || counts[2].Policy != "stays" || counts[2].Counts[TakeAllowed] != 1 {
+	if len(counts) != 2+mostPolicyNames || counts[1].Policy != "other" || counts[1].Counts[TakeAllowed] != others ||
+		counts[2].Policy != "stays" || counts[2].Counts[TakeAllowed] != 1 {
 		t.Errorf("%d: %+v", len(counts), counts[:3])
 	}
 	if got := rows.Sum(); got != (Counts{TakeAllowed: mostPolicyNames + others}) {
@@ -64,7 +65,8 @@ func TestResetOfRows(t *testing.T) {
 			decided[fmt.Sprint(m.Labels)] = m.Value
 		}
 	}
-	if got := fmt.Sprint(fields); got != "map[rule_denied:0 shadow_allowed:0 shadow_limited:0 take_allowed:0 take_limited:4 throttle_allowed:10 throttle_limited:0]" {
+	got := fmt.Sprint(fields)
+	if got != "map[rule_denied:0 shadow_allowed:0 shadow_limited:0 take_allowed:0 take_limited:4 throttle_allowed:10 throttle_limited:0]" {
 		t.Error(got)
 	}
 	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited]:4 [command cl.throttle policy  algorithm gcra decision allowed]:10 [command cl.throttle policy  algorithm gcra decision limited]:0]" {

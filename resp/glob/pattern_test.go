@@ -153,7 +153,8 @@ func TestGlobMatchIsTheRegexp(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var glob, re strings.Builder
-		for _, w := range rapid.SliceOfN(rapid.SampledFrom([]string{"*", "?", "a", "b", `\*`, `\a`, "[ab]", "[^a]", "[c-a]", `[\]a]`}), 0, 12).Draw(t, "words") {
+		for _, w := range rapid.SliceOfN(rapid.SampledFrom([]string{"*", "?", "a", "b", `\*`, `\a`, "[ab]", "[^a]", "[c-a]", `[\]a]`}), 0,
+			12).Draw(t, "words") {
 			glob.WriteString(w)
 			re.WriteString(words[w])
 		}
@@ -167,10 +168,12 @@ func TestGlobMatchIsTheRegexp(t *testing.T) {
 
 // Any pattern matches what the model says, with parts as long as a set's words and longer.
 func TestGlobMatchIsTheModel(t *testing.T) {
-	words := []string{"*", "**", "?", "a", "b", "A", `\*`, `\a`, `\`, "[ab]", "[^a]", "[c-a]", `[\]a]`, "[", "[^", "]", "[]", "-", "aaaa", "abab", "????????", strings.Repeat("ab", 30), strings.Repeat("?", 63)}
+	words := []string{"*", "**", "?", "a", "b", "A", `\*`, `\a`, `\`, "[ab]", "[^a]", "[c-a]", `[\]a]`, "[", "[^", "]", "[]", "-", "aaaa",
+		"abab", "????????", strings.Repeat("ab", 30), strings.Repeat("?", 63)}
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 12).Draw(t, "pattern"), ""))
-		s := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "A", "*", "]", "-", "aaaa", "abab", strings.Repeat("ab", 40)}), 0, 12).Draw(t, "s"), ""))
+		s := []byte(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "A", "*", "]", "-", "aaaa", "abab",
+			strings.Repeat("ab", 40)}), 0, 12).Draw(t, "s"), ""))
 		if got, want := globMatch(pattern, s), globModel(pattern, s, false); got != want {
 			t.Fatalf("%q, %q: %v", pattern, s, got)
 		}
@@ -298,10 +301,14 @@ func TestManyElements(t *testing.T) {
 			pattern, s string
 			want       bool
 		}{
-			{"*a" + question + "*", "ba" + x + "b", true}, {"*a" + question + "*", "ba" + x[1:], false}, {"*a" + question + "b*", "ca" + x + "b", true}, {"*a" + question + "b*", "ca" + x + "xb", false},
-			{"*" + question + "*[ab]c*", x + "xxac", true}, {"*" + question + "*[ab]c*", x + "xxcac", true}, {"*" + question + "*[ab]c*", x + "xxdc", false}, {"*" + question + "*[ab]c*", x[1:] + "ac", false},
-			{"*" + question + "*[ab]c*?d*", x + "bcbd", true}, {"*" + question + "*[ab]c*?d*", x + "bcd", false}, {"*" + question + "*" + question + "c*", x + x + "c", true}, {"*" + question + "*" + question + "c*", x + x[1:] + "c", false},
-			{"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x, true}, {"*[a]" + question + "*[b]" + question + "*", "a" + x[1:] + "b" + x, false}, {"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x[1:], false},
+			{"*a" + question + "*", "ba" + x + "b", true}, {"*a" + question + "*", "ba" + x[1:], false},
+			{"*a" + question + "b*", "ca" + x + "b", true}, {"*a" + question + "b*", "ca" + x + "xb", false},
+			{"*" + question + "*[ab]c*", x + "xxac", true}, {"*" + question + "*[ab]c*", x + "xxcac", true},
+			{"*" + question + "*[ab]c*", x + "xxdc", false}, {"*" + question + "*[ab]c*", x[1:] + "ac", false},
+			{"*" + question + "*[ab]c*?d*", x + "bcbd", true}, {"*" + question + "*[ab]c*?d*", x + "bcd", false},
+			{"*" + question + "*" + question + "c*", x + x + "c", true}, {"*" + question + "*" + question + "c*", x + x[1:] + "c", false},
+			{"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x, true}, {"*[a]" + question + "*[b]" + question + "*",
+				"a" + x[1:] + "b" + x, false}, {"*[a]" + question + "*[b]" + question + "*", "a" + x + "b" + x[1:], false},
 		} {
 			if got := globMatch([]byte(test.pattern), []byte(test.s)); got != test.want {
 				t.Errorf("%d: %.20q %.20q: %v", n, test.pattern, test.s, got)
@@ -312,7 +319,10 @@ func TestManyElements(t *testing.T) {
 
 // A match takes the bytes of the key, as often as the set of a pattern has words.
 func TestSteps(t *testing.T) {
-	for pattern, want := range map[string]int{"abc": 7, "*a*": 7, "*?*": 7, "*" + strings.Repeat("?", 64) + "*": 7, "*" + strings.Repeat("?", 65) + "*": 14, "*" + strings.Repeat("?", 60) + "*?????*": 14} {
+	for pattern, want := range map[string]int{
+		"abc": 7, "*a*": 7, "*?*": 7, "*" + strings.Repeat("?", 64) + "*": 7, "*" + strings.Repeat("?", 65) + "*": 14,
+		"*" + strings.Repeat("?", 60) + "*?????*": 14,
+	} {
 		if g, _ := Compile([]byte(pattern), false); g.Steps(7) != want {
 			t.Errorf("%.9q: %d steps, want %d", pattern, g.Steps(7), want)
 		}
@@ -328,8 +338,10 @@ func TestCutOffClasses(t *testing.T) {
 		pattern, s string
 		want       bool
 	}{
-		{`[`, "a", false}, {`[^`, "a", true}, {`[a`, "a", true}, {`[a-`, "-", true}, {`[a-`, "a", true}, {`[a-`, "b", false}, {`[a-c`, "b", true}, {`[\`, `\`, true}, {`[\]`, "]", true}, {`[\]`, `\`, false}, {`[\a`, "a", true}, {`[]`, "a", false},
-		{`[^]`, "a", true}, {`[^a-c]x`, "dx", true}, {`[^a-c]x`, "bx", false}, {`[c-a]`, "b", true}, {`[a-]]`, "b", false}, {`[a-]]`, "]", true}, {`[a-]]`, "^", true}, {`[\-a]`, "-", true},
+		{`[`, "a", false}, {`[^`, "a", true}, {`[a`, "a", true}, {`[a-`, "-", true}, {`[a-`, "a", true}, {`[a-`, "b", false},
+		{`[a-c`, "b", true}, {`[\`, `\`, true}, {`[\]`, "]", true}, {`[\]`, `\`, false}, {`[\a`, "a", true}, {`[]`, "a", false},
+		{`[^]`, "a", true}, {`[^a-c]x`, "dx", true}, {`[^a-c]x`, "bx", false}, {`[c-a]`, "b", true}, {`[a-]]`, "b", false},
+		{`[a-]]`, "]", true}, {`[a-]]`, "^", true}, {`[\-a]`, "-", true},
 	} {
 		if got := globMatch([]byte(test.pattern), []byte(test.s)); got != test.want {
 			t.Errorf("%s %s: %v", test.pattern, test.s, got)

@@ -25,7 +25,8 @@ func TestMonitor(t *testing.T) {
 	threshold = 0
 	note(Command, 3, 1000)
 	events := m.Read(anyEvent)
-	if len(events) != 2 || events[0].Name != Fsync || events[1].MostMs != 50 || !slices.Equal(events[1].Spikes, []Spike{{101, 50}, {102, 12}}) {
+	if len(events) != 2 || events[0].Name != Fsync || events[1].MostMs != 50 ||
+		!slices.Equal(events[1].Spikes, []Spike{{101, 50}, {102, 12}}) {
 		t.Errorf("%+v", events)
 	}
 	if n := m.Remove(func(name string) bool { return name == Fsync }); n != 1 || len(m.Read(anyEvent)) != 1 {

@@ -17,7 +17,8 @@ func TestRows(t *testing.T) {
 	var m *Monitor
 	run := func(*command.Call) {}
 	table := command.NewTable([]*command.Row{
-		{Name: "get", Run: run}, {Name: "ping", Run: run}, {Name: "config", Run: run, Sub: []*command.Row{{Name: "set", Run: run}, {Name: "get", Run: run}}},
+		{Name: "get", Run: run}, {Name: "ping", Run: run},
+		{Name: "config", Run: run, Sub: []*command.Row{{Name: "set", Run: run}, {Name: "get", Run: run}}},
 	}, func() any { return &stats.Command{} })
 	m = New(func() int64 { return threshold }, func() int64 { return wallNS })
 	h := calltest.New(memory.Options{}, &command.Row{Name: "latency", Sub: Rows(m, func() *command.Table { return table })})
@@ -65,7 +66,8 @@ func TestRows(t *testing.T) {
 	b.CountSlow(table.FindFull([]byte("get")), 1000, false, 0)
 	b.CountSlow(table.FindFull([]byte("get")), 100_000, false, 0)
 	b.CountSlow(table.FindFull([]byte("config|set")), 500, false, 0)
-	get, set := "$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:1\r\n:132\r\n:2\r\n", "$10\r\nconfig|set\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:1\r\n:1\r\n"
+	get, set := "$3\r\nget\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:1\r\n:132\r\n:2\r\n",
+		"$10\r\nconfig|set\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:1\r\n:1\r\n"
 	want("HISTOGRAM", "*4\r\n"+set+get)
 	want("HISTOGRAM ping", "*0\r\n")
 	want("HISTOGRAM config none get", "*4\r\n"+set+get)
@@ -74,7 +76,9 @@ func TestRows(t *testing.T) {
 }
 
 func TestAgo(t *testing.T) {
-	for seconds, want := range map[int64]string{0: "0s", 59: "59s", 60: "1m", 3599: "59m", 3600: "1h", 86399: "23h", 86400: "1d", 200_000: "2d"} {
+	for seconds, want := range map[int64]string{
+		0: "0s", 59: "59s", 60: "1m", 3599: "59m", 3600: "1h", 86399: "23h", 86400: "1d", 200_000: "2d",
+	} {
 		if got := ago(seconds); got != want {
 			t.Errorf("%d s: %s, want %s", seconds, got, want)
 		}

@@ -96,10 +96,12 @@ func TestInherited(t *testing.T) {
 		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{}, false, []net.Listener{nil}, "listener0:name=tcp,bind=127.0.0.1,port=%d "},
 		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{plain}}, false, []net.Listener{plain}, fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%d ", port(plain))},
 		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{unix}}, false, []net.Listener{unix}, "listener1:name=unix,bind=" + path + " "},
-		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{plain, secure, unix}}, false, []net.Listener{plain, secure, unix},
+		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{Plain: []net.Listener{plain, secure, unix}}, false,
+			[]net.Listener{plain, secure, unix},
 			fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,bind=127.0.0.1,port=%d listener1:name=unix,bind=%s ", port(plain), path)},
 		{map[string]string{"port": "0", "bind": "127.0.0.1"}, Inherited{TLS: []net.Listener{secure}}, true, []net.Listener{nil, secure}, fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%%d listener2:name=tls,bind=127.0.0.1,port=%d ", port(secure))},
-		{map[string]string{"port": "0", "bind": "127.0.0.1", "tls-port": "1"}, Inherited{Plain: []net.Listener{plain}, TLS: []net.Listener{secure}}, true, []net.Listener{plain, secure},
+		{map[string]string{"port": "0", "bind": "127.0.0.1", "tls-port": "1"},
+			Inherited{Plain: []net.Listener{plain}, TLS: []net.Listener{secure}}, true, []net.Listener{plain, secure},
 			fmt.Sprintf("listener0:name=tcp,bind=127.0.0.1,port=%d listener2:name=tls,bind=127.0.0.1,port=%d ", port(plain), port(secure))},
 	} {
 		s, _ := sockets(t, test.settings, test.in)
@@ -125,7 +127,8 @@ func TestInherited(t *testing.T) {
 		}
 	}
 	s, _ := sockets(t, map[string]string{"port": "0"}, Inherited{TLS: []net.Listener{secure}})
-	if listeners, err := s.Listen(); err == nil || err.Error() != "systemd passes a socket for TLS, but --tls-port and its certificates are not set" {
+	listeners, err := s.Listen()
+	if err == nil || err.Error() != "systemd passes a socket for TLS, but --tls-port and its certificates are not set" {
 		closeAll(listeners)
 		t.Errorf("a socket for TLS without certificates: %v", err)
 	}
@@ -136,7 +139,8 @@ func TestListenTLS(t *testing.T) {
 	free := open(t, "tcp", "127.0.0.1:0")
 	port := fmt.Sprint(free.Addr().(*net.TCPAddr).Port)
 	free.Close()
-	s, log := sockets(t, map[string]string{"port": "0", "bind": "127.0.0.1,-192.0.2.1", "tls-port": port, "tls-max-handshakes": "7", "maxclients": "1048576"}, Inherited{})
+	s, log := sockets(t, map[string]string{"port": "0", "bind": "127.0.0.1,-192.0.2.1", "tls-port": port, "tls-max-handshakes": "7",
+		"maxclients": "1048576"}, Inherited{})
 	s.cfg.TLS.Keeper = newPair(t).keeper(t)
 	listeners, err := s.Listen()
 	if err != nil {
@@ -152,7 +156,8 @@ func TestListenTLS(t *testing.T) {
 	if got := declared(s); got != "listener2:name=tls,bind=127.0.0.1,bind=-192.0.2.1,port="+port+" " {
 		t.Errorf("INFO has %s", got)
 	}
-	if want, _ := s.mostClients(1 << 20); s.cfg.MaxClients.Get() != want || !strings.Contains(log.String(), `msg="an optional address does not exist here" host=192.0.2.1`) {
+	want, _ := s.mostClients(1 << 20)
+	if s.cfg.MaxClients.Get() != want || !strings.Contains(log.String(), `msg="an optional address does not exist here" host=192.0.2.1`) {
 		t.Errorf("maxclients %d, want %d; %s", s.cfg.MaxClients.Get(), want, log)
 	}
 }

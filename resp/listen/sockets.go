@@ -122,7 +122,8 @@ func closeAll(listeners []transport.Listener) {
 func (s *Sockets) fitDescriptors() {
 	wanted := s.cfg.MaxClients.Get()
 	if most, openFiles := s.mostClients(wanted); most < wanted {
-		s.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most, "open_files", openFiles)
+		s.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most,
+			"open_files", openFiles)
 		s.cfg.MaxClients.Put(most)
 	}
 }

@@ -73,7 +73,9 @@ func TestListen(t *testing.T) {
 		{bind: "127.0.0.91", port: port, socket: filepath.Join(dir, "nosuch", "s"), want: "no such file or directory", fails: true},
 	} {
 		cfg := config.New()
-		for name, value := range map[string]string{"bind": test.bind, "port": test.port, "unixsocket": test.socket, "unixsocketperm": test.perm} {
+		for name, value := range map[string]string{
+			"bind": test.bind, "port": test.port, "unixsocket": test.socket, "unixsocketperm": test.perm,
+		} {
 			if err := cfg.Setting(name).Value.Set(value); err != nil && value != "" {
 				t.Fatal(err)
 			}
@@ -145,7 +147,8 @@ func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 	s := New(config.New(), loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), nil), Inherited{})
 	wanted := int64(1 << 20)
 	most, _ := s.mostClients(wanted)
-	if err := s.MayServe(wanted); (err != nil) != (most < wanted) || err != nil && !strings.HasSuffix(err.Error(), fmt.Sprint("number of clients, try with ", most)) {
+	err := s.MayServe(wanted)
+	if (err != nil) != (most < wanted) || err != nil && !strings.HasSuffix(err.Error(), fmt.Sprint("number of clients, try with ", most)) {
 		t.Errorf("%d may be served: %v", most, err)
 	}
 	s.cfg.MaxClients.Put(wanted)

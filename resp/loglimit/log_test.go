@@ -61,7 +61,8 @@ func TestBounded(t *testing.T) {
 		}
 		nowNS += 1e9
 		log.Flush()
-		if n, want := strings.Count(out.String(), "level=INFO msg=text"), 11+10*second; n != want { // its last line is the first of the next second
+		// its last line is the first of the next second
+		if n, want := strings.Count(out.String(), "level=INFO msg=text"), 11+10*second; n != want {
 			t.Fatalf("%d lines after %d s, want %d:\n%s", n, second+1, want, out.String())
 		}
 		if want := fmt.Sprintf("n=99 left_out=%d\n", 89+min(second, 1)); !strings.HasSuffix(out.String(), want) {

@@ -11,7 +11,10 @@ import (
 func TestCPU(t *testing.T) {
 	info := New(Section{Name: "CPU", Read: CPU}).Info(0, "cpu")
 	var system, user float64
-	if n, err := fmt.Sscanf(info, "# CPU\r\nused_cpu_sys:%f\r\nused_cpu_user:%f\r\nused_cpu_sys_children:0.000000\r\nused_cpu_user_children:0.000000\r\n", &system, &user); n != 2 || err != nil || system+user <= 0 {
+	n, err := fmt.Sscanf(info,
+		"# CPU\r\nused_cpu_sys:%f\r\nused_cpu_user:%f\r\nused_cpu_sys_children:0.000000\r\nused_cpu_user_children:0.000000\r\n",
+		&system, &user)
+	if n != 2 || err != nil || system+user <= 0 {
 		t.Errorf("%s, %v", info, err)
 	}
 }

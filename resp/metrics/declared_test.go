@@ -37,17 +37,20 @@ func TestDeclared(t *testing.T) {
 		{"no files", func(l *List) { Files(l, persistence.Status{LastSaveNS: 4e9}, load.Progress{}, wall) }},
 		{"files", func(l *List) {
 			Files(l, persistence.Status{
-				LastSaveNS: 4e9, ChangesSince: 11, Saving: true, SaveBeganNS: 80e9, SaveTookNS: 12e9, Saves: 13, AOF: true, AOFSize: 14, AOFBaseSize: 15, AOFPending: 16, AOFFailures: 17,
-				AOFSyncs: 18, AOFSyncNS: 19e9, Rewriting: true, RewriteScheduled: true, RewriteBeganNS: 70e9, RewriteTookNS: -1, Rewrites: 20, Loaded: load.Result{Keys: 21, Expired: 22},
+				LastSaveNS: 4e9, ChangesSince: 11, Saving: true, SaveBeganNS: 80e9, SaveTookNS: 12e9, Saves: 13, AOF: true, AOFSize: 14,
+				AOFBaseSize: 15, AOFPending: 16, AOFFailures: 17, AOFSyncs: 18, AOFSyncNS: 19e9, Rewriting: true, RewriteScheduled: true,
+				RewriteBeganNS: 70e9, RewriteTookNS: -1, Rewrites: 20, Loaded: load.Result{Keys: 21, Expired: 22},
 			}, load.Progress{}, wall)
 		}},
 		{"files that fail", func(l *List) {
 			err := errors.New("the disk is full")
-			Files(l, persistence.Status{SaveErr: err, RewriteErr: err, AOFErr: err, AOF: true}, load.Progress{Loading: true, BeganNS: 23e9, Done: 1, Total: 3}, wall)
+			Files(l, persistence.Status{SaveErr: err, RewriteErr: err, AOFErr: err, AOF: true},
+				load.Progress{Loading: true, BeganNS: 23e9, Done: 1, Total: 3}, wall)
 		}},
 		{"engine", func(l *List) {
-			Engine(l, store.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true, SlotsWithoutMaster: 25, Version: "7.2",
-				Eviction: "noeviction", Persistence: "none", ClockKnown: true, ClockAhead: 26 * time.Microsecond, WaitingBytes: 27})
+			Engine(l, store.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true,
+				SlotsWithoutMaster: 25, Version: "7.2", Eviction: "noeviction", Persistence: "none", ClockKnown: true,
+				ClockAhead: 26 * time.Microsecond, WaitingBytes: 27})
 			EngineCounters(l, &n)
 		}},
 		{"engine that is away", func(l *List) { Engine(l, store.Facts{Away: errors.New("it is gone")}) }},
@@ -93,7 +96,10 @@ func TestHeap(t *testing.T) {
 		t.Errorf("the peak falls to %d", peak)
 	}
 	info := New(Section{Name: "Memory", Read: h.Declare}).Info(0, "memory")
-	for _, field := range []string{"used_memory:", "used_memory_human:", "used_memory_rss:", "used_memory_rss_human:", "used_memory_peak:1152921504606846976\r\n", "used_memory_peak_human:1048576.00T\r\n"} {
+	for _, field := range []string{
+		"used_memory:", "used_memory_human:", "used_memory_rss:", "used_memory_rss_human:", "used_memory_peak:1152921504606846976\r\n",
+		"used_memory_peak_human:1048576.00T\r\n",
+	} {
 		if !strings.Contains(info, "\n"+field) {
 			t.Errorf("%s is not in %s", field, info)
 		}

@@ -73,7 +73,8 @@ func Process(l *List, born time.Time) {
 	if virtual, resident, ok := memoryPages(); ok {
 		page := int64(os.Getpagesize())
 		l.Gauge(Metric{Name: "process_virtual_memory_bytes", Help: "Address space of the process.", Value: virtual * page})
-		l.Gauge(Metric{Name: "process_resident_memory_bytes", Help: "Memory of the process that is resident, its program included.", Value: resident * page})
+		l.Gauge(Metric{Name: "process_resident_memory_bytes", Help: "Memory of the process that is resident, its program included.",
+			Value: resident * page})
 	}
 	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
 		l.Gauge(Metric{Name: "process_open_fds", Help: "Open file descriptors.", Value: len(files) - 1}) // one is ReadDir's

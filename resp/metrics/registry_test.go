@@ -56,7 +56,9 @@ func TestInfo(t *testing.T) {
 	}
 	r.Reset(5)
 	n = 12
-	if got, want := r.Info(5, "one"), "# One\r\ncalls:5\r\nsaves:12\r\nopen:4\r\nversion:1.2\r\nstatus:err\r\n"+rest[len("open:4\r\nversion:1.2\r\nstatus:ok\r\n"):]; got != want {
+	got, want := r.Info(5, "one"),
+		"# One\r\ncalls:5\r\nsaves:12\r\nopen:4\r\nversion:1.2\r\nstatus:err\r\n"+rest[len("open:4\r\nversion:1.2\r\nstatus:ok\r\n"):]
+	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if all := r.Read(5); all[0].Value != int64(12) {
@@ -73,7 +75,10 @@ func TestNumbersForPrometheus(t *testing.T) {
 			got[m.Name] = m.number()
 		}
 	}
-	for name, want := range map[string]float64{"calls_total": 12, "failed": 1, "since_seconds": 20.5, "never_seconds": 0, "took_seconds": 1.5, "off": 0, "waits": 0, "others_total": 3} {
+	for name, want := range map[string]float64{
+		"calls_total": 12, "failed": 1, "since_seconds": 20.5, "never_seconds": 0, "took_seconds": 1.5, "off": 0, "waits": 0,
+		"others_total": 3,
+	} {
 		if value, found := got[name]; !found || value != want {
 			t.Errorf("%s is %v, want %v", name, value, want)
 		}
@@ -101,7 +106,8 @@ func TestFill(t *testing.T) {
 	}
 	n, p := int64(12), page{}
 	Fill(&p, slices.Concat(example(&n, &Histogram{Count: 9}).Read(5), []Metric{{JSON: "unknown.name", Value: 1}}))
-	if got, _ := json.Marshal(p); string(got) != `{"calls":16,"waits":9,"inner":{"version":"1.2","failed":true,"since":20500,"never":0,"took":1500},"away":null}` {
+	got, _ := json.Marshal(p)
+	if string(got) != `{"calls":16,"waits":9,"inner":{"version":"1.2","failed":true,"since":20500,"never":0,"took":1500},"away":null}` {
 		t.Errorf("%s", got)
 	}
 }

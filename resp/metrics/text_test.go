@@ -18,8 +18,8 @@ func TestAppendText(t *testing.T) {
 		`x`,
 		`# HELP a One\\two\nthree.`, `# TYPE a gauge`, `a 0.125`,
 		`# HELP b_total B.`, `# TYPE b_total counter`, `b_total{x="a\"\\\n{ü",y="1"} 10000000`, `b_total{x="",y="2"} 1.152921504606847e+18`,
-		`# HELP h H.`, `# TYPE h histogram`, `h_bucket{le="1.024e-06",z=""} 1`, `h_bucket{le="2",z=""} 3`, `h_bucket{le="+Inf",z=""} 4`, `h_sum{z=""} 2.5`, `h_count{z=""} 4`,
-		`h_bucket{le="+Inf",z="0"} 0`, `h_sum{z="0"} 0`, `h_count{z="0"} 0`, "",
+		`# HELP h H.`, `# TYPE h histogram`, `h_bucket{le="1.024e-06",z=""} 1`, `h_bucket{le="2",z=""} 3`, `h_bucket{le="+Inf",z=""} 4`,
+		`h_sum{z=""} 2.5`, `h_count{z=""} 4`, `h_bucket{le="+Inf",z="0"} 0`, `h_sum{z="0"} 0`, `h_count{z="0"} 0`, "",
 	}, "\n")
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

@@ -62,7 +62,8 @@ func (r *Reloader) Reload() {
 		case err != nil:
 			failed = append(failed, p.what)
 			for line := range strings.Lines(err.Error()) { // one for each bad line of the file
-				r.Log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file, "error", strings.TrimSpace(line))
+				r.Log.Warn("a file is not reloaded, what was read before stays", "what", p.what, "file", p.file,
+					"error", strings.TrimSpace(line))
 			}
 		case changed.none():
 			same = append(same, p.what)

@@ -93,7 +93,8 @@ func TestReload(t *testing.T) {
 	w.put(t, "policies", "b 3/1s\n")
 	w.logs(t, `changed=[b]`, "reloaded")
 	w.put(t, "policies", "b 4\nc\n")
-	w.logs(t, "level=WARN msg=\"a file is not reloaded, what was read before stays\" what=policies", "policies:2: expected a name and a limit", `unchanged="" failed=policies`)
+	w.logs(t, "level=WARN msg=\"a file is not reloaded, what was read before stays\" what=policies",
+		"policies:2: expected a name and a limit", `unchanged="" failed=policies`)
 	w.put(t, "policies", "b 4/1s\n")
 	w.stopping = true
 	w.logs(t, `error="the server is stopping"`, "failed=policies")
@@ -205,7 +206,8 @@ func TestChangesAreFew(t *testing.T) {
 		after["n"+string('a'+c)] = ""
 	}
 	c := changesOf(before, after)
-	if got := c.attrs(); len(got) != 6 || len(got[1].([]string)) != 21 || got[1].([]string)[20] != "and 2 more" || got[3].([]string)[0] != "other" || got[5].([]string)[0] != "gone" {
+	if got := c.attrs(); len(got) != 6 || len(got[1].([]string)) != 21 || got[1].([]string)[20] != "and 2 more" ||
+		got[3].([]string)[0] != "other" || got[5].([]string)[0] != "gone" {
 		t.Errorf("%v", got)
 	}
 	if none := changesOf(before, before); !none.none() || c.none() {

@@ -42,7 +42,8 @@ func TestMemoryOfManyRuns(t *testing.T) {
 	e := NewEngine()
 	ballast := make([]byte, 64<<20)
 	for i := range 200 {
-		if got := eval(e, &fakeHost{}, false, "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 1000) .. i end return #t"); got != ":1000\r\n" {
+		got := eval(e, &fakeHost{}, false, "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 1000) .. i end return #t")
+		if got != ":1000\r\n" {
 			t.Fatal(i, got)
 		}
 	}
@@ -174,7 +175,8 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 	}
 	for _, load := range []string{"loadstring(s)", "load(function() local piece = s s = nil return piece end)"} {
 		for more, want := range map[string]string{"": ":1\r\n", ".. ' '": "a chunk has at most 4096 bytes"} {
-			script := fmt.Sprintf("local s = 'return 1' .. string.rep(' ', %d) %s return %s()", sandbox.MaxChunk-len("return 1"), more, load)
+			script := fmt.Sprintf("local s = 'return 1' .. string.rep(' ', %d) %s return %s()",
+				sandbox.MaxChunk-len("return 1"), more, load)
 			if got := eval(NewEngine(), &fakeHost{}, false, script); !strings.Contains(got, want) {
 				t.Errorf("%s: %q, want %q", script, got, want)
 			}
@@ -189,8 +191,10 @@ func TestChunksThatAreTooMuch(t *testing.T) {
 // A script with long texts gets its ticks sooner, as each instruction may look at all of one, wherever it is from.
 func TestTicksOfLongTexts(t *testing.T) {
 	const long = 1 << 20
-	for _, text := range []string{"KEYS[1]", "ARGV[1]", "redis.call('X')", "string.rep('x', 1048576)", "ARGV[2] .. ARGV[2]", "table.concat({ARGV[2], ARGV[2]})",
-		"string.upper(ARGV[2] .. ARGV[2])", "string.reverse(ARGV[2] .. ARGV[2])", "string.format('%s%s', ARGV[2], ARGV[2])", "(string.gsub('xx', 'x', ARGV[2]))"} {
+	for _, text := range []string{"KEYS[1]", "ARGV[1]", "redis.call('X')", "string.rep('x', 1048576)", "ARGV[2] .. ARGV[2]",
+		"table.concat({ARGV[2], ARGV[2]})",
+		"string.upper(ARGV[2] .. ARGV[2])", "string.reverse(ARGV[2] .. ARGV[2])", "string.format('%s%s', ARGV[2], ARGV[2])",
+		"(string.gsub('xx', 'x', ARGV[2]))"} {
 		args := []string{"", "|", "", ""}
 		switch {
 		case text == "KEYS[1]":

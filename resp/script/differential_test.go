@@ -87,7 +87,8 @@ func (c chunks) table(depth int) string {
 }
 
 func (c chunks) target() string {
-	return c.pick("a", "b", "i", "t[i]", "t[j]", "t[1]", "t.x", "u[k]", "m[k]", "m.y", "t[f("+c.expr(0)+")]", "u[a .. b]", "t[#t + 1]", "f(u)[k]", "t['z']")
+	return c.pick("a", "b", "i", "t[i]", "t[j]", "t[1]", "t.x", "u[k]", "m[k]", "m.y", "t[f("+c.expr(0)+")]", "u[a .. b]", "t[#t + 1]",
+		"f(u)[k]", "t['z']")
 }
 
 func (c chunks) stmt() string {
@@ -179,7 +180,8 @@ func TestTooManyLocals(t *testing.T) {
 		"local a local f = function()\n%s end return f": 202,
 	} {
 		text := fmt.Sprintf(form, strings.Repeat("local x = 1\n", 250))
-		if got, want := eval(e, &fakeHost{}, false, text), fmt.Sprintf("user_script:%d: too many local variables\r\n", lines); !strings.HasSuffix(got, want) {
+		got, want := eval(e, &fakeHost{}, false, text), fmt.Sprintf("user_script:%d: too many local variables\r\n", lines)
+		if !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %q, want %q", form, got, want)
 		}
 	}
@@ -195,7 +197,8 @@ return all(try(string.find, s, p), try(string.find, s, p, 2), try(string.find, s
 func luaQuote(text string) string { return string(sandbox.AppendQuoted(nil, text)) }
 
 func patternOf(r *rand.Rand) (subject, pattern, by string) {
-	items := []string{"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "[ab]", "[^a]", "[a-c]", "[%d_]", "%.", "(a)", "(.)", "()", "(a*)", "%b()", "%f[%a]", "%1", "$", "^", "[]]", "[^]]", "[a-]", "%%"}
+	items := []string{"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "[ab]", "[^a]", "[a-c]", "[%d_]", "%.", "(a)", "(.)", "()", "(a*)",
+		"%b()", "%f[%a]", "%1", "$", "^", "[]]", "[^]]", "[a-]", "%%"}
 	suffixes := []string{"", "", "", "*", "+", "-", "?"}
 	for range r.IntN(6) {
 		subject += []string{"a", "b", "c", "1", "_", " ", "(", ")", ".", "ab", "aa", "]", "-"}[r.IntN(13)]
@@ -237,8 +240,10 @@ func FuzzPattern(f *testing.F) {
 
 // FuzzScript checks that no text panics or passes its bounds.
 func FuzzScript(f *testing.F) {
-	for _, text := range []string{"return 1", "return {KEYS[1], ARGV[1]}", "local t = {} t[#t + 1] = redis.call('GET', KEYS[1]) return t", "for i = 1, 10 do x = i end", "return ('x'):rep(9):gsub('.', '%0')",
-		"#!lua flags=no-writes\nreturn redis.pcall('X')", "local a, b = {}, 1 a[b], b = b .. a, {[b] = ...} while true do pcall(error, a) end", "return function() goto x ::x:: end"} {
+	for _, text := range []string{"return 1", "return {KEYS[1], ARGV[1]}", "local t = {} t[#t + 1] = redis.call('GET', KEYS[1]) return t",
+		"for i = 1, 10 do x = i end", "return ('x'):rep(9):gsub('.', '%0')",
+		"#!lua flags=no-writes\nreturn redis.pcall('X')",
+		"local a, b = {}, 1 a[b], b = b .. a, {[b] = ...} while true do pcall(error, a) end", "return function() goto x ::x:: end"} {
 		f.Add(text)
 	}
 	e := NewEngine()
@@ -248,7 +253,8 @@ func FuzzScript(f *testing.F) {
 		if got == "" || host.ticks > host.most+1 {
 			t.Errorf("%q: %q after %d ticks", text, got, host.ticks)
 		}
-		if got := eval(e, &fakeHost{}, false, "return {#KEYS, string.rep('x', 2), tostring(rawget(_G, 'x'))}"); got != "*3\r\n:0\r\n$2\r\nxx\r\n$3\r\nnil\r\n" {
+		got = eval(e, &fakeHost{}, false, "return {#KEYS, string.rep('x', 2), tostring(rawget(_G, 'x'))}")
+		if got != "*3\r\n:0\r\n$2\r\nxx\r\n$3\r\nnil\r\n" {
 			t.Errorf("after %q: %q", text, got)
 		}
 		e.Flush()

@@ -285,17 +285,23 @@ return table.concat(seen, ' ')`
 	targets := []string{"_G", "string", "table", "math", "redis"}
 	var scripts []string
 	for _, target := range targets {
-		for _, change := range []string{"T.x = 1", "T['x'] = 1", "local k = 'x' T[k] = 1", "T.format = 1", "T.pcall = nil", "T.insert, T.call = 1, 2", "local k = 'call' T[k], T.sub = nil, nil",
-			"rawset(T, 'x', 1)", "rawset(T, 'format', nil)", "setmetatable(T, {})", "setmetatable(T, nil)", "table.insert(T, 1)", "table.insert(T, 1, 1)", "table.remove(T)", "table.remove(T, 1)", "table.sort(T)",
-			"_G['(fill)'](T, 'x', 1)", "_G['(fill)'](T, 'format', 1)", "_G['(set)'](T, 'x', 1)", "_G['(concat)'](T, T)", "function T.x() end", "function T:format() end",
-			"for k, v in pairs(T) do T[k] = 1 end", "local m = getmetatable(T) m.__index = {}", "local m = getmetatable(T) m.__newindex = nil T.x = 1", "T.__index = {}",
-			"table.foreach({T}, function(_, t) t.x = 1 end)", "xpcall(function() T.x = 1 end, print)", "loadstring('T.x = 1')()", "load(function() return nil end)() T.x = 1",
-			"string.gsub('x', 'x', function() T.x = 1 end)", "setmetatable({}, {__index = T, __newindex = T}).x = 1", "rawset(setmetatable({}, {__index = T}), 'x', 1)"} {
+		for _, change := range []string{"T.x = 1", "T['x'] = 1", "local k = 'x' T[k] = 1", "T.format = 1", "T.pcall = nil",
+			"T.insert, T.call = 1, 2", "local k = 'call' T[k], T.sub = nil, nil", "rawset(T, 'x', 1)", "rawset(T, 'format', nil)",
+			"setmetatable(T, {})", "setmetatable(T, nil)", "table.insert(T, 1)", "table.insert(T, 1, 1)", "table.remove(T)",
+			"table.remove(T, 1)", "table.sort(T)", "_G['(fill)'](T, 'x', 1)", "_G['(fill)'](T, 'format', 1)", "_G['(set)'](T, 'x', 1)",
+			"_G['(concat)'](T, T)", "function T.x() end", "function T:format() end", "for k, v in pairs(T) do T[k] = 1 end",
+			"local m = getmetatable(T) m.__index = {}", "local m = getmetatable(T) m.__newindex = nil T.x = 1", "T.__index = {}",
+			"table.foreach({T}, function(_, t) t.x = 1 end)", "xpcall(function() T.x = 1 end, print)", "loadstring('T.x = 1')()",
+			"load(function() return nil end)() T.x = 1",
+			"string.gsub('x', 'x', function() T.x = 1 end)", "setmetatable({}, {__index = T, __newindex = T}).x = 1",
+			"rawset(setmetatable({}, {__index = T}), 'x', 1)"} {
 			scripts = append(scripts, strings.ReplaceAll(change, "T", target))
 		}
 	}
-	scripts = append(scripts, "x = 1", "function x() end", "x, y = 1, 2", "KEYS = 1", "ARGV.x = 1", "KEYS.x = 1", "string = nil", "getmetatable('').__index = {}", "setmetatable('', {})", "local m = getmetatable('') m.__index = nil",
-		"redis.setresp(3)", "collectgarbage('stop')", "math.randomseed(1)", "redis.set_repl(0)", "redis.replicate_commands()", "redis.breakpoint()")
+	scripts = append(scripts, "x = 1", "function x() end", "x, y = 1, 2", "KEYS = 1", "ARGV.x = 1", "KEYS.x = 1", "string = nil",
+		"getmetatable('').__index = {}", "setmetatable('', {})", "local m = getmetatable('') m.__index = nil",
+		"redis.setresp(3)", "collectgarbage('stop')", "math.randomseed(1)", "redis.set_repl(0)", "redis.replicate_commands()",
+		"redis.breakpoint()")
 	e := NewEngine()
 	want := eval(e, &fakeHost{}, false, look)
 	if strings.HasPrefix(want, "-") {
@@ -312,7 +318,8 @@ return table.concat(seen, ' ')`
 			}
 		}
 	}
-	if got := eval(e, &fakeHost{}, false, "return {#KEYS, #ARGV, tostring(KEYS.x), tostring(ARGV.x)}"); got != "*4\r\n:0\r\n:0\r\n$3\r\nnil\r\n$3\r\nnil\r\n" {
+	got := eval(e, &fakeHost{}, false, "return {#KEYS, #ARGV, tostring(KEYS.x), tostring(ARGV.x)}")
+	if got != "*4\r\n:0\r\n:0\r\n$3\r\nnil\r\n$3\r\nnil\r\n" {
 		t.Error(got)
 	}
 }
@@ -320,12 +327,17 @@ return table.concat(seen, ' ')`
 // Functions that could reach files, the system or other scripts do not exist.
 func TestSandbox(t *testing.T) {
 	e := NewEngine()
-	for _, name := range []string{"os", "io", "package", "require", "module", "dofile", "loadfile", "print", "debug", "coroutine", "setfenv", "getfenv", "newproxy", "_printregs", "channel", "goto"} {
-		if got := eval(e, &fakeHost{}, false, "return type(_G['"+name+"'])"); !strings.Contains(got, "Script attempted to access nonexistent global variable '"+name+"'") {
+	for _, name := range []string{
+		"os", "io", "package", "require", "module", "dofile", "loadfile", "print", "debug", "coroutine", "setfenv", "getfenv", "newproxy",
+		"_printregs", "channel", "goto",
+	} {
+		got := eval(e, &fakeHost{}, false, "return type(_G['"+name+"'])")
+		if !strings.Contains(got, "Script attempted to access nonexistent global variable '"+name+"'") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := eval(e, &fakeHost{}, false, "return {tostring(string.dump), tostring(table.unpack), tostring(math.randomx)}"); got != "*3\r\n"+strings.Repeat("$3\r\nnil\r\n", 3) {
+	got := eval(e, &fakeHost{}, false, "return {tostring(string.dump), tostring(table.unpack), tostring(math.randomx)}")
+	if got != "*3\r\n"+strings.Repeat("$3\r\nnil\r\n", 3) {
 		t.Error(got)
 	}
 }
@@ -373,7 +385,8 @@ func TestCache(t *testing.T) {
 	if n, bytes := e.Kept(); n != 0 || bytes != 0 || e.Has(first.SHA) {
 		t.Error(n, "scripts of", bytes, "bytes after a flush")
 	}
-	if got := eval(e, &fakeHost{}, false, "--"+strings.Repeat("x", MaxScript)); !strings.HasPrefix(got, "-ERR Error compiling script (new function): user_script:1: the script has more than") {
+	got := eval(e, &fakeHost{}, false, "--"+strings.Repeat("x", MaxScript))
+	if !strings.HasPrefix(got, "-ERR Error compiling script (new function): user_script:1: the script has more than") {
 		t.Error(got)
 	}
 }

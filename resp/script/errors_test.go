@@ -42,8 +42,10 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", test.script, got, want)
 		}
 	}
-	for _, script := range []string{"local t\nt[1] = 2", "local t = {}\nreturn t.a.b", "local s = 'a'\nreturn s .. {}", "local n\nreturn n + 1", "local f = {}\nf()", "local t = {}\nt[nil] = 1",
-		"local k, t = 1\nt[k] = 2", "local a, b = {}, 1\nreturn a < b", "local k = 'x'\nreturn {[0/0]=1}", "local a\nreturn #a", "local t\nfor i=1,{} do end"} {
+	for _, script := range []string{"local t\nt[1] = 2", "local t = {}\nreturn t.a.b", "local s = 'a'\nreturn s .. {}",
+		"local n\nreturn n + 1", "local f = {}\nf()", "local t = {}\nt[nil] = 1",
+		"local k, t = 1\nt[k] = 2", "local a, b = {}, 1\nreturn a < b", "local k = 'x'\nreturn {[0/0]=1}", "local a\nreturn #a",
+		"local t\nfor i=1,{} do end"} {
 		got := eval(e, host, false, script)
 		if !strings.HasPrefix(got, "-ERR user_script:2: ") || !strings.HasSuffix(got, "on @user_script:2.\r\n") {
 			t.Errorf("%q: %q", script, got)
@@ -55,7 +57,8 @@ func TestCompileErrors(t *testing.T) {
 	e := NewEngine()
 	for script, place := range map[string]string{
 		"return (": ":1: ", "\n\nfoo bar": ":3: ", "x = = 1": ":1: ", "for": ":1: ", "return 'abc": ":1: ", "break": ":1: ",
-		"return return": ":1: ", "\n local function() end": ":2: ", "--[[": ":1: ", "\x00": ":1: ", "return \xff": ":1: ", "return 1\nreturn 2": ":2: ", "local a <const> = 1": ":1: ",
+		"return return": ":1: ", "\n local function() end": ":2: ", "--[[": ":1: ", "\x00": ":1: ", "return \xff": ":1: ",
+		"return 1\nreturn 2": ":2: ", "local a <const> = 1": ":1: ",
 	} {
 		got := eval(e, &fakeHost{}, false, script)
 		if !strings.HasPrefix(got, "-ERR Error compiling script (new function): user_script"+place) || strings.Count(got, "\n") != 1 {
@@ -106,10 +109,14 @@ func TestProtectedCalls(t *testing.T) {
 
 func TestPanicInACall(t *testing.T) {
 	e := NewEngine()
-	for _, script := range []string{"redis.call('X')", "redis.pcall('X')", "pcall(redis.call, 'X') calm = true", "pcall(pcall, redis.pcall, 'X')", "xpcall(function() redis.call('X') end, function() while true do end end)",
-		"while true do pcall(redis.call, 'X') end", "table.sort({3,2,1}, function() redis.call('X') end)", "string.gsub('aaa', 'a', function() pcall(redis.call, 'X') end) while true do end",
-		"setmetatable({}, {__index = function() redis.call('X') end}).x()", "return tostring(setmetatable({}, {__tostring = function() redis.call('X') end}))",
-		"local t = setmetatable({}, {__concat = function() redis.call('X') end}) pcall(function() return t .. t end) return 1", "load(function() redis.call('X') end)"} {
+	for _, script := range []string{"redis.call('X')", "redis.pcall('X')", "pcall(redis.call, 'X') calm = true",
+		"pcall(pcall, redis.pcall, 'X')", "xpcall(function() redis.call('X') end, function() while true do end end)",
+		"while true do pcall(redis.call, 'X') end", "table.sort({3,2,1}, function() redis.call('X') end)",
+		"string.gsub('aaa', 'a', function() pcall(redis.call, 'X') end) while true do end",
+		"setmetatable({}, {__index = function() redis.call('X') end}).x()",
+		"return tostring(setmetatable({}, {__tostring = function() redis.call('X') end}))",
+		"local t = setmetatable({}, {__concat = function() redis.call('X') end}) pcall(function() return t .. t end) return 1",
+		"load(function() redis.call('X') end)"} {
 		host, calls := &fakeHost{}, 0
 		host.answer = func([]string) string { calls++; panic("at the disco") }
 		func() {

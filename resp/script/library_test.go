@@ -11,22 +11,53 @@ import (
 // The fields of the table redis, and what its functions return or raise.
 func TestRedisLibrary(t *testing.T) {
 	const tooFew, level = "ERR redis.log() requires two arguments or more.", "ERR Invalid debug level."
-	const one, flags = "ERR redis.set_repl() requires one argument.", "ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
+	const one, flags = "ERR redis.set_repl() requires one argument.",
+		"ERR Invalid replication flags. Please use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
 	const version, versions = "ERR RESP version must be 2 or 3.", "ERR redis.setresp() requires one argument."
 	e := NewEngine()
 	for call, want := range map[string]string{
-		"replicate_commands()": "true true", "breakpoint()": "true false", "debug('x')": "true", "set_repl(0)": "true", "set_repl(3)": "true", "set_repl(-1)": "false " + flags,
-		"set_repl(4)": "false " + flags, "set_repl('1')": "false " + flags, "set_repl(nil)": "false " + flags, "set_repl()": "false " + one, "set_repl(1, 2)": "false " + one,
-		"log()": "false " + tooFew, "log(1)": "false " + tooFew, "log('x', 'y')": "false ERR First argument must be a number (log level).", "log(-1, 'x')": "false " + level,
-		"log(4, 'x')": "false " + level, "log(0, 'x')": "true", "log(3, 'x', {})": "true", "setresp()": "false " + versions, "setresp(2, 3)": "false " + versions, "setresp(1)": "false " + version,
-		"setresp(4)": "false " + version, "setresp('x')": "false " + version, "setresp(2)": "true", "setresp('3')": "true", "sha1hex()": "false ERR wrong number of arguments",
-		"sha1hex('a', 'b')": "false ERR wrong number of arguments", "sha1hex('')": "true da39a3ee5e6b4b0d3255bfef95601890afd80709",
-		"sha1hex({})":      "false user_script:1: bad argument #1 to sha1hex (string expected, got table)",
-		"error_reply('a')": "true {err=ERR a}", "error_reply('-a b\\r\\n')": "true {err=a b}", "error_reply('--a b')": "true {err=-a b}", "error_reply('a b')": "true {err=a b}",
-		"error_reply(5)": "true {err=ERR wrong number or type of arguments}", "error_reply('a', 'b')": "true {err=ERR wrong number or type of arguments}",
-		"status_reply('a b')": "true {ok=a b}", "status_reply()": "true {err=ERR wrong number or type of arguments}",
-		"pcall()": "true {err=ERR Please specify at least one argument for this redis lib call}", "pcall('a', {})": "true {err=ERR Lua redis lib command arguments must be strings or integers}",
-		"call()": "false ERR Please specify at least one argument for this redis lib call", "call('a', 'b')": "true b", "call('a', 1.5)": "true 1.5",
+		"replicate_commands()":      "true true",
+		"breakpoint()":              "true false",
+		"debug('x')":                "true",
+		"set_repl(0)":               "true",
+		"set_repl(3)":               "true",
+		"set_repl(-1)":              "false " + flags,
+		"set_repl(4)":               "false " + flags,
+		"set_repl('1')":             "false " + flags,
+		"set_repl(nil)":             "false " + flags,
+		"set_repl()":                "false " + one,
+		"set_repl(1, 2)":            "false " + one,
+		"log()":                     "false " + tooFew,
+		"log(1)":                    "false " + tooFew,
+		"log('x', 'y')":             "false ERR First argument must be a number (log level).",
+		"log(-1, 'x')":              "false " + level,
+		"log(4, 'x')":               "false " + level,
+		"log(0, 'x')":               "true",
+		"log(3, 'x', {})":           "true",
+		"setresp()":                 "false " + versions,
+		"setresp(2, 3)":             "false " + versions,
+		"setresp(1)":                "false " + version,
+		"setresp(4)":                "false " + version,
+		"setresp('x')":              "false " + version,
+		"setresp(2)":                "true",
+		"setresp('3')":              "true",
+		"sha1hex()":                 "false ERR wrong number of arguments",
+		"sha1hex('a', 'b')":         "false ERR wrong number of arguments",
+		"sha1hex('')":               "true da39a3ee5e6b4b0d3255bfef95601890afd80709",
+		"sha1hex({})":               "false user_script:1: bad argument #1 to sha1hex (string expected, got table)",
+		"error_reply('a')":          "true {err=ERR a}",
+		"error_reply('-a b\\r\\n')": "true {err=a b}",
+		"error_reply('--a b')":      "true {err=-a b}",
+		"error_reply('a b')":        "true {err=a b}",
+		"error_reply(5)":            "true {err=ERR wrong number or type of arguments}",
+		"error_reply('a', 'b')":     "true {err=ERR wrong number or type of arguments}",
+		"status_reply('a b')":       "true {ok=a b}",
+		"status_reply()":            "true {err=ERR wrong number or type of arguments}",
+		"pcall()":                   "true {err=ERR Please specify at least one argument for this redis lib call}",
+		"pcall('a', {})":            "true {err=ERR Lua redis lib command arguments must be strings or integers}",
+		"call()":                    "false ERR Please specify at least one argument for this redis lib call",
+		"call('a', 'b')":            "true b",
+		"call('a', 1.5)":            "true 1.5",
 	} {
 		script := `local function show(v) if type(v) ~= 'table' then return tostring(v) end local k, x = next(v) return '{' .. k .. '=' .. x .. '}' end
 		local r = {pcall(function() return redis.` + call + ` end)} for i = 1, #r do r[i] = show(r[i]) end return table.concat(r, ' ')`
@@ -52,7 +83,8 @@ func TestKnows(t *testing.T) {
 	good, faulty := "return 1", "return ("
 	knows := func(want, wantFaulty bool) {
 		t.Helper()
-		if e.Knows(SHA1([]byte(good))) != want || e.Has(SHA1([]byte(good))) != want || e.Knows(SHA1([]byte(faulty))) != wantFaulty || e.Has(SHA1([]byte(faulty))) {
+		if e.Knows(SHA1([]byte(good))) != want || e.Has(SHA1([]byte(good))) != want || e.Knows(SHA1([]byte(faulty))) != wantFaulty ||
+			e.Has(SHA1([]byte(faulty))) {
 			t.Errorf("knows the script: %v, the faulty one: %v", e.Knows(SHA1([]byte(good))), e.Knows(SHA1([]byte(faulty))))
 		}
 		n, bytes := e.Kept()
@@ -100,7 +132,8 @@ func TestKnows(t *testing.T) {
 	upvalues := "local " + strings.Join(names, ",") + "\nreturn function() return " + strings.Join(names, ",") + " end"
 	for range 2 {
 		s, err := e.Load([]byte(upvalues))
-		if want := "ERR Error compiling script (new function): user_script:2: function at line 2 has more than 60 upvalues"; s != nil || err == nil || err.Error() != want {
+		want := "ERR Error compiling script (new function): user_script:2: function at line 2 has more than 60 upvalues"
+		if s != nil || err == nil || err.Error() != want {
 			t.Errorf("61 upvalues: %v", err)
 		}
 	}
@@ -113,9 +146,10 @@ func TestKnows(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	e := NewEngine()
 	for script, want := range map[string]bool{
-		"return redis.call('X')": true, "return redis.pcall('X')": true, "error(redis.pcall('X'))": true, "return {redis.pcall('X')}": false, "return 1": false,
-		"return {err = redis.pcall('X').err}": false, "return redis.error_reply('a')": false, "redis.pcall('X') error('y')": false, "return pcall(redis.call, 'X')": false, "redis.pcall('X')": false,
-		"return {map = {a = redis.pcall('X')}}": false, "pcall(redis.call, 'X') return redis.pcall('X')": true,
+		"return redis.call('X')": true, "return redis.pcall('X')": true, "error(redis.pcall('X'))": true,
+		"return {redis.pcall('X')}": false, "return 1": false, "return {err = redis.pcall('X').err}": false,
+		"return redis.error_reply('a')": false, "redis.pcall('X') error('y')": false, "return pcall(redis.call, 'X')": false,
+		"redis.pcall('X')": false, "return {map = {a = redis.pcall('X')}}": false, "pcall(redis.call, 'X') return redis.pcall('X')": true,
 	} {
 		for range 2 {
 			eval(e, &fakeHost{answer: replyOf("-ERR x\r\n")}, false, script)
@@ -124,7 +158,8 @@ func TestPassedOn(t *testing.T) {
 			}
 		}
 	}
-	if eval(e, &fakeHost{answer: replyOf("-ERR x\r\n"), most: 1}, false, "local e = redis.pcall('X') while true do pcall(error, e) end"); e.PassedOn() {
+	eval(e, &fakeHost{answer: replyOf("-ERR x\r\n"), most: 1}, false, "local e = redis.pcall('X') while true do pcall(error, e) end")
+	if e.PassedOn() {
 		t.Error("the end of a script is an error of a command")
 	}
 }
@@ -136,10 +171,12 @@ func TestErrorsThatAreNoTexts(t *testing.T) {
 		script, text string
 		line         int
 	}{
-		{"\nerror({})", "ERR unknown error", 2}, {"\n\nerror({err = 5})", "ERR unknown error", 3}, {"error({err = 'MY e', line = 7})", "MY e", 7}, {"\nerror({err = 'MY e', line = 'x'})", "MY e", 2},
-		{"error({err = 'MY e', line = 0})", "MY e", 0}, {"\nerror()", "ERR nil", 2}, {"\nerror(true)", "ERR true", 2}, {"\nerror(5, 0)", "ERR 5", 2}, {"\nerror('user_script:9: x', 0)", "ERR user_script:9: x", 9},
-		{"\nerror('user_script:x: y', 0)", "ERR user_script:x: y", 2}, {"error('user_script:', 0)", "ERR user_script:", 1}, {"\nerror('other:9: x', 0)", "ERR other:9: x", 2},
-		{"error('a\\r\\nb', 0)", "ERR a  b", 1},
+		{"\nerror({})", "ERR unknown error", 2}, {"\n\nerror({err = 5})", "ERR unknown error", 3},
+		{"error({err = 'MY e', line = 7})", "MY e", 7}, {"\nerror({err = 'MY e', line = 'x'})", "MY e", 2},
+		{"error({err = 'MY e', line = 0})", "MY e", 0}, {"\nerror()", "ERR nil", 2}, {"\nerror(true)", "ERR true", 2},
+		{"\nerror(5, 0)", "ERR 5", 2}, {"\nerror('user_script:9: x', 0)", "ERR user_script:9: x", 9},
+		{"\nerror('user_script:x: y', 0)", "ERR user_script:x: y", 2}, {"error('user_script:', 0)", "ERR user_script:", 1},
+		{"\nerror('other:9: x', 0)", "ERR other:9: x", 2}, {"error('a\\r\\nb', 0)", "ERR a  b", 1},
 	} {
 		want := errorReplyOf(test.script, test.text, test.line)
 		if test.line == 0 {
@@ -215,7 +252,8 @@ func TestLongestScript(t *testing.T) {
 	if got := eval(e, &fakeHost{}, false, "return 1"+strings.Repeat(" ", MaxScript-8)); got != ":1\r\n" {
 		t.Errorf("%q", got)
 	}
-	if got := eval(e, &fakeHost{}, false, "return 1"+strings.Repeat(" ", MaxScript-7)); !strings.HasPrefix(got, "-ERR Error compiling script (new function): user_script:1: the script has more than 65536 bytes") {
+	got := eval(e, &fakeHost{}, false, "return 1"+strings.Repeat(" ", MaxScript-7))
+	if !strings.HasPrefix(got, "-ERR Error compiling script (new function): user_script:1: the script has more than 65536 bytes") {
 		t.Errorf("%q", got)
 	}
 }

@@ -77,7 +77,8 @@ func TestTime(t *testing.T) {
 			if longest > 20*time.Second {
 				t.Errorf("%s: %v without a tick", script, longest)
 			}
-			t.Logf("%s: %v, %d ticks, longest %v: %.60q", script, time.Since(start).Round(time.Millisecond), host.ticks, longest.Round(time.Millisecond), got)
+			t.Logf("%s: %v, %d ticks, longest %v: %.60q", script, time.Since(start).Round(time.Millisecond), host.ticks,
+				longest.Round(time.Millisecond), got)
 			if got := eval(e, &fakeHost{}, false, "return 1"); got != ":1\r\n" {
 				t.Errorf("then: %q", got)
 			}

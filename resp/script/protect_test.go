@@ -102,7 +102,9 @@ func TestPlacesOfErrors(t *testing.T) {
 func TestHiddenFunctions(t *testing.T) {
 	e := NewEngine()
 	for _, name := range []string{source.ConcatName, source.SetName, source.FillName, source.ListName, source.NumberName} {
-		for _, script := range []string{"return tostring(rawget(_G, '%s'))", "local k, t = 'a', {} t[k] = '%s' .. '' return tostring(rawget(_G, t[k]))"} {
+		for _, script := range []string{
+			"return tostring(rawget(_G, '%s'))", "local k, t = 'a', {} t[k] = '%s' .. '' return tostring(rawget(_G, t[k]))",
+		} {
 			if got := eval(e, &fakeHost{}, false, fmt.Sprintf(script, name)); got != "$3\r\nnil\r\n" {
 				t.Errorf("%s: %q", fmt.Sprintf(script, name), got)
 			}
@@ -213,7 +215,8 @@ func TestTicksWithoutInstructions(t *testing.T) {
 	without := &fakeHost{}
 	eval(NewEngine(), without, false, filled)
 	for _, call := range []string{
-		"table.sort(t, rawequal)", "table.foreach(t, redis.debug)", "table.foreachi(t, redis.debug)", "string.format(string.rep('%d', 50000), unpack(t))",
+		"table.sort(t, rawequal)", "table.foreach(t, redis.debug)", "table.foreachi(t, redis.debug)",
+		"string.format(string.rep('%d', 50000), unpack(t))",
 	} {
 		host := &fakeHost{}
 		if eval(NewEngine(), host, false, filled+call); host.ticks < without.ticks+50_000/budget.TickEvery {

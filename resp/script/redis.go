@@ -27,8 +27,8 @@ func (e *Engine) redisLibrary(x *sandbox.Sandbox) *lua.LTable {
 		t.RawSetString(name, L.NewFunction(function))
 	}
 	for name, n := range map[string]int{
-		"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3, "REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2,
-		"REPL_ALL": 3, "REDIS_VERSION_NUM": versionNumber,
+		"LOG_DEBUG": 0, "LOG_VERBOSE": 1, "LOG_NOTICE": 2, "LOG_WARNING": 3, "REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2,
+		"REPL_REPLICA": 2, "REPL_ALL": 3, "REDIS_VERSION_NUM": versionNumber,
 	} {
 		t.RawSetString(name, lua.LNumber(n))
 	}

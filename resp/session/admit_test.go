@@ -12,7 +12,8 @@ import (
 func TestAdmit(t *testing.T) {
 	w := newWorld(t, "maxclients", "1")
 	admit := w.Carried().Admit
-	if s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, sessiontest.LocalAddr); s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
+	s, refusal, full := admit(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, sessiontest.LocalAddr)
+	if s != nil || !strings.HasPrefix(refusal, "-DENIED") || full {
 		t.Errorf("a stranger: %v, %q, full %v", s, refusal, full)
 	}
 	if s, refusal, full := admit(sessiontest.RemoteAddr, sessiontest.LocalAddr); s == nil || refusal != "" || full {

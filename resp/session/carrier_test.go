@@ -118,7 +118,8 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Service, add
 			keys, disk := sessiontest.Keep(memory.Options{Now: now}, cfg, files, now, slog.New(slog.DiscardHandler))
 			logged := cmp.Or(o.log, slog.New(slog.DiscardHandler))
 			srv := New(Parts{
-				Config: cfg, Store: keys, Log: loglimit.New(logged, now), Clock: now, Persist: disk, Stats: stats.NewServer(), Rows: serverRows,
+				Config: cfg, Store: keys, Log: loglimit.New(logged, now), Clock: now, Persist: disk, Stats: stats.NewServer(),
+				Rows: serverRows,
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }, // which shows why, as the log is thrown away
 			})
 			skews.Store(srv, skewNS)

@@ -16,7 +16,8 @@ func TestClientReply(t *testing.T) {
 	if got := c.send("CLIENT REPLY SKIP\r\nPING\r\nECHO a\r\n"); got != "$1\r\na\r\n" {
 		t.Errorf("skip: %q", got)
 	}
-	if got := c.send("CLIENT REPLY OFF\r\nPING\r\nNOSUCH\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n"); got != "+OK\r\n+PONG\r\n" {
+	got := c.send("CLIENT REPLY OFF\r\nPING\r\nNOSUCH\r\nCLIENT REPLY SKIP\r\nPING\r\nCLIENT REPLY ON\r\nPING\r\n")
+	if got != "+OK\r\n+PONG\r\n" {
 		t.Errorf("off, on: %q", got)
 	}
 	for _, empty := range []string{"\r\n", "  \r\n", "*0\r\n", "*-1\r\n"} { // is the one command without a reply
@@ -63,7 +64,8 @@ func TestClientList(t *testing.T) {
 	if len(lines) != 3 { // the length, and two clients
 		t.Fatalf("%q", list)
 	}
-	for _, field := range []string{"id=1 ", "addr=127.0.0.1:4711 ", "laddr=127.0.0.1:6379 ", "name=first ", "age=5 ", "idle=5 ", "flags=x ", "multi=0 ",
+	for _, field := range []string{"id=1 ", "addr=127.0.0.1:4711 ", "laddr=127.0.0.1:6379 ", "name=first ", "age=5 ", "idle=5 ",
+		"flags=x ", "multi=0 ",
 		"cmd=multi ", "resp=2 ", "lib-name=mylib ", "lib-ver=1.2"} {
 		if !strings.Contains(lines[1], field) {
 			t.Errorf("%q is not in %s", field, lines[1])
@@ -121,7 +123,8 @@ func TestReset(t *testing.T) {
 	c.want("WATCH k", "+OK\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("RESET", "+RESET\r\n")
-	if line := c.client.Line(c.nowNS); !strings.Contains(line, " multi=-1 ") || !strings.Contains(line, " flags=N ") || w.Clients.Watching() != 0 {
+	line := c.client.Line(c.nowNS)
+	if !strings.Contains(line, " multi=-1 ") || !strings.Contains(line, " flags=N ") || w.Clients.Watching() != 0 {
 		t.Errorf("after RESET: %s, %d watches", line, w.Clients.Watching())
 	}
 	c.want("PING", "-"+errNoAuth+"\r\n")
@@ -155,7 +158,8 @@ func TestClientsAreShown(t *testing.T) {
 	got := p.do("CLIENT", "LIST", "ID", "1")
 	pushed := s.client.Bytes() - 1024 - 2 - int64(s.tx.bytes) - 300
 	want := fmt.Sprintf("id=1 addr=/run/celld.sock:0 laddr=/run/celld.sock:0 fd=7 name= age=2 idle=2 flags=OxtU db=0 sub=0 psub=0 ssub=0 multi=2 qbuf=2 qbuf-free=0 argv-mem=0 multi-mem=%d "+
-		"rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=multi user=default redir=0 resp=2 lib-name= lib-ver=\n\r\n", s.tx.bytes, 300+pushed, 1024+2+int64(s.tx.bytes)+300+pushed)
+		"rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=multi user=default redir=0 resp=2 lib-name= lib-ver=\n\r\n", s.tx.bytes,
+		300+pushed, 1024+2+int64(s.tx.bytes)+300+pushed)
 	if _, got, _ = strings.Cut(got, "\r\n"); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -170,7 +174,8 @@ func TestClientsAreShown(t *testing.T) {
 		t.Error(got)
 	}
 	s.Closed()
-	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") || !strings.Contains(got, "monitor_clients:0\r\n") || !strings.Contains(got, "tracking_clients:0\r\n") {
+	if got := p.do("INFO", "clients"); !strings.Contains(got, "connected_clients:1\r\n") ||
+		!strings.Contains(got, "monitor_clients:0\r\n") || !strings.Contains(got, "tracking_clients:0\r\n") {
 		t.Error(got)
 	}
 }
@@ -182,7 +187,8 @@ func TestDoctorOfClients(t *testing.T) {
 	for queried, amiss := range map[int64]bool{64<<20 - 2*1024: false, 64<<20 - 2*1024 + 1: true} {
 		other.client.QueryBytes.Store(queried)
 		got := p.do("MEMORY", "DOCTOR")
-		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss || !amiss && strings.Contains(got, "Clients") {
+		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss ||
+			!amiss && strings.Contains(got, "Clients") {
 			t.Errorf("%d bytes: %q", queried, got)
 		}
 	}

@@ -42,8 +42,9 @@ func TestLatencyStats(t *testing.T) {
 			t.Errorf("no line %q in %q", line, info)
 		}
 	}
-	c.want("LATENCY HISTOGRAM ping slow nosuch", "*4\r\n$4\r\nping\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*2\r\n:1056\r\n:2\r\n"+
-		"$4\r\nslow\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:67633\r\n:1\r\n")
+	c.want("LATENCY HISTOGRAM ping slow nosuch",
+		"*4\r\n$4\r\nping\r\n*4\r\n$5\r\ncalls\r\n:2\r\n$14\r\nhistogram_usec\r\n*2\r\n:1056\r\n:2\r\n"+
+			"$4\r\nslow\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:67633\r\n:1\r\n")
 	c.do("CONFIG", "RESETSTAT")
 	if info := c.do("INFO", "latencystats"); strings.Contains(info, "fast") || strings.Contains(info, "ping") {
 		t.Errorf("after CONFIG RESETSTAT: %q", info)

@@ -70,12 +70,14 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
 		named := func(text string) string { return strings.ReplaceAll(text, "NAME", t.Name()) }
 		c := sessiontest.Dial(t, addr)
-		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"), ":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
+		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"),
+			":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
 		disk.Full.Store(true)
 		c.Ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
 		c.Ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"), misconf+misconf+misconf)
 		want := func() {
-			c.Ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"), "$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
+			c.Ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"),
+				"$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
 		}
 		want()
 		disk.Full.Store(false)
@@ -95,7 +97,8 @@ func TestRepliesThatWaitForTheDisk(t *testing.T) {
 			c := sessiontest.Dial(t, addr)
 			wg.Go(func() {
 				for range rounds {
-					c.Ask(strings.Repeat(fmt.Sprintf("CL.THROTTLE client:%d 0 1 86400 0\r\nCL.THROTTLE shared 1000000 1 9000\r\nPING\r\n", i), pipeline), "*5\r\n")
+					c.Ask(strings.Repeat(fmt.Sprintf("CL.THROTTLE client:%d 0 1 86400 0\r\nCL.THROTTLE shared 1000000 1 9000\r\nPING\r\n",
+						i), pipeline), "*5\r\n")
 					for range pipeline*(6+6+1) - 1 {
 						if _, err := c.ReadString('\n'); err != nil {
 							t.Error(err)
@@ -156,7 +159,8 @@ func TestRefusedWritesAreCounted(t *testing.T) {
 		p.want("SET k 5", "-MISCONF Errors writing to the AOF file: no space left on device\r\n")
 	}
 	p.want("GET k", "$19\r\n1800000000000000000\r\n")
-	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_set:calls=1,usec=0,usec_per_call=0.00,rejected_calls=2,failed_calls=0\r\n") {
+	got := p.do("INFO", "commandstats")
+	if !strings.Contains(got, "cmdstat_set:calls=1,usec=0,usec_per_call=0.00,rejected_calls=2,failed_calls=0\r\n") {
 		t.Error(got)
 	}
 	if got := p.do("INFO", "errorstats"); !strings.Contains(got, "errorstat_MISCONF:count=2\r\n") {

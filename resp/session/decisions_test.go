@@ -62,8 +62,9 @@ func askAll(c sessiontest.Client, rng *rand.Rand, enough func() bool) (n decisio
 
 // decisionNames are the fields of INFO.
 var decisionNames = [...]string{
-	decisions.ThrottleAllowed: "throttle_allowed", decisions.ThrottleLimited: "throttle_limited", decisions.TakeAllowed: "take_allowed", decisions.TakeLimited: "take_limited",
-	decisions.RuleDenied: "rule_denied", decisions.ShadowLimited: "shadow_limited", decisions.ShadowAllowed: "shadow_allowed",
+	decisions.ThrottleAllowed: "throttle_allowed", decisions.ThrottleLimited: "throttle_limited", decisions.TakeAllowed: "take_allowed",
+	decisions.TakeLimited: "take_limited", decisions.RuleDenied: "rule_denied", decisions.ShadowLimited: "shadow_limited",
+	decisions.ShadowAllowed: "shadow_allowed",
 }
 
 // infoDecisions are the counts that INFO has.
@@ -90,7 +91,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, srv *Service, addr string, disk *sessiontest.Disk) {
 		c := sessiontest.Dial(t, addr)
-		c.Ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n", ":1\r\n:1\r\n:1\r\n+OK\r\n")
+		c.Ask("CL.POLICY SET p 7/1m\r\nCL.RULE ADD DENY bad:*\r\nCL.RULE ADD ALLOW good:*\r\nCONFIG RESETSTAT\r\n",
+			":1\r\n:1\r\n:1\r\n+OK\r\n")
 		if n := infoDecisions(t, c); n != (decisions.Counts{}) {
 			t.Fatalf("after RESETSTAT %v", n)
 		}
@@ -187,7 +189,8 @@ func TestWhatIsADecision(t *testing.T) {
 	want("CL.THROTTLE q @p")
 	want("CL.TAKE x 1/1h")
 	want("EXEC", decisions.ThrottleAllowed, decisions.TakeAllowed)
-	if got := p.send(sessiontest.Frame("CL.THROTTLE", "i", "0", "1", "1") + sessiontest.Frame("INFO", "stats")); !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.Decisions.Sum()[decisions.ThrottleAllowed])) {
+	got := p.send(sessiontest.Frame("CL.THROTTLE", "i", "0", "1", "1") + sessiontest.Frame("INFO", "stats"))
+	if !strings.Contains(got, fmt.Sprintf("\nthrottle_allowed:%d\r\n", w.Decisions.Sum()[decisions.ThrottleAllowed])) {
 		t.Error("INFO leaves out what stands before it in a pipeline")
 	}
 }
@@ -221,7 +224,8 @@ func (a *ask) count(n *decisions.Counts, reply []string) {
 // anyAsk is one of all kinds of calls.
 func anyAsk(rng *rand.Rand) ask {
 	pick := func(words ...string) string { return words[rng.IntN(len(words))] }
-	key, other, limit := pick("a", "b", "bad:c", "good:d"), pick("e", "bad:f"), pick("5/1h", "5/1s,algo=log", "9/1h,algo=slide,buckets=3", "@p")
+	key, other, limit := pick("a", "b", "bad:c", "good:d"), pick("e", "bad:f"),
+		pick("5/1h", "5/1s,algo=log", "9/1h,algo=slide,buckets=3", "@p")
 	quantity := pick("-1", "0", "1", "2", "3")
 	takes := quantity[0] > '0'
 	options, looks := pick("", "", "COST 2", "COST 9 UPTO", "FORCE"), false

@@ -71,7 +71,8 @@ func useUp() string {
 	b := sessiontest.Frame("CL.POLICY", "SET", "p", "1/1d")
 	for i := range 10 {
 		key := fmt.Sprint("l", i)
-		b += sessiontest.Frame("CL.TAKE", key, "1/1d") + sessiontest.Frame("CL.TAKE", key, "@p") + sessiontest.Frame("CL.THROTTLE", "t"+key, "0", "1", "86400")
+		b += sessiontest.Frame("CL.TAKE", key, "1/1d") + sessiontest.Frame("CL.TAKE", key, "@p") +
+			sessiontest.Frame("CL.THROTTLE", "t"+key, "0", "1", "86400")
 	}
 	return b
 }
@@ -97,10 +98,13 @@ func checkDenied(t *testing.T, srv *Service, keys map[string]int64, named, liter
 			p = d.Counts
 		}
 	}
-	if a, l := literals[decisions.ThrottleAllowed]+literals[decisions.TakeAllowed], literals[decisions.ThrottleLimited]+literals[decisions.TakeLimited]; a != 20 || l != literal {
+	a, l := literals[decisions.ThrottleAllowed]+literals[decisions.TakeAllowed],
+		literals[decisions.ThrottleLimited]+literals[decisions.TakeLimited]
+	if a != 20 || l != literal {
 		t.Errorf("literals: %+v, not 20 allowed and %d limited", literals, literal)
 	}
-	if a, l := p[decisions.ThrottleAllowed]+p[decisions.TakeAllowed], p[decisions.ThrottleLimited]+p[decisions.TakeLimited]; a != 10 || l != named {
+	if a, l := p[decisions.ThrottleAllowed]+p[decisions.TakeAllowed], p[decisions.ThrottleLimited]+p[decisions.TakeLimited]; a != 10 ||
+		l != named {
 		t.Errorf("@p: %+v, not 10 allowed and %d limited", p, named)
 	}
 }
@@ -202,7 +206,8 @@ func TestConflictsCountOnce(t *testing.T) {
 	p.do("CL.THROTTLE", "k", "0", "1", "3600")
 	p.do("CL.TAKE", "l", "1/1h")
 	e.Later = true
-	p.send(sessiontest.Frame("MULTI") + sessiontest.Frame("CL.THROTTLE", "k", "0", "1", "3600") + sessiontest.Frame("CL.TAKE", "l", "1/1h") + sessiontest.Frame("INFO", "stats") + sessiontest.Frame("SETNX", "m", soon) + sessiontest.Frame("EXEC"))
+	p.send(sessiontest.Frame("MULTI") + sessiontest.Frame("CL.THROTTLE", "k", "0", "1", "3600") + sessiontest.Frame("CL.TAKE", "l",
+		"1/1h") + sessiontest.Frame("INFO", "stats") + sessiontest.Frame("SETNX", "m", soon) + sessiontest.Frame("EXEC"))
 	e.Answer()
 	p.Serve(nil)
 	setBehind(e, "m", "1790000800000000000")
@@ -233,7 +238,8 @@ func TestManyPoliciesDeny(t *testing.T) {
 	p.do("CL.TAKE", "l", "1/1h")
 	p.want("CL.TOP literals", "*1\r\n*2\r\n$1\r\nl\r\n:1\r\n")
 	for _, i := range []int{0, policies - 1} {
-		p.want(fmt.Sprintf("CL.TOP 5 p%d", i), fmt.Sprintf("*2\r\n*2\r\n$%d\r\nk%d\r\n:1\r\n*2\r\n$6\r\nshared\r\n:1\r\n", len(fmt.Sprint("k", i)), i))
+		p.want(fmt.Sprintf("CL.TOP 5 p%d", i),
+			fmt.Sprintf("*2\r\n*2\r\n$%d\r\nk%d\r\n:1\r\n*2\r\n$6\r\nshared\r\n:1\r\n", len(fmt.Sprint("k", i)), i))
 		p.do("CL.POLICY", "DEL", fmt.Sprint("p", i))
 	}
 	if got := topOf(w.Service); got["shared"] != policies-2 || got["k0"] != 0 || got[fmt.Sprint("k", policies-1)] != 0 {

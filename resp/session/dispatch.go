@@ -212,7 +212,8 @@ func (f inFlight) logSlow(tookNS int64) {
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&spec.SkipSlowlog != 0 {
 		return
 	}
-	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)), Addr: s.client.Addr, Name: s.client.Names().Name}
+	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)),
+		Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
 		s.srv.logOf(&s.client, slowCommand, "command", row.FullName(), "took_us", e.US)

@@ -14,9 +14,11 @@ func TestErrorStats(t *testing.T) {
 	c := w.connect()
 	c.do("CL.TAKE", "k", "5/1h")
 	wrongType := sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60")
-	c.send(strings.Repeat(wrongType, 10) + strings.Repeat(sessiontest.Frame("CL.TAKE", "full", "5/1h"), 10) + sessiontest.Frame("CL.THROTTLE", "k", "x", "y", "z") + "NOSUCH\r\n")
+	c.send(strings.Repeat(wrongType, 10) + strings.Repeat(sessiontest.Frame("CL.TAKE", "full", "5/1h"), 10) +
+		sessiontest.Frame("CL.THROTTLE", "k", "x", "y", "z") + "NOSUCH\r\n")
 	info := c.do("INFO", "errorstats")
-	if want := "# Errorstats\r\nerrorstat_Cell:count=1\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=10\r\nerrorstat_WRONGTYPE:count=10\r\n"; !strings.Contains(info, want) {
+	want := "# Errorstats\r\nerrorstat_Cell:count=1\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=10\r\nerrorstat_WRONGTYPE:count=10\r\n"
+	if !strings.Contains(info, want) {
 		t.Errorf("INFO errorstats: %q, want %q", info, want)
 	}
 	if info := c.do("INFO", "stats"); !strings.Contains(info, "total_error_replies:22\r\n") {
@@ -52,7 +54,8 @@ func TestErrorStatsOfScripts(t *testing.T) {
 		if info := c.do("INFO", "stats"); !strings.Contains(info, fmt.Sprintf("total_error_replies:%d\r\n", counted+1)) {
 			t.Errorf("%s: %q, want %d", script, info, counted)
 		}
-		if info := c.do("INFO", "errorstats"); counted == 1 && !strings.Contains(script, "MY") && !strings.Contains(info, "errorstat_ERR:count=2\r\n") {
+		info := c.do("INFO", "errorstats")
+		if counted == 1 && !strings.Contains(script, "MY") && !strings.Contains(info, "errorstat_ERR:count=2\r\n") {
 			t.Errorf("%s: %q", script, info)
 		}
 	}

@@ -109,8 +109,10 @@ func TestGates(t *testing.T) {
 					w.Commands.Add(row)
 				}
 				c := w.connect()
-				got := c.send(test.start + strings.Repeat(call.frame, 2) + test.set + strings.Repeat(call.frame, 2) + test.clear + strings.Repeat(call.frame, 3))
-				want := strings.Repeat(ok, strings.Count(test.start, "\n")) + strings.ReplaceAll("=="+test.meanwhile+test.end+"===", "=", call.reply)
+				got := c.send(test.start + strings.Repeat(call.frame, 2) + test.set + strings.Repeat(call.frame, 2) + test.clear +
+					strings.Repeat(call.frame, 3))
+				want := strings.Repeat(ok, strings.Count(test.start, "\n")) +
+					strings.ReplaceAll("=="+test.meanwhile+test.end+"===", "=", call.reply)
 				if strings.HasPrefix(test.clear, "HELLO") {
 					i := strings.Index(got, test.end)
 					got = got[:max(0, strings.Index(got, "*14\r\n"))] + got[max(0, i):]
@@ -128,7 +130,9 @@ func TestGates(t *testing.T) {
 
 // A protocol error has no reply where a command had none.
 func TestAProtocolErrorWithoutReply(t *testing.T) {
-	for set, want := range map[string]string{"": "-ERR Protocol error: invalid multibulk length\r\n", "CLIENT REPLY OFF\r\n": "", "CLIENT REPLY SKIP\r\n": ""} {
+	for set, want := range map[string]string{
+		"": "-ERR Protocol error: invalid multibulk length\r\n", "CLIENT REPLY OFF\r\n": "", "CLIENT REPLY SKIP\r\n": "",
+	} {
 		if got := newWorld(t).connect().send(set + "*x\r\n"); got != want {
 			t.Errorf("%s: %q", set, got)
 		}

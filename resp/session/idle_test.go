@@ -36,7 +36,9 @@ func TestIdleTimeout(t *testing.T) {
 
 // A connection is not idle while it is served, nor as long again after that.
 func TestServedIsNotIdle(t *testing.T) {
-	for name, raw := range map[string]string{"slices": strings.Repeat("SLOW\r\n", 1000), "one command": "SLOWER\r\n", "a transaction": "MULTI\r\nSLOWER\r\nEXEC\r\n"} {
+	for name, raw := range map[string]string{
+		"slices": strings.Repeat("SLOW\r\n", 1000), "one command": "SLOWER\r\n", "a transaction": "MULTI\r\nSLOWER\r\nEXEC\r\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "timeout", "1")
 			c := w.connect()

@@ -273,8 +273,8 @@ func (v *keyTx) onlyOnce(s *Session, nth int, run func()) {
 	v.operated[nth] = operation{bytes.Clone(s.call.Out[mark:]), slices.Clone(v.effects[effects:])}
 }
 
-// runRow runs a row's handler. Where its key transaction has a key of which celld knows nothing but that it is there, it is an error to ask for
-// its state.
+// runRow runs a row's handler. Where its key transaction has a key of which celld knows nothing but that it is there, it is an error to ask
+// for its state.
 func (f inFlight) runRow() {
 	s, row, args := f.s, f.row, f.args
 	v := s.scratch.keyTx

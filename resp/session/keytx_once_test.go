@@ -28,7 +28,8 @@ func TestConflictsRepeatNoOperation(t *testing.T) {
 		setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+i))
 	}
 	got := answerAll(e, p)
-	if want := "*5\r\n$19\r\n1790000700000000002\r\n+OK\r\n:1\r\n+OK\r\n-" + fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand]) + "\r\n"; got != want {
+	want := "*5\r\n$19\r\n1790000700000000002\r\n+OK\r\n:1\r\n+OK\r\n-" + fmt.Sprintf(errNoPermExec, lostRights[acl.DeniedCommand]) + "\r\n"
+	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if n := strings.Count(p.do("INFO", "commandstats"), "cmdstat_acl|deluser:calls=1,"); n != 1 {

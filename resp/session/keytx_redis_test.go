@@ -39,7 +39,8 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 	w.now.Store(sessiontest.StartNS + w.movedS*1e9)
 	policies := &policy.Set{}
 	e, err := remote.Open(remote.Options{
-		URL: "unix://" + (&url.URL{Path: socket}).EscapedPath(), Prefix: prefix, Policies: policies, Time: w.now.Load, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+		URL: "unix://" + (&url.URL{Path: socket}).EscapedPath(), Prefix: prefix, Policies: policies, Time: w.now.Load,
+		Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,8 @@ func TestConflicts(t *testing.T) {
 		setBehind(e, "k", fmt.Sprint(1_790_000_700_000_000_000+i))
 	}
 	got := answerAll(e, p)
-	if want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
+	want := "*5\r\n*5\r\n:0\r\n:101\r\n:88\r\n:-1\r\n:760\r\n-" + errWrongType + "\r\n%7\r\n"
+	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+OK\r\n:0\r\n") && !strings.HasSuffix(got, ":0\r\n") {
 		t.Errorf("EXEC: %q", got)
 	}
 	if n := w.Decisions.Sum()[decisions.ThrottleAllowed] - before[decisions.ThrottleAllowed]; n != 1 {
@@ -93,7 +94,8 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("%d failures of HGET are counted", n)
 	}
 	monitor.Serve(nil)
-	if lines := monitor.tr.Take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 || strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
+	if lines := monitor.tr.Take(); strings.Count(lines, "HGET") != 1 || strings.Count(lines, "EXEC") != 1 ||
+		strings.Index(lines, "HGET") > strings.Index(lines, "EXEC") {
 		t.Errorf("MONITOR shows %q", lines)
 	}
 	if n := len(w.slowlog.Last(-1)); n != 5 { // its commands
@@ -130,7 +132,8 @@ func TestALongHandlerConflicts(t *testing.T) {
 	}
 	still := w.Service.Clock
 	w.Service.Clock = func() int64 { w.nowNS += int64(remote.CommitWithin) + 1; return w.nowNS }
-	if got := p.do("SET", "k", soon); got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" || steps != 2 {
+	got := p.do("SET", "k", soon)
+	if got != "-STOREDOWN the command took so long that its keys have changed meanwhile, or may have\r\n" || steps != 2 {
 		t.Errorf("%q after %d steps", got, steps)
 	}
 	w.Service.Clock, e.Refuse = still, nil
@@ -251,7 +254,8 @@ func TestWhatAnEngineCannotDo(t *testing.T) {
 		p.want("MULTI", "+OK\r\n")
 		p.want(command, "-"+text+"\r\n")
 		p.want("EXEC", "-"+errExecAbort+"\r\n")
-		if got := p.do("EVAL", "return redis.pcall('"+strings.Join(strings.Fields(command), "','")+"').err", "0"); !strings.Contains(got, text) {
+		got := p.do("EVAL", "return redis.pcall('"+strings.Join(strings.Fields(command), "','")+"').err", "0")
+		if !strings.Contains(got, text) {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
@@ -289,7 +293,9 @@ func TestSettingsOfAnEngine(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.command, got, c.reply)
 		}
 	}
-	for _, command := range []string{"CL.POLICY SET api 5/x", "CL.POLICY SET api 5/1h NX XX", "CL.RULE ADD MAYBE a", "CL.RULE DEL DENY a EX 1"} {
+	for _, command := range []string{
+		"CL.POLICY SET api 5/x", "CL.POLICY SET api 5/1h NX XX", "CL.RULE ADD MAYBE a", "CL.RULE DEL DENY a EX 1",
+	} {
 		if got := p.send(sessiontest.Frame(strings.Fields(command)...)); !strings.HasPrefix(got, "-ERR ") || e.Due() != 0 {
 			t.Errorf("%s: %q", command, got)
 		}
@@ -306,7 +312,9 @@ func TestForeignKeys(t *testing.T) {
 	w, e := engineWorld(t, false)
 	setBehind(e, "foreign", soon)
 	p := w.connect()
-	for _, command := range []string{"GET foreign", "SET foreign " + soon, "HGETALL foreign", "OBJECT ENCODING foreign", "GETSET foreign 1"} {
+	for _, command := range []string{
+		"GET foreign", "SET foreign " + soon, "HGETALL foreign", "OBJECT ENCODING foreign", "GETSET foreign 1",
+	} {
 		p.want(command, "-"+errWrongType+"\r\n")
 	}
 	p.want("TYPE foreign", "+list\r\n")
@@ -321,10 +329,12 @@ func TestForeignKeys(t *testing.T) {
 func TestPipelinesOnAnEngine(t *testing.T) {
 	t.Parallel()
 	forms := []string{
-		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K", "DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N",
-		"RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
+		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K",
+		"DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N", "RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K",
+		"PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
 		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
-		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K", "EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
+		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K",
+		"EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
 	}
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -355,7 +365,8 @@ func TestPipelinesOnAnEngine(t *testing.T) {
 			aCalls, _, _ := a.Read()
 			bCalls, _, _ := b.Read()
 			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() || a.Rejected.Load() != b.Rejected.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls, a.Failed.Load())
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls,
+					a.Failed.Load())
 			}
 		}
 		if a, b := at.Stats.ErrorReplies.Load(), w.Stats.ErrorReplies.Load(); a != b {

@@ -39,10 +39,12 @@ func TestLatencySamples(t *testing.T) {
 	c.do("SLEEP", "10")
 	c.do("QUICK", "12")
 	c.send("QUICK 25\r\nPING\r\nPING\r\n") // 8 ms each
-	latest := fmt.Sprintf("*2\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:10\r\n:50\r\n*4\r\n$12\r\nfast-command\r\n:%d\r\n:12\r\n:12\r\n", first+1, first+1)
+	latest := fmt.Sprintf("*2\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:10\r\n:50\r\n*4\r\n$12\r\nfast-command\r\n:%d\r\n:12\r\n:12\r\n",
+		first+1, first+1)
 	c.want("LATENCY LATEST", latest)
 	c.want("LATENCY HISTORY command", fmt.Sprintf("*2\r\n*2\r\n:%d\r\n:50\r\n*2\r\n:%d\r\n:10\r\n", first, first+1))
-	if text := c.do("LATENCY", "DOCTOR"); !strings.Contains(text, "command: in 2 different seconds, 30 ms on average, 50 ms at most, last 0s ago.") {
+	text := c.do("LATENCY", "DOCTOR")
+	if !strings.Contains(text, "command: in 2 different seconds, 30 ms on average, 50 ms at most, last 0s ago.") {
 		t.Errorf("LATENCY DOCTOR: %q", text)
 	}
 	c.want("LATENCY RESET COMMAND", ":1\r\n")
@@ -51,7 +53,8 @@ func TestLatencySamples(t *testing.T) {
 		w.sleepMS(2000)
 		c.do("SLEEP", "10")
 	}
-	if history := c.do("LATENCY", "HISTORY", "command"); !strings.HasPrefix(history, "*160\r\n") || !strings.HasSuffix(history, fmt.Sprintf(":%d\r\n:10\r\n", second())) {
+	history := c.do("LATENCY", "HISTORY", "command")
+	if !strings.HasPrefix(history, "*160\r\n") || !strings.HasSuffix(history, fmt.Sprintf(":%d\r\n:10\r\n", second())) {
 		t.Errorf("LATENCY HISTORY after 1000 samples: %.100q", history)
 	}
 }
@@ -71,7 +74,8 @@ func TestLatencyOfTheDisk(t *testing.T) {
 		gate <- nil
 		c.Ask("LATENCY LATEST\r\n", "+OK\r\n*1\r\n*4\r\n$16\r\naof-fsync-always\r\n:")
 		var unixS, lastMS, mostMS int64
-		if n, err := fmt.Fscanf(c, "%d\r\n:%d\r\n:%d\r\n", &unixS, &lastMS, &mostMS); n != 3 || lastMS < 5000 || lastMS > 5000+sessiontest.Patience.Milliseconds() || mostMS != lastMS {
+		n, err := fmt.Fscanf(c, "%d\r\n:%d\r\n:%d\r\n", &unixS, &lastMS, &mostMS)
+		if n != 3 || lastMS < 5000 || lastMS > 5000+sessiontest.Patience.Milliseconds() || mostMS != lastMS {
 			t.Errorf("at %d s: %d ms, at most %d ms: %v", unixS, lastMS, mostMS, err)
 		}
 	})

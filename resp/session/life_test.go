@@ -16,10 +16,15 @@ import (
 )
 
 // slowRow is a command that takes a while.
-var slowRow = &command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { time.Sleep(6 * time.Millisecond); s.call.OK() })}
+var slowRow = &command.Row{Name: "slow", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
+	time.Sleep(6 * time.Millisecond)
+	s.call.OK()
+})}
 
 // bigRow is a command whose reply is more than sockets hold.
-var bigRow = &command.Row{Name: "big", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Out = append(s.call.Out, strings.Repeat(bigPart, bigParts)...) })}
+var bigRow = &command.Row{Name: "big", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
+	s.call.Out = append(s.call.Out, strings.Repeat(bigPart, bigParts)...)
+})}
 
 // A reply of bigRow is so many of these.
 const bigParts = 270
@@ -97,7 +102,8 @@ func TestCarriersAnswerBeforeTheEnd(t *testing.T) {
 // Whole commands that wait for their turn are not an unfinished one, and wait in the socket.
 func TestCarriersWholeCommandsDoNotCount(t *testing.T) {
 	t.Parallel()
-	o := carrierTest{rows: []*command.Row{slowRow}, settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
+	o := carrierTest{rows: []*command.Row{slowRow},
+		settings: []string{"client-query-buffer-limit", "128kb", "client-output-buffer-limit", "64mb"}}
 	o.run(t, func(t *testing.T, srv *Service, addr string) {
 		const n = 100
 		c := sessiontest.Dial(t, addr)

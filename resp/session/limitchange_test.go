@@ -13,8 +13,8 @@ import (
 
 // changedLimits are what the policy p becomes, and kinds of one literal.
 var changedLimits = []string{
-	"5/1s", "5/1h", "1/1s,burst=3", "36000/1h,burst=5", "5/1s,algo=window", "5/10s,algo=slide", "6/10s,algo=slide,buckets=5", "5/1s,algo=log",
-	"3/1h,algo=log", "4/1d,algo=window,align=clock", "5/1m,block=2s", "5/10s,warmup=8s", "5/10s,warmup=20s,cold=2",
+	"5/1s", "5/1h", "1/1s,burst=3", "36000/1h,burst=5", "5/1s,algo=window", "5/10s,algo=slide", "6/10s,algo=slide,buckets=5",
+	"5/1s,algo=log", "3/1h,algo=log", "4/1d,algo=window,align=clock", "5/1m,block=2s", "5/10s,warmup=8s", "5/10s,warmup=20s,cold=2",
 }
 
 // ask makes a call under two keys in one packet, which the server takes as a batch, and returns the integers of their replies.

@@ -48,7 +48,8 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 		},
 		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", "0"))) },
 		"settings that change": func(_ *world, p *peer) {
-			p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive", fmt.Sprint(p.client.ID%2))))
+			p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive",
+				fmt.Sprint(p.client.ID%2))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,8 @@ func New(p Parts) *Service {
 	srv.Later.Store, srv.Later.Clock = func() store.Leases { return srv.Port }, func() int64 { return srv.Clock() }
 	srv.Later.Hurries, srv.Later.Survive = srv.Stopping.Ending.Load, srv.Survive
 	srv.slowlog = slowlog.New(func() int64 { return srv.Config.SlowlogMaxLen.Get() })
-	srv.latency = latency.New(func() int64 { return srv.Config.LatencyThreshold.Get() }, func() int64 { return srv.Store.WallNS(srv.Clock()) })
+	srv.latency = latency.New(func() int64 { return srv.Config.LatencyThreshold.Get() },
+		func() int64 { return srv.Store.WallNS(srv.Clock()) })
 	srv.Clients.OnMonitors = func(some bool) { srv.Gate.Set(gate.Monitored, some) }
 	srv.Persist.OnRefusal(func(refused bool) { srv.Gate.Set(gate.Refusing, refused) })
 	srv.Commands = NewTable(srv, p.Rows)

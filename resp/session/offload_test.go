@@ -64,7 +64,9 @@ func TestListsOfManyPolicies(t *testing.T) {
 			t.Errorf("%s in MULTI: %.100q", command, inMulti)
 		}
 	}
-	if got := p.send("CL.TAKE l 1/1h\r\nCL.STATS literals\r\nCL.STATS @policy-500\r\n"); strings.Count(got, "$7\r\nallowed\r\n:1\r\n$7\r\nlimited\r\n:0\r\n") != 1 || strings.Count(got, "$7\r\nallowed\r\n:1\r\n$7\r\nlimited\r\n:1\r\n") != 1 {
+	got := p.send("CL.TAKE l 1/1h\r\nCL.STATS literals\r\nCL.STATS @policy-500\r\n")
+	if strings.Count(got, "$7\r\nallowed\r\n:1\r\n$7\r\nlimited\r\n:0\r\n") != 1 ||
+		strings.Count(got, "$7\r\nallowed\r\n:1\r\n$7\r\nlimited\r\n:1\r\n") != 1 {
 		t.Errorf("%q", got)
 	}
 	p.want("CONFIG SET client-output-buffer-limit 131072", "+OK\r\n")
@@ -173,7 +175,10 @@ func TestLongScriptsAside(t *testing.T) {
 
 // A script that a goroutine has compiled answers and counts as a short one: its commands' errors once, and those of the compiler.
 func TestLongScriptsAnswerAsShortOnes(t *testing.T) {
-	for _, text := range []string{"return redis.call('cl.give', 'a', 'b')", "return KEYS[1]", "redis.call('set', KEYS[1], 'x') return redis.call('nosuch')", "return )", "#!lua flags=x\nreturn 1"} {
+	for _, text := range []string{
+		"return redis.call('cl.give', 'a', 'b')", "return KEYS[1]", "redis.call('set', KEYS[1], 'x') return redis.call('nosuch')",
+		"return )", "#!lua flags=x\nreturn 1",
+	} {
 		var told [2]string
 		for i, more := range []string{"", "\n--" + strings.Repeat("x", offloadFrom)} {
 			p := newWorld(t).connect()

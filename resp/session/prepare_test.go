@@ -57,7 +57,11 @@ func TestRightsToManyKeysTakeTurns(t *testing.T) {
 
 // Rights that change while they are looked up count from then on.
 func TestRightsThatChangeMeanwhile(t *testing.T) {
-	for rule, want := range map[string]string{"resetkeys": "-" + errNoPermKey + "\r\n", "allkeys": ":0\r\n", "-exists": "-" + formatError(errNoPermCommand, "exists") + "\r\n"} {
+	for rule, want := range map[string]string{
+		"resetkeys": "-" + errNoPermKey + "\r\n",
+		"allkeys":   ":0\r\n",
+		"-exists":   "-" + formatError(errNoPermCommand, "exists") + "\r\n",
+	} {
 		w, p := newRestricted(t)
 		if !p.Serve([]byte(manyKeys("EXISTS"))) {
 			t.Fatal("it took one turn")
@@ -77,7 +81,9 @@ func TestVeryManyArguments(t *testing.T) {
 	more := slices.Repeat([]string{"GET"}, 2*spec.ShortList)
 	for _, c := range []string{"PING", "SET k 1", "SCAN 0", "CL.TAKE k 1/1m", "HELLO 3", "CLIENT KILL"} {
 		words := strings.Fields(c)
-		if got := p.do(append(words, more...)...); !strings.HasPrefix(got, "-ERR wrong number of arguments for '"+strings.ToLower(words[0])) && !strings.Contains(got, "at most 1000") {
+		got := p.do(append(words, more...)...)
+		if !strings.HasPrefix(got, "-ERR wrong number of arguments for '"+strings.ToLower(words[0])) &&
+			!strings.Contains(got, "at most 1000") {
 			t.Errorf("%s: %q", c, got)
 		}
 	}

@@ -141,7 +141,8 @@ func TestACallWaits(t *testing.T) {
 	if got := p.send(waitCall + "\r\nPING\r\n"); got != "" || !p.tr.Paused {
 		t.Fatalf("%q, paused %v", got, p.tr.Paused)
 	}
-	if got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID)); !strings.Contains(got, " flags=b ") || !strings.Contains(got, "cmd=cl.take") {
+	got := other.do("CLIENT", "LIST", "ID", fmt.Sprint(p.client.ID))
+	if !strings.Contains(got, " flags=b ") || !strings.Contains(got, "cmd=cl.take") {
 		t.Error(got)
 	}
 	if got := other.do("INFO", "clients"); !strings.Contains(got, "blocked_clients:1\r\nwaiting_keys:1\r\n") {
@@ -378,7 +379,8 @@ func TestClientsThatGoWhileTheyQueue(t *testing.T) {
 		for i, how := range []string{"half", "halfWithMore", "closes", "resets", "killed", "stays", "quits"} {
 			c := sessiontest.Dial(t, addr)
 			conns[how] = c
-			more := map[string]string{"halfWithMore": strings.Repeat("PING\r\n", 3_000), "stays": "PING\r\n", "quits": "QUIT\r\nPING\r\n"}[how]
+			more := map[string]string{"halfWithMore": strings.Repeat("PING\r\n", 3_000), "stays": "PING\r\n",
+				"quits": "QUIT\r\nPING\r\n"}[how]
 			c.Send(call + more)
 			q.waitsFor(t, int64(i+1))
 		}

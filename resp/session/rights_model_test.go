@@ -113,7 +113,8 @@ var fieldOf = regexp.MustCompile(`\$\d+\r\n([^\r]*)\r\n\$\d+\r\n(limit=[^\r]*)\r
 func (w *rightsWorld) look() map[string]keyState {
 	raw := sessiontest.Frame("MULTI")
 	for _, key := range rightsKeys {
-		raw += sessiontest.Frame("ECHO", "="+key) + sessiontest.Frame("PTTL", key) + sessiontest.Frame("GET", key) + sessiontest.Frame("HGETALL", key)
+		raw += sessiontest.Frame("ECHO", "="+key) + sessiontest.Frame("PTTL", key) + sessiontest.Frame("GET", key) +
+			sessiontest.Frame("HGETALL", key)
 	}
 	_, all, _ := strings.Cut(w.admin.sayTo(raw+sessiontest.Frame("EXEC")), "\r\n*")
 	states := map[string]keyState{}

@@ -39,7 +39,9 @@ func TestBusyScript(t *testing.T) {
 		for _, c := range append(conns, sessiontest.Dial(t, addr)) {
 			c.Ask("PING\r\nGET k\r\nCL.THROTTLE k 1 1 1\r\nCL.TAKE k 1/1s\r\nCLIENT LIST\r\nINFO\r\nCONFIG GET port\r\nCLIENT KILL TYPE normal\r\nNOSUCH\r\n",
 				strings.Repeat(busy, 8)+"-ERR unknown command 'NOSUCH', with args beginning with: \r\n")
-			c.Ask(evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n", strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
+			c.Ask(
+				evalCall("return 1")+"EVALSHA x 0\r\nSCRIPT LOAD x\r\nSCRIPT EXISTS x\r\nSCRIPT FLUSH\r\nMONITOR\r\nBGSAVE\r\nPUBLISH\r\n",
+				strings.Repeat(busy, 7)+"-ERR unknown command 'PUBLISH', with args beginning with: \r\n")
 			c.Ask("AUTH x\r\n", "-"+connection.ErrNoPassword+"\r\n")
 			c.Ask("HELLO 2 SETNAME\r\n", "-"+fmt.Sprintf(connection.ErrHelloOption, "SETNAME")+"\r\n")
 			c.Ask("MULTI\r\nGET k\r\nEXEC\r\n", "+OK\r\n"+busy+"-"+fmt.Sprintf(errExecRejected, strings.TrimPrefix(errBusy, "ERR "))+"\r\n")
@@ -120,7 +122,8 @@ func TestComingWhileAScriptIsBusy(t *testing.T) {
 		"that has written, on a disk":         {files: disk, wrote: "redis.call('SET', 'k', '7') "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := carrierTest{files: test.files, settings: append([]string{"maxclients", "3", "io-threads", "1", "shutdown-timeout", "1"}, busySettings...)}
+			o := carrierTest{files: test.files,
+				settings: append([]string{"maxclients", "3", "io-threads", "1", "shutdown-timeout", "1"}, busySettings...)}
 			o.run(t, func(t *testing.T, srv *Service, addr string) {
 				runs, leaves, stays := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 				for _, c := range []sessiontest.Client{runs, leaves, stays} {

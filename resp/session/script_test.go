@@ -41,7 +41,9 @@ var busySettings = []string{"lua-time-limit", "1"}
 // A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
-	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) { s.call.Bool(s.srv.Stats.Panics.Load() > 0) })}
+	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
+		s.call.Bool(s.srv.Stats.Panics.Load() > 0)
+	})}
 	carrierTest{settings: busySettings, rows: []*command.Row{stopped}}.run(t, func(t *testing.T, srv *Service, addr string) {
 		c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
 		c.Send(evalCall("redis.call('SET', 'k', '7') while redis.call('STOPPED') == 0 do end return redis.call('GET', 'k')"))
@@ -73,7 +75,10 @@ func TestMonitorOfAScript(t *testing.T) {
 
 // A panic in a command that a script calls ends that connection, and the next script runs.
 func TestPanicInAScriptsCommand(t *testing.T) {
-	for _, script := range []string{"redis.call('BOOM')", "redis.pcall('BOOM')", "while true do pcall(redis.call, 'BOOM') end", "for i = 1, 2e5 do end redis.call('BOOM')", "redis.call('SET', 'k', '7') for i = 1, 2e5 do end redis.call('BOOM')"} {
+	for _, script := range []string{
+		"redis.call('BOOM')", "redis.pcall('BOOM')", "while true do pcall(redis.call, 'BOOM') end",
+		"for i = 1, 2e5 do end redis.call('BOOM')", "redis.call('SET', 'k', '7') for i = 1, 2e5 do end redis.call('BOOM')",
+	} {
 		carrierTest{rows: []*command.Row{boomRow}, settings: busySettings}.run(t, func(t *testing.T, srv *Service, addr string) {
 			other := sessiontest.Dial(t, addr)
 			for range 2 {
@@ -126,7 +131,8 @@ func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 				c.Ask("", "+OK\r\n")
 
 				disk.Full.Store(true)
-				c.Ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n", "+PONG\r\n"+misconfFull+"+PONG\r\n")
+				c.Ask("PING\r\n"+evalCall(strings.ReplaceAll(script, "'7'", "'8'"), "1", t.Name())+"PING\r\n",
+					"+PONG\r\n"+misconfFull+"+PONG\r\n")
 				c.Ask("GET "+t.Name()+"\r\n", "$1\r\n8\r\n")
 				disk.Full.Store(false)
 				eventually(t, "recovery", func() bool { return srv.Persist.Refusal() == nil })
@@ -145,7 +151,8 @@ func TestAScriptThatIsRefusedHasRun(t *testing.T) {
 		key := func(i int) string { return fmt.Sprint(t.Name(), i) }
 		c.Ask(sessiontest.Frame("SET", key(1), "1")+sessiontest.Frame("SET", key(2), "2"), "+OK\r\n+OK\r\n")
 		disk.Full.Store(true)
-		c.Ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)), misconfFull)
+		c.Ask(evalCall("redis.call('SET', KEYS[1], '8') for i = 1, 2e5 do end redis.call('DEL', KEYS[2]) return 1", "2", key(1), key(2)),
+			misconfFull)
 		c.Ask(sessiontest.Frame("GET", key(1))+sessiontest.Frame("GET", key(2)), "$1\r\n8\r\n$-1\r\n")
 		disk.Full.Store(false)
 		eventually(t, "recovery", func() bool { return srv.Persist.Refusal() == nil })
@@ -154,7 +161,8 @@ func TestAScriptThatIsRefusedHasRun(t *testing.T) {
 		gate := make(chan error)
 		disk.Gate.Store(&gate)
 		syncs := disk.Syncs.Load()
-		c.Send("MULTI\r\n" + sessiontest.Frame("SET", key(1), "8") + evalCall("for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '9')", "1", key(2)) + "EXEC\r\n")
+		c.Send("MULTI\r\n" + sessiontest.Frame("SET", key(1), "8") +
+			evalCall("for i = 1, 2e5 do end return redis.call('SET', KEYS[1], '9')", "1", key(2)) + "EXEC\r\n")
 		eventually(t, "a write", func() bool { return disk.Syncs.Load() > syncs })
 		if srv.running.Load() != nil {
 			t.Error("half of a transaction goes to the disk")

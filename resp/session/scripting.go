@@ -23,12 +23,13 @@ func scriptRows() []*command.Row {
 		{Name: "eval_ro", Arity: -3, Script: 1, Flags: spec.Readonly | spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "script numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(compiled, true)},
 		{Name: "evalsha", Arity: -3, Flags: spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept.", Since: "2.6.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, false)},
 		{Name: "evalsha_ro", Arity: -3, Flags: spec.Readonly | spec.NoScript | spec.SkipMonitor, Keys: spec.ScriptKeys, Usage: "sha1 numkeys [key ...] [arg ...]", Summary: "Runs a Lua script that is kept, and changes nothing.", Since: "7.0.0", Group: "scripting", Cost: "Depends on the script", Run: eval(kept, true)},
-		{Name: "script", Arity: -2, Summary: "A container for Lua scripts management commands.", Since: "2.6.0", Group: "scripting", Sub: []*command.Row{
-			{Name: "load", Arity: 3, Script: 2, Flags: spec.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: scriptLoad},
-			{Name: "exists", Arity: -3, Most: spec.ShortList, Flags: spec.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: scriptExists},
-			{Name: "flush", Arity: -2, Flags: spec.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: scriptFlush},
-			{Name: "kill", Arity: 2, Flags: spec.NoScript | spec.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: scriptKill},
-		}},
+		{Name: "script", Arity: -2, Summary: "A container for Lua scripts management commands.", Since: "2.6.0", Group: "scripting",
+			Sub: []*command.Row{
+				{Name: "load", Arity: 3, Script: 2, Flags: spec.NoScript, Usage: "script", Summary: "Compiles a script and keeps it, and returns its SHA1.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the length of the script", Run: scriptLoad},
+				{Name: "exists", Arity: -3, Most: spec.ShortList, Flags: spec.NoScript, Usage: "sha1 ...", Summary: "Says for each SHA1 whether its script is kept.", Since: "2.6.0", Group: "scripting", Cost: "O(N) where N is the number of scripts", Run: scriptExists},
+				{Name: "flush", Arity: -2, Flags: spec.NoScript, Usage: "[ASYNC|SYNC]", Summary: "Forgets all scripts.", Since: "2.6.0", Group: "scripting", Run: scriptFlush},
+				{Name: "kill", Arity: 2, Flags: spec.NoScript | spec.AllowBusy, Summary: "Ends the script that runs, if it has changed nothing.", Since: "2.6.0", Group: "scripting", Run: scriptKill},
+			}},
 	}
 }
 

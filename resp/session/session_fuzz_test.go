@@ -38,13 +38,16 @@ func (w *world) holds(t *testing.T, other *peer) {
 // hostilePackets are seeds for FuzzSession.
 var hostilePackets = []string{
 	"*1\r\n$9223372036854775807\r\n", "*1\r\n$-2\r\n", "*9223372036854775807\r\n", "*-9223372036854775808\r\n", "*1\r\n$4\r\nPING\r\n",
-	"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n", "PING\r\n", "\"", "'\r\n", "*1\r\n$1\r\n\r\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "\x00\r\n", "$5\r\nhello\r\n",
-	"*1\r\n*1\r\n$4\r\nPING\r\n", "MULTI\r\nCL.THROTTLE k 1 1 1\r\nEXEC\r\n", "CLIENT REPLY SKIP\r\nPING\r\nPING\r\n", "HELLO 3\r\nGET x\r\nRESET\r\n",
+	"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n", "PING\r\n", "\"", "'\r\n", "*1\r\n$1\r\n\r\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
+	"\x00\r\n", "$5\r\nhello\r\n", "*1\r\n*1\r\n$4\r\nPING\r\n", "MULTI\r\nCL.THROTTLE k 1 1 1\r\nEXEC\r\n",
+	"CLIENT REPLY SKIP\r\nPING\r\nPING\r\n", "HELLO 3\r\nGET x\r\nRESET\r\n",
 	strings.Repeat(sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60"), 3) + sessiontest.Frame("CL.THROTTLE", "other", "15", "30", "60") + sessiontest.Frame("cl.throttle", "k", "15", "30", "60"),
 	strings.Repeat(sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60", "18446744074"), 2) + strings.Repeat(sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60", "3"), 2) + "MULTI\r\n" + sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60", "3") + "EXEC\r\n",
-	"CL.THROTTLE k 15 30 60 1\r\n", "CL.THROTTLE k 9223372036854775807 1 9223372036 -9223372036854775808\r\n", "SET k 18446744073709551615 PX 1\r\nTTL k\r\n",
-	"SCAN 18446744073709551615 COUNT 9223372036854775807\r\n", "KEYS [\r\n", "WATCH a a b\r\nMULTI\r\nSET a 1\r\nEXEC\r\n", "CONFIG SET timeout 1 timeout 2\r\n",
-	"EXPIRE k 9223372036854775807\r\nPEXPIRE k -9223372036854775808\r\n", "COMMAND GETKEYS SET\r\nCOMMAND DOCS client|id\r\n", "RENAME a a\r\nOBJECT HELP\r\n", "QUIT\r\nPING\r\n",
+	"CL.THROTTLE k 15 30 60 1\r\n", "CL.THROTTLE k 9223372036854775807 1 9223372036 -9223372036854775808\r\n",
+	"SET k 18446744073709551615 PX 1\r\nTTL k\r\n", "SCAN 18446744073709551615 COUNT 9223372036854775807\r\n", "KEYS [\r\n",
+	"WATCH a a b\r\nMULTI\r\nSET a 1\r\nEXEC\r\n", "CONFIG SET timeout 1 timeout 2\r\n",
+	"EXPIRE k 9223372036854775807\r\nPEXPIRE k -9223372036854775808\r\n", "COMMAND GETKEYS SET\r\nCOMMAND DOCS client|id\r\n",
+	"RENAME a a\r\nOBJECT HELP\r\n", "QUIT\r\nPING\r\n",
 }
 
 // FuzzSession drives a whole session: any bytes, in any pieces, give the same replies, never panic, and leave a server

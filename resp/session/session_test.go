@@ -61,7 +61,8 @@ func serverRows(srv *Service) []*command.Row {
 		ResetStat: func(c *command.Call) { c.CountDecisions(); shown.Reset(c.NowNS); srv.ResetCommands() },
 	}
 	operators := func() admin.Server {
-		return admin.Server{Config: srv.Config, Metrics: shown, Heap: &srv.Heap, Table: srv.Store, Life: unending{srv}, Disk: srv.Persist, Log: srv.Log.Logger, ClientBytes: srv.Clients.Bytes}
+		return admin.Server{Config: srv.Config, Metrics: shown, Heap: &srv.Heap, Table: srv.Store, Life: unending{srv}, Disk: srv.Persist,
+			Log: srv.Log.Logger, ClientBytes: srv.Clients.Bytes}
 	}
 	return append(admin.Rows(operators), &command.Row{Name: "config", Arity: -2, Flags: spec.Loading, Sub: config.Rows(settings)})
 }
@@ -97,7 +98,9 @@ func (w *world) connect() *peer {
 // send gives the session bytes as they are, and returns what it answers.
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
-	for v, aside := p.waits.(*keyTx); aside && (v.row == nil || v.row.Scan == nil && v.tx == nil || p.srv.Port.Here()); v, aside = p.waits.(*keyTx) { // a goroutine wakes it
+	// a goroutine wakes it
+	for v, aside := p.waits.(*keyTx); aside &&
+		(v.row == nil || v.row.Scan == nil && v.tx == nil || p.srv.Port.Here()); v, aside = p.waits.(*keyTx) {
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}
@@ -117,7 +120,8 @@ func (p *peer) want(command, reply string) {
 
 func TestPipelineIsAnsweredInOrder(t *testing.T) {
 	c := newWorld(t).connect()
-	got := c.send("PING\r\n" + sessiontest.Frame("ECHO", "a") + "\r\n*0\r\n*-1\r\n" + sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60"))
+	got := c.send("PING\r\n" + sessiontest.Frame("ECHO", "a") + "\r\n*0\r\n*-1\r\n" +
+		sessiontest.Frame("CL.THROTTLE", "k", "15", "30", "60"))
 	if want := "+PONG\r\n$1\r\na\r\n*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

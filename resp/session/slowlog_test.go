@@ -92,7 +92,10 @@ func TestSlowlogOfFastCommands(t *testing.T) {
 // A fast command that EXEC runs has its own time, as EXEC's is not the batch's.
 func TestCommandStatsInExec(t *testing.T) {
 	w := newWorld(t)
-	w.Commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: spec.Fast, Run: onSession(func(s *Session, _ [][]byte) { w.sleepMS(3); s.call.OK() })})
+	w.Commands.Add(&command.Row{Name: "quick", Arity: 1, Flags: spec.Fast, Run: onSession(func(s *Session, _ [][]byte) {
+		w.sleepMS(3)
+		s.call.OK()
+	})})
 	w.connect().send("MULTI\r\nQUICK\r\nQUICK\r\nEXEC\r\n")
 	for name, want := range map[string]int64{"quick": 6_000_000, "exec": 6_000_000, "multi": 0} {
 		if _, got, _ := stats.Of(w.Commands.Find([]byte(name))).Read(); got != want {
@@ -135,7 +138,8 @@ func TestSlowlogKeepsNoSecrets(t *testing.T) {
 	c.want("CONFIG SET requirepass hunter3", "+QUEUED\r\n")
 	c.want("EXEC", "*1\r\n+OK\r\n")
 	got := c.do("SLOWLOG", "GET")
-	if strings.Contains(got, "hunter") || strings.Count(got, "$6\r\nCONFIG\r\n$3\r\nSET\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n") != 2 {
+	if strings.Contains(got, "hunter") ||
+		strings.Count(got, "$6\r\nCONFIG\r\n$3\r\nSET\r\n$10\r\n(redacted)\r\n$10\r\n(redacted)\r\n") != 2 {
 		t.Errorf("%q", got)
 	}
 }

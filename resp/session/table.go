@@ -34,7 +34,8 @@ func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table
 // ownRows are the rows of the families that need no more than sessions do.
 func ownRows(srv *Service) []*command.Row {
 	limits := func() limit.Server {
-		return limit.Server{Store: srv.Port, InForce: srv.Store, LogMax: srv.Config.LogMax.Get(), Decisions: srv.Decisions, Denied: srv.Denied}
+		return limit.Server{Store: srv.Port, InForce: srv.Store, LogMax: srv.Config.LogMax.Get(), Decisions: srv.Decisions,
+			Denied: srv.Denied}
 	}
 	of := keys.Options{
 		Space: func() keys.Space { return srv.space },
@@ -43,8 +44,8 @@ func ownRows(srv *Service) []*command.Row {
 		return connection.Server{Users: srv.Users, Clients: &srv.Clients, Waits: srv.Port, Version: RedisVersion}
 	}
 	accounts := func() users.Server {
-		return users.Server{Users: srv.Users, Denied: &srv.aclLog, Clients: &srv.Clients, Commands: srv.Commands, File: srv.Config.ACLFile.Get(),
-			Log: srv.Log}
+		return users.Server{Users: srv.Users, Denied: &srv.aclLog, Clients: &srv.Clients, Commands: srv.Commands,
+			File: srv.Config.ACLFile.Get(), Log: srv.Log}
 	}
 	others := []*command.Row{
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.Commands })},

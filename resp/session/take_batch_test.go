@@ -47,7 +47,8 @@ func TestAPipelineUnderAnotherLogMax(t *testing.T) {
 	if !strings.HasPrefix(refused, "-") {
 		t.Fatalf("%q", refused)
 	}
-	if got := c.send(call + call + "CONFIG SET log-max 8\r\n" + call + call + "CONFIG SET log-max 9\r\n" + call); got != reply+reply+"+OK\r\n"+refused+refused+"+OK\r\n"+reply {
+	got := c.send(call + call + "CONFIG SET log-max 8\r\n" + call + call + "CONFIG SET log-max 9\r\n" + call)
+	if got != reply+reply+"+OK\r\n"+refused+refused+"+OK\r\n"+reply {
 		t.Errorf("%q", got)
 	}
 }

@@ -69,7 +69,8 @@ func TestTrackingInTransaction(t *testing.T) {
 	if got := c.send(call + call + "GET a\r\n"); got != begun+announced("a", "b")+begun+announced("a", "b")+"_\r\n" {
 		t.Errorf("%q", got)
 	}
-	if got := c.send("MULTI\r\nGET a\r\nCLIENT CACHING YES\r\nGET b\r\nEXEC\r\nGET c\r\n"); !strings.HasSuffix(got, "*3\r\n_\r\n+OK\r\n_\r\n"+announced("b")+"$1\r\n5\r\n") {
+	got := c.send("MULTI\r\nGET a\r\nCLIENT CACHING YES\r\nGET b\r\nEXEC\r\nGET c\r\n")
+	if !strings.HasSuffix(got, "*3\r\n_\r\n+OK\r\n_\r\n"+announced("b")+"$1\r\n5\r\n") {
 		t.Errorf("CACHING inside: %q", got)
 	}
 	c.do("WATCH", "c")
@@ -86,7 +87,9 @@ func TestTrackingAndTheShortWay(t *testing.T) {
 	for _, command := range []string{"CL.THROTTLE k 15 30 60 0", "CL.TAKE t 5/1h COST 0"} {
 		reply := c.do(strings.Fields(command)...)
 		c.want(command, reply) // its form is known from here on
-		if got := c.send(sessiontest.Frame("CLIENT", "CACHING", "YES") + sessiontest.Frame(strings.Fields(command)...) + sessiontest.Frame("GET", "a")); got != "+OK\r\n"+reply+"_\r\n" {
+		got := c.send(sessiontest.Frame("CLIENT", "CACHING", "YES") + sessiontest.Frame(strings.Fields(command)...) +
+			sessiontest.Frame("GET", "a"))
+		if got != "+OK\r\n"+reply+"_\r\n" {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
@@ -98,7 +101,8 @@ func TestTrackingIsShown(t *testing.T) {
 	w := newWorld(t)
 	c, other := w.connect(), w.connect()
 	for _, step := range []struct{ command, flags, redir, clients string }{
-		{"PING", "N", "-1", "0"}, {"CLIENT TRACKING ON OPTIN", "t", "0", "1"}, {"MULTI", "xt", "0", "1"}, {"RESET", "N", "-1", "0"}, {"CLIENT TRACKING ON", "t", "0", "1"},
+		{"PING", "N", "-1", "0"}, {"CLIENT TRACKING ON OPTIN", "t", "0", "1"}, {"MULTI", "xt", "0", "1"}, {"RESET", "N", "-1", "0"},
+		{"CLIENT TRACKING ON", "t", "0", "1"},
 	} {
 		c.do(strings.Fields(step.command)...)
 		line, _, _ := strings.Cut(other.do("CLIENT", "LIST"), "\n")

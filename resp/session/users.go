@@ -18,7 +18,8 @@ func (srv *Service) useUsers(file *acl.File) {
 	if file != nil {
 		regular.RemoveLeft(srv.Config.ACLFile.Get())
 		srv.Users.Replace(file)
-		if required := srv.Config.RequirePass.Get(); required != "" && srv.Users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
+		required := srv.Config.RequirePass.Get()
+		if required != "" && srv.Users.Authenticate([]byte(acl.DefaultName), []byte(required)) == nil {
 			srv.Log.Warn("the aclfile has another password for the user default than requirepass, which is ignored",
 				"aclfile", srv.Config.ACLFile.Get())
 		}

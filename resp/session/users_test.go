@@ -64,7 +64,9 @@ func TestALongPipelineIsCut(t *testing.T) {
 	allowed, refused := sessiontest.Frame(append(words, "PEEK")...), sessiontest.Frame("CL.TAKE", "o", "5/1m")
 	one := c.send(allowed)
 	for at := range 7 {
-		if got, want := c.send(strings.Repeat(allowed, at)+refused+strings.Repeat(allowed, 3)), strings.Repeat(one, at)+"-"+errNoPermKey+"\r\n"+strings.Repeat(one, 3); got != want {
+		got, want := c.send(strings.Repeat(allowed, at)+refused+strings.Repeat(allowed, 3)),
+			strings.Repeat(one, at)+"-"+errNoPermKey+"\r\n"+strings.Repeat(one, 3)
+		if got != want {
 			t.Fatalf("after %d: %q", at, got)
 		}
 	}
@@ -122,7 +124,8 @@ func TestRequirepassIsTheDefaultUsers(t *testing.T) {
 	before.want("PING", "+PONG\r\n")
 	after := w.connect()
 	after.want("PING", "-"+errNoAuth+"\r\n")
-	if got := w.Users.Default.Line(); got != "user default on #d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272 ~* &* +@all" {
+	got := w.Users.Default.Line()
+	if got != "user default on #d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272 ~* &* +@all" {
 		t.Error(got)
 	}
 	if got := before.do("CONFIG", "SET", "requirepass", ""); got != "+OK\r\n" {
@@ -160,12 +163,17 @@ func TestPasswordsOfUsersAreNotShown(t *testing.T) {
 	c.do("CONFIG", "SET", "requirepass", "hunter6")
 	c.do("AUTH", "app", "hunter5")
 	c.do("EXEC")
-	for _, call := range []string{"AUTH app hunter7", "HELLO 3 AUTH app hunter7", "ACL SETUSER app >hunter7", "CONFIG SET requirepass hunter7", "acl dryrun app auth hunter7", "MIGRATE h 1 k 0 9 AUTH hunter7"} {
+	for _, call := range []string{
+		"AUTH app hunter7", "HELLO 3 AUTH app hunter7", "ACL SETUSER app >hunter7", "CONFIG SET requirepass hunter7",
+		"acl dryrun app auth hunter7", "MIGRATE h 1 k 0 9 AUTH hunter7",
+	} {
 		c.do(append([]string{"ACL", "DryRun", "app"}, strings.Fields(call)...)...)
 	}
 	c.do("AUTH", "app", "hunter3")
-	seen := monitor.send("") + c.do("SLOWLOG", "GET") + c.do("ACL", "LIST") + c.do("ACL", "GETUSER", "app") + c.do("ACL", "LOG") + c.do("CLIENT", "LIST") + w.log.String()
-	if strings.Contains(seen, "hunter") || !strings.Contains(seen, "$7\r\nSETUSER\r\n$10\r\n(redacted)\r\n") || !strings.Contains(seen, "$6\r\nDryRun\r\n$3\r\napp\r\n$4\r\nAUTH\r\n$10\r\n(redacted)\r\n") {
+	seen := monitor.send("") + c.do("SLOWLOG", "GET") + c.do("ACL", "LIST") + c.do("ACL", "GETUSER", "app") + c.do("ACL", "LOG") +
+		c.do("CLIENT", "LIST") + w.log.String()
+	if strings.Contains(seen, "hunter") || !strings.Contains(seen, "$7\r\nSETUSER\r\n$10\r\n(redacted)\r\n") ||
+		!strings.Contains(seen, "$6\r\nDryRun\r\n$3\r\napp\r\n$4\r\nAUTH\r\n$10\r\n(redacted)\r\n") {
 		t.Errorf("%s", seen)
 	}
 }
@@ -176,7 +184,8 @@ func TestACLLogIsBounded(t *testing.T) {
 	for i := range 5 {
 		c.do("AUTH", fmt.Sprint("nobody", i), "x")
 	}
-	if got := c.do("ACL", "LOG"); !strings.HasPrefix(got, "*3\r\n") || strings.Contains(got, "nobody1") || !strings.Contains(got, "nobody4") {
+	got := c.do("ACL", "LOG")
+	if !strings.HasPrefix(got, "*3\r\n") || strings.Contains(got, "nobody1") || !strings.Contains(got, "nobody4") {
 		t.Error(got)
 	}
 	c.want("CONFIG SET acllog-max-len 1", "+OK\r\n")
@@ -184,7 +193,8 @@ func TestACLLogIsBounded(t *testing.T) {
 	if got := c.do("ACL", "LOG"); !strings.HasPrefix(got, "*1\r\n") || !strings.Contains(got, "another") {
 		t.Error(got)
 	}
-	c.want("CONFIG SET acllog-max-len 1025", "-"+fmt.Sprintf(settingFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
+	c.want("CONFIG SET acllog-max-len 1025",
+		"-"+fmt.Sprintf(settingFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
 }
 
 // The log says what was done to users, each at least once a second.

@@ -75,10 +75,11 @@ func TestAnAnswerThatComesAtOnce(t *testing.T) {
 func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	forms := []string{
-		"CL.THROTTLE $K 4 1 60", "CL.THROTTLE $K 2 1 60 $N", "CL.THROTTLE $K @p $N", "CL.THROTTLE $K 4 x 60", "CL.THROTTLE $K 1 1 60 4611686018427387904",
-		"GCRA $K 3 1 60 TOKENS 2", "GCRA $K 3 1", "CL.TAKE $K 5/1m", "CL.TAKE $K 3/1m 9/1h,algo=window COST 2 UPTO FULL", "CL.TAKE $K @p US", "CL.TAKE $K 5/x",
-		"CL.MTAKE 2 $K 5/1m l 6/1m", "CL.MTAKE 2 $K 5/1m", "CL.GIVE $K 5/1m 1", "CL.GIVE $K 5/1m 0", "PING", "GET $K", "TTL $K", "DEL $K", "CLIENT REPLY SKIP",
-		"CLIENT REPLY SKIP", "ECHO hi", "CL.POLICY SET p $N/1m", "INFO nosuch", "HELLO 3",
+		"CL.THROTTLE $K 4 1 60", "CL.THROTTLE $K 2 1 60 $N", "CL.THROTTLE $K @p $N", "CL.THROTTLE $K 4 x 60",
+		"CL.THROTTLE $K 1 1 60 4611686018427387904", "GCRA $K 3 1 60 TOKENS 2", "GCRA $K 3 1", "CL.TAKE $K 5/1m",
+		"CL.TAKE $K 3/1m 9/1h,algo=window COST 2 UPTO FULL", "CL.TAKE $K @p US", "CL.TAKE $K 5/x",
+		"CL.MTAKE 2 $K 5/1m l 6/1m", "CL.MTAKE 2 $K 5/1m", "CL.GIVE $K 5/1m 1", "CL.GIVE $K 5/1m 0", "PING", "GET $K", "TTL $K", "DEL $K",
+		"CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "ECHO hi", "CL.POLICY SET p $N/1m", "INFO nosuch", "HELLO 3",
 	}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -114,7 +115,8 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 			aCalls, _, _ := a.Read()
 			bCalls, _, _ := b.Read()
 			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls, a.Failed.Load())
+				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls,
+					a.Failed.Load())
 			}
 		}
 		if a, b := at.Decisions.Sum(), later.Decisions.Sum(); a != b {
@@ -277,7 +279,8 @@ func TestLongPipelinesWait(t *testing.T) {
 // Who is killed, or resets the connection, waits no longer; others are served meanwhile.
 func TestClientsThatGoWhileTheyWait(t *testing.T) {
 	onLater(t, nil, func(t *testing.T, srv *Service, l *storetest.Later, addr string) {
-		killed, closes, half, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
+		killed, closes, half, other := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr), sessiontest.Dial(t, addr),
+			sessiontest.Dial(t, addr)
 		for i, c := range []sessiontest.Client{killed, closes, half} {
 			c.Send(laterCall + "\r\nPING\r\n")
 			eventually(t, "question", func() bool { return l.Waiting() == i+1 })

@@ -55,7 +55,8 @@ func TestWaitsThatEnd(t *testing.T) {
 		for range 6 {
 			_, _ = c.ReadString('\n')
 		}
-		c.Ask("CL.TAKE r 1/1m,burst=1\r\nCL.TAKE r 1/1m,burst=1 WAIT 0 US\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n*7\r\n:1\r\n")
+		c.Ask("CL.TAKE r 1/1m,burst=1\r\nCL.TAKE r 1/1m,burst=1 WAIT 0 US\r\n",
+			"*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n*7\r\n:1\r\n")
 		for range 6 {
 			_, _ = c.ReadString('\n')
 		}

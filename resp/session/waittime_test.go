@@ -216,7 +216,8 @@ func TestWaitsAreRefusedAtTheEnd(t *testing.T) {
 	inTime(t, func(t *testing.T, w *world) {
 		other := w.connect()
 		other.send("CL.TAKE k 1/1h,algo=window\r\nCL.TAKE c 1/1h,algo=conc\r\n")
-		calls := []string{"CL.TAKE k 1/1h,algo=window WAIT 3600000\r\n", "CL.TAKE c 1/1h,algo=conc WAIT 1000\r\n", "CL.MTAKE 2 a 1/1h c 1/1h,algo=conc WAIT 1000\r\n"}
+		calls := []string{"CL.TAKE k 1/1h,algo=window WAIT 3600000\r\n", "CL.TAKE c 1/1h,algo=conc WAIT 1000\r\n",
+			"CL.MTAKE 2 a 1/1h c 1/1h,algo=conc WAIT 1000\r\n"}
 		var waiting []*peer
 		for _, call := range calls {
 			p := w.connect()
@@ -256,7 +257,8 @@ func TestBoundsOfWaiting(t *testing.T) {
 		other.want("CONFIG SET wait-max 59999 max-waiters 1", "+OK\r\n")
 		other.want(call, "-"+formatError(decide.ErrWaitMax, 59999)+"\r\n")
 		other.want("CL.TAKE k 1/10s,algo=window WAIT 59999", "-"+errMaxWaiters+"\r\n")
-		if got := other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\nCL.TAKE new 1/10s WAIT 5\r\n"); strings.Count(got, "*7\r\n:1\r\n") != 1 || strings.Count(got, "*7\r\n:0\r\n") != 1 {
+		got := other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\nCL.TAKE new 1/10s WAIT 5\r\n")
+		if strings.Count(got, "*7\r\n:1\r\n") != 1 || strings.Count(got, "*7\r\n:0\r\n") != 1 {
 			t.Errorf("those that need not wait: %q", got)
 		}
 		if got := a.after(10*time.Second) + b.after(10*time.Second); strings.Count(got, "*7\r\n:0\r\n") != 2 {
@@ -269,7 +271,10 @@ func TestBoundsOfWaiting(t *testing.T) {
 func TestAGrantMeetsADisconnect(t *testing.T) {
 	w := newWorld(t, "wait-max", "3600000")
 	other := w.connect()
-	for i, call := range []string{"CL.TAKE k 1/1h,algo=conc", "CL.TAKE k 1/1h,algo=conc BIND ID x", "CL.TAKE k 1/1h,algo=window", "CL.TAKE k 1/1h LEASE 1000000", "CL.MTAKE 2 k 1/1h a 1/1h,algo=conc"} {
+	for i, call := range []string{
+		"CL.TAKE k 1/1h,algo=conc", "CL.TAKE k 1/1h,algo=conc BIND ID x", "CL.TAKE k 1/1h,algo=window", "CL.TAKE k 1/1h LEASE 1000000",
+		"CL.MTAKE 2 k 1/1h a 1/1h,algo=conc",
+	} {
 		wants, _, _ := strings.Cut(call, " LEASE")
 		for range 300 {
 			other.do("DEL", "k", "a")
@@ -342,7 +347,8 @@ func TestManyBoundLeasesEndLater(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := w.connect().send("CL.TAKE k 100/1h,algo=conc PEEK\r\n"); !strings.HasPrefix(got, "*8\r\n:0\r\n:100\r\n:100\r\n") || slow.released != 101 {
+		got := w.connect().send("CL.TAKE k 100/1h,algo=conc PEEK\r\n")
+		if !strings.HasPrefix(got, "*8\r\n:0\r\n:100\r\n:100\r\n") || slow.released != 101 {
 			t.Errorf("%d released: %q", slow.released, got)
 		}
 	})
@@ -356,7 +362,8 @@ func TestWaitsAreMetrics(t *testing.T) {
 		other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\n") // is refused
 		p.after(10 * time.Second)
 		h := w.Stats.Waits.Histogram()
-		if h.Count != 2 || h.Below[0] != 1 || h.Below[6] != 1 || h.Below[7] != 2 || h.Below[9] != 2 || h.MostNS[7] != 16_384_000_000 || h.SumNS < 10e9 || h.SumNS > 10.1e9 {
+		if h.Count != 2 || h.Below[0] != 1 || h.Below[6] != 1 || h.Below[7] != 2 || h.Below[9] != 2 || h.MostNS[7] != 16_384_000_000 ||
+			h.SumNS < 10e9 || h.SumNS > 10.1e9 {
 			t.Errorf("%+v", h)
 		}
 	})

@@ -174,7 +174,8 @@ func TestItems(t *testing.T) {
 	s.Add(Item{2<<60 + 2048, long, len(long), 8, 1})
 	clear(long)
 	for i, want := range []Item{{1<<60 + 1, []byte("k"), 1, 7, 1}, {2<<60 + 2048, bytes.Repeat([]byte("x"), MaxKey), 64 << 10, 8, 1}} {
-		if got := s.Items()[i]; got.Hash != want.Hash || !bytes.Equal(got.Key, want.Key) || cap(got.Key) > 2*MaxKey || got.Length != want.Length || got.About != want.About || got.Count != want.Count {
+		if got := s.Items()[i]; got.Hash != want.Hash || !bytes.Equal(got.Key, want.Key) || cap(got.Key) > 2*MaxKey ||
+			got.Length != want.Length || got.About != want.About || got.Count != want.Count {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}

@@ -44,7 +44,9 @@ func TestLog(t *testing.T) {
 
 func TestTrim(t *testing.T) {
 	arg := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
-	if got, want := Trim([][]byte{[]byte("GET"), arg(128), arg(130)}), []string{"GET", string(arg(128)), string(arg(128)) + "... (2 more bytes)"}; !slices.Equal(got, want) {
+	got, want := Trim([][]byte{[]byte("GET"), arg(128), arg(130)}),
+		[]string{"GET", string(arg(128)), string(arg(128)) + "... (2 more bytes)"}
+	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for n, want := range map[int]string{32: "x", 33: "... (2 more arguments)", 1000: "... (969 more arguments)"} {
@@ -69,9 +71,10 @@ func TestRows(t *testing.T) {
 		ten += entry(i)
 	}
 	for _, test := range [][2]string{
-		{"LEN", ":12\r\n"}, {"GET", ten}, {"GET 1", "*1\r\n" + entry(11)}, {"GET 0", "*0\r\n"}, {"GET -1", "*12\r\n" + entry(11) + entry(10) + ten[len("*10\r\n")+2*len(entry(10)):] + entry(1) + entry(0)},
-		{"GET -2", "-" + ErrCount + "\r\n"}, {"GET x", "-" + ErrCount + "\r\n"}, {"GET 1 2", "-" + fmt.Sprintf(command.ErrArity, "slowlog|get") + "\r\n"},
-		{"RESET", "+OK\r\n"}, {"LEN", ":0\r\n"},
+		{"LEN", ":12\r\n"}, {"GET", ten}, {"GET 1", "*1\r\n" + entry(11)}, {"GET 0", "*0\r\n"},
+		{"GET -1", "*12\r\n" + entry(11) + entry(10) + ten[len("*10\r\n")+2*len(entry(10)):] + entry(1) + entry(0)},
+		{"GET -2", "-" + ErrCount + "\r\n"}, {"GET x", "-" + ErrCount + "\r\n"},
+		{"GET 1 2", "-" + fmt.Sprintf(command.ErrArity, "slowlog|get") + "\r\n"}, {"RESET", "+OK\r\n"}, {"LEN", ":0\r\n"},
 	} {
 		if got := host.Do(append([]string{"SLOWLOG"}, strings.Fields(test[0])...)...); got != test[1] {
 			t.Errorf("%s: %q, want %q", test[0], got, test[1])

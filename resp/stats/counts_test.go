@@ -110,7 +110,8 @@ func TestBatch(t *testing.T) {
 			t.Errorf("row %d: %d calls of %d ns, %+v", i, calls, ns, times != nil)
 		}
 	}
-	if _, _, times := Of(rows[5]).Read(); times.Percentile(100) != timesHighest(timesBucket(400)) || times.Percentile(50) != timesHighest(timesBucket(100)) {
+	_, _, times := Of(rows[5]).Read()
+	if times.Percentile(100) != timesHighest(timesBucket(400)) || times.Percentile(50) != timesHighest(timesBucket(100)) {
 		t.Errorf("from %d to %d ns", times.Percentile(1), times.Percentile(100))
 	}
 	b.Begin(7)
@@ -144,7 +145,8 @@ func TestWaits(t *testing.T) {
 		st.Note(ns)
 	}
 	h := st.Histogram()
-	if h.Count != 8 || h.SumNS != 1e6+1e6+1+4e6+4e6+1+2*262_144e6+1+1e15 || fmt.Sprint(h.Below) != "[2 4 5 5 5 5 5 5 5 6]" || h.MostNS[9] != 262_144e6 {
+	if h.Count != 8 || h.SumNS != 1e6+1e6+1+4e6+4e6+1+2*262_144e6+1+1e15 || fmt.Sprint(h.Below) != "[2 4 5 5 5 5 5 5 5 6]" ||
+		h.MostNS[9] != 262_144e6 {
 		t.Errorf("%+v", h)
 	}
 }

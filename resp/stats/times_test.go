@@ -17,7 +17,9 @@ func TestTimesBuckets(t *testing.T) {
 			t.Fatalf("%d ns is in the bucket %d, from %d to %d", ns, bucket, lowest, highest)
 		}
 	}
-	for ns, want := range map[int64]int{-5: 1, 0: 1, 1: 1, 255: 255, 256: 256, 257: 256, timesMostNS: timesBucket(timesMostNS), 1 << 62: timesBucket(timesMostNS)} {
+	for ns, want := range map[int64]int{
+		-5: 1, 0: 1, 1: 1, 255: 255, 256: 256, 257: 256, timesMostNS: timesBucket(timesMostNS), 1 << 62: timesBucket(timesMostNS),
+	} {
 		if got := timesBucket(ns); got != want || got >= timesBuckets {
 			t.Errorf("%d ns is in the bucket %d, want %d", ns, got, want)
 		}

@@ -26,7 +26,8 @@ func sockets(files []*os.File) (in listen.Inherited, err error) {
 			in.TLS = append(in.TLS, ln)
 		case name == "http":
 			in.HTTP = append(in.HTTP, ln)
-		case name == "resp", name == "celld.socket", name == "unknown", strings.HasPrefix(name, "LISTEN_FD_"): // the last three: without a name
+		// the last three: without a name
+		case name == "resp", name == "celld.socket", name == "unknown", strings.HasPrefix(name, "LISTEN_FD_"):
 			in.Plain = append(in.Plain, ln)
 		default:
 			return in, fmt.Errorf("the socket %q of systemd: FileDescriptorName must be resp, tls or http", name)

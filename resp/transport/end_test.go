@@ -82,7 +82,8 @@ func TestALateReader(t *testing.T) {
 				p.ask("a\n", "a\n")
 				c.skew(time.Hour)
 				p.send(end.raw)
-				eventually(t, "wait for the peer", func() bool { return c.unsent() > 1000 }) // not of the first reply, which may have been noted late
+				// not of the first reply, which may have been noted late
+				eventually(t, "wait for the peer", func() bool { return c.unsent() > 1000 })
 				if name == "another's" {
 					c.skew(time.Hour)
 					c.all()[0].conn.Close(false)

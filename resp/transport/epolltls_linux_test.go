@@ -176,7 +176,8 @@ func TestALoopKeepsWhatIsSealed(t *testing.T) {
 	}
 	p.send("a\n")
 	round(t, l, func() {})
-	if unsent := conn.session.(*fakeSession).unsent.Load(); unsent == 0 || unsent != int64(len(conn.secure.sealed())) || len(conn.out) != conn.sent {
+	unsent := conn.session.(*fakeSession).unsent.Load()
+	if unsent == 0 || unsent != int64(len(conn.secure.sealed())) || len(conn.out) != conn.sent {
 		t.Fatalf("%d bytes unsent, %d sealed, %d of %d replies", unsent, len(conn.secure.sealed()), conn.sent, len(conn.out))
 	}
 	all := make(chan struct{})

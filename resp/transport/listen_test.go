@@ -59,14 +59,16 @@ func TestListenErrors(t *testing.T) {
 	ln, err := ListenTCP("127.0.0.1", 0)
 	taken := closes(t, ln, err).Addr()
 	_, err = ListenTCP("127.0.0.1", taken.(*net.TCPAddr).Port)
-	if want := "listen on " + taken.String() + ": address already in use"; err == nil || err.Error() != want || !errors.Is(err, syscall.EADDRINUSE) {
+	want := "listen on " + taken.String() + ": address already in use"
+	if err == nil || err.Error() != want || !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err = ListenTCP("127.0.0.1", 1<<16); err == nil || !strings.HasPrefix(err.Error(), "listen: ") {
 		t.Errorf("%v", err)
 	}
 	none := filepath.Join(t.TempDir(), "none", "s")
-	if _, err = ListenUnix(none, 0); err == nil || err.Error() != "listen on "+none+": no such file or directory" || !errors.Is(err, fs.ErrNotExist) {
+	_, err = ListenUnix(none, 0)
+	if err == nil || err.Error() != "listen on "+none+": no such file or directory" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

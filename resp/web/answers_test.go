@@ -51,12 +51,17 @@ func testAnswers(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.request, got, test.want)
 		}
 	}
-	if got := answer(ask(t, newTestSite(t, withToken), "GET /none HTTP/1.1\n"+here)); !strings.Contains(got, "\nWww-Authenticate: Basic realm=\"celld\", charset=\"UTF-8\"\n") ||
-		!strings.HasSuffix(got, `{"title":"Unauthorized","status":401,"detail":"the token of --http-token-file is needed, as Bearer or as the password"}`+"\n") {
+	got := answer(ask(t, newTestSite(t, withToken), "GET /none HTTP/1.1\n"+here))
+	if !strings.Contains(got, "\nWww-Authenticate: Basic realm=\"celld\", charset=\"UTF-8\"\n") ||
+		!strings.HasSuffix(got,
+			`{"title":"Unauthorized","status":401,"detail":"the token of --http-token-file is needed, as Bearer or as the password"}`+
+				"\n") {
 		t.Error(got)
 	}
-	if got := answer(ask(t, s, "GET / HTTP/1.1\n"+here)); !strings.HasPrefix(got, "200\nCache-Control: no-store\nContent-Security-Policy: default-src 'none'; script-src 'sha256-") || !strings.Contains(got,
-		"\nContent-Type: text/html; charset=utf-8\nCross-Origin-Resource-Policy: same-origin\nReferrer-Policy: no-referrer\nX-Content-Type-Options: nosniff\n\n<!doctype html>") {
+	got = answer(ask(t, s, "GET / HTTP/1.1\n"+here))
+	if !strings.HasPrefix(got, "200\nCache-Control: no-store\nContent-Security-Policy: default-src 'none'; script-src 'sha256-") ||
+		!strings.Contains(got,
+			"\nContent-Type: text/html; charset=utf-8\nCross-Origin-Resource-Policy: same-origin\nReferrer-Policy: no-referrer\nX-Content-Type-Options: nosniff\n\n<!doctype html>") {
 		t.Errorf("%.900s", got)
 	}
 	if got := answer(ask(t, s, "GET /stats.json HTTP/1.1\n"+here)); !strings.HasPrefix(got, "200\nCache-Control: no-store\nContent-Type: application/json\nCross-Origin-Resource-Policy: same-origin\nX-Content-Type-Options: nosniff\n\n{") {
@@ -86,7 +91,8 @@ func TestTheToken(t *testing.T) {
 	s := newTestSite(t, withToken)
 	for authorization, want := range map[string]int{
 		"Bearer secret": 200, "bearer  secret": 200, "Basic OnNlY3JldA==": 200, "Basic YW55Ym9keTpzZWNyZXQ=": 200,
-		"": 401, "Bearer": 401, "Bearer other": 401, "Bearer secret2": 401, "Basic OnNlY3JldDI=": 401, "Basic Og==": 401, "Basic c2VjcmV0Og==": 401, "Basic x": 401, "secret": 401, "Digest secret": 401,
+		"": 401, "Bearer": 401, "Bearer other": 401, "Bearer secret2": 401, "Basic OnNlY3JldDI=": 401, "Basic Og==": 401,
+		"Basic c2VjcmV0Og==": 401, "Basic x": 401, "secret": 401, "Digest secret": 401,
 	} {
 		if w := ask(t, s, "GET /metrics HTTP/1.1\n"+here+"\nAuthorization: "+authorization); w.Code != want {
 			t.Errorf("%q: %d", authorization, w.Code)
@@ -98,13 +104,17 @@ func TestTheToken(t *testing.T) {
 func TestDoubledHeaders(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{})
 	for headers, want := range map[string]string{
-		"X-A: a\nX-A: b": "the request has the header X-A 2 times", "X-A: a\nx-a:": "the request has the header X-A 2 times", "X-A:": "the header X-A is missing", "X-B: a": "the header X-A is missing",
+		"X-A: a\nX-A: b": "the request has the header X-A 2 times",
+		"X-A: a\nx-a:":   "the request has the header X-A 2 times",
+		"X-A:":           "the header X-A is missing",
+		"X-B: a":         "the header X-A is missing",
 	} {
 		if w := ask(t, s, "GET /check/api/by/x-a HTTP/1.1\n"+here+"\n"+headers); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%q: %s", headers, answer(w))
 		}
 	}
-	if w := ask(t, s, "GET /check/api/by/host HTTP/1.0\nX-A: a"); w.Code != 400 || !strings.Contains(w.Body.String(), "the header Host is missing") {
+	if w := ask(t, s, "GET /check/api/by/host HTTP/1.0\nX-A: a"); w.Code != 400 ||
+		!strings.Contains(w.Body.String(), "the header Host is missing") {
 		t.Error(answer(w))
 	}
 	r := httptest.NewRequest("GET", "/check/api/by/client-address", nil)
@@ -113,7 +123,9 @@ func TestDoubledHeaders(t *testing.T) {
 	if s.ServeHTTP(w, r); w.Code != 400 || !strings.Contains(w.Body.String(), "the connection has no address") {
 		t.Error(answer(w))
 	}
-	for path, want := range map[string]int{"word:%20": 200, "word:%7e": 200, "word:%7f": 404, "word:%1f": 404, "x0": 400, "x9": 400, "x%2f": 404, "x:": 404, "_-": 400} {
+	for path, want := range map[string]int{
+		"word:%20": 200, "word:%7e": 200, "word:%7f": 404, "word:%1f": 404, "x0": 400, "x9": 400, "x%2f": 404, "x:": 404, "_-": 400,
+	} {
 		if w := ask(t, s, "GET /check/api/by/"+path+" HTTP/1.1\n"+here); w.Code != want {
 			t.Errorf("%s: %s", path, answer(w))
 		}
@@ -128,7 +140,10 @@ func TestDoubledHeaders(t *testing.T) {
 // /metrics has what the server counts, as seconds and by kind, requests by page, and Go's own.
 func TestMetricsPage(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{Pprof: true})
-	for _, wire := range []string{"GET /", "GET /stats.json", "GET /livez", "GET /readyz", "GET /check/api/by/word:x", "GET /check/x", "GET /debug/pprof/", "GET /none", "GET /none", "POST /metrics"} {
+	for _, wire := range []string{
+		"GET /", "GET /stats.json", "GET /livez", "GET /readyz", "GET /check/api/by/word:x", "GET /check/x", "GET /debug/pprof/",
+		"GET /none", "GET /none", "POST /metrics",
+	} {
 		ask(t, s, wire+" HTTP/1.1\n"+here)
 	}
 	if _, err := s.server.Check("k", "api"); err != nil {
@@ -136,11 +151,14 @@ func TestMetricsPage(t *testing.T) {
 	}
 	body := ask(t, s, "GET /metrics HTTP/1.1\n"+here).Body.String()
 	for _, want := range []string{
-		`celld_http_requests_total{code="200",page="page"} 1`, `celld_http_requests_total{code="200",page="stats"} 1`, `celld_http_requests_total{code="200",page="livez"} 1`,
-		`celld_http_requests_total{code="200",page="readyz"} 1`, `celld_http_requests_total{code="200",page="check"} 1`, `celld_http_requests_total{code="404",page="check"} 1`,
-		`celld_http_requests_total{code="200",page="pprof"} 1`, `celld_http_requests_total{code="404",page="other"} 2`, `celld_http_requests_total{code="405",page="metrics"} 1`,
-		"# TYPE celld_keys gauge", "# TYPE celld_commands_processed_total counter", "# TYPE go_goroutines gauge", "# TYPE process_open_fds gauge",
-		`celld_command_duration_seconds_bucket{command="cl.take",le="1.024e-06"} `, `celld_command_duration_seconds_count{command="cl.take"} `,
+		`celld_http_requests_total{code="200",page="page"} 1`, `celld_http_requests_total{code="200",page="stats"} 1`,
+		`celld_http_requests_total{code="200",page="livez"} 1`, `celld_http_requests_total{code="200",page="readyz"} 1`,
+		`celld_http_requests_total{code="200",page="check"} 1`, `celld_http_requests_total{code="404",page="check"} 1`,
+		`celld_http_requests_total{code="200",page="pprof"} 1`, `celld_http_requests_total{code="404",page="other"} 2`,
+		`celld_http_requests_total{code="405",page="metrics"} 1`, "# TYPE celld_keys gauge",
+		"# TYPE celld_commands_processed_total counter", "# TYPE go_goroutines gauge", "# TYPE process_open_fds gauge",
+		`celld_command_duration_seconds_bucket{command="cl.take",le="1.024e-06"} `,
+		`celld_command_duration_seconds_count{command="cl.take"} `,
 	} {
 		if !strings.Contains(body, "\n"+want) {
 			t.Errorf("no %s in\n%s", want, body)
@@ -181,11 +199,13 @@ func TestProfiles(t *testing.T) {
 	get := func(path string) *httptest.ResponseRecorder {
 		return ask(t, s, "GET /debug/pprof/"+path+" HTTP/1.1\n"+here)
 	}
-	if body := get("").Body.String(); !strings.HasPrefix(body, "profiles of go") || !strings.Contains(body, ", below this address:\nprofile?seconds=5\ntrace?seconds=1\n") || !strings.Contains(body, "\nheap\n") {
+	if body := get("").Body.String(); !strings.HasPrefix(body, "profiles of go") ||
+		!strings.Contains(body, ", below this address:\nprofile?seconds=5\ntrace?seconds=1\n") || !strings.Contains(body, "\nheap\n") {
 		t.Errorf("%q", body)
 	}
 	for path, want := range map[string]int{
-		"heap": 200, "goroutine?debug=1": 200, "none": 404, "cmdline": 404, "symbol": 404, "heap?seconds=0": 400, "heap?seconds=x": 400, "heap?seconds=10": 400, "heap?%zz": 400, "profile?seconds=10": 400, "trace?seconds=-1": 400,
+		"heap": 200, "goroutine?debug=1": 200, "none": 404, "cmdline": 404, "symbol": 404, "heap?seconds=0": 400, "heap?seconds=x": 400,
+		"heap?seconds=10": 400, "heap?%zz": 400, "profile?seconds=10": 400, "trace?seconds=-1": 400,
 		"trace?seconds=1": 200, "profile?seconds=1": 200,
 	} {
 		if w := get(path); w.Code != want || want == 200 && w.Body.Len() == 0 {
@@ -197,7 +217,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%q seconds", seconds)
 		}
 	}
-	if form := (map[string][]string{}); !fits(form, "heap") || form["seconds"] != nil || !fits(form, "profile") || form["seconds"][0] != "5" {
+	form := (map[string][]string{})
+	if !fits(form, "heap") || form["seconds"] != nil || !fits(form, "profile") || form["seconds"][0] != "5" {
 		t.Error(form)
 	}
 	if form := (map[string][]string{}); !fits(form, "trace") || form["seconds"][0] != "1" {

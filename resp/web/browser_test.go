@@ -83,10 +83,12 @@ func TestWhoReads(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{Pprof: true})
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/debug/pprof/"} {
 		for wire, want := range map[string]int{
-			here: 200, here + "\nAccept: */*": 200, rebound: 403, "Host: celld:8080": 403, rebound + "\nVia: 1.1 x\nX-Forwarded-For: 192.0.2.1": 403,
-			image: 403, fetch: 403, here + "\nSec-Fetch-Site: same-site\nSec-Fetch-Dest: iframe": 403,
-			here + "\nSec-Fetch-Site: same-origin\nOrigin: http://127.0.0.1:8080": 200, here + "\nSec-Fetch-Site: cross-site\nSec-Fetch-Dest: document": 200,
-			rebound + "\nSec-Fetch-Site: cross-site\nSec-Fetch-Dest: document": 403,
+			here: 200, here + "\nAccept: */*": 200, rebound: 403, "Host: celld:8080": 403,
+			rebound + "\nVia: 1.1 x\nX-Forwarded-For: 192.0.2.1": 403, image: 403, fetch: 403,
+			here + "\nSec-Fetch-Site: same-site\nSec-Fetch-Dest: iframe":          403,
+			here + "\nSec-Fetch-Site: same-origin\nOrigin: http://127.0.0.1:8080": 200,
+			here + "\nSec-Fetch-Site: cross-site\nSec-Fetch-Dest: document":       200,
+			rebound + "\nSec-Fetch-Site: cross-site\nSec-Fetch-Dest: document":    403,
 		} {
 			if w := ask(t, s, "GET "+path+" HTTP/1.1\n"+wire); w.Code != want {
 				t.Errorf("%s %q: %d %.80s", path, wire, w.Code, w.Body)
@@ -109,7 +111,8 @@ func TestPagesAndTheToken(t *testing.T) {
 	const bearer, basic = "\nAuthorization: Bearer secret", "\nAuthorization: Basic OnNlY3JldA=="
 	for _, path := range []string{"/check/api/by/word:x", "/metrics"} {
 		for wire, want := range map[string]int{
-			rebound + bearer: 200, rebound + basic: 200, fetch + bearer: 200, fetch + basic: 403, image + basic: 403, fetch: 401, rebound: 401,
+			rebound + bearer: 200, rebound + basic: 200, fetch + bearer: 200, fetch + basic: 403, image + basic: 403,
+			fetch: 401, rebound: 401,
 		} {
 			if w := ask(t, s, "GET "+path+" HTTP/1.1\n"+wire); w.Code != want && !(w.Code == 429 && want == 200) {
 				t.Errorf("%s %q: %d %.80s", path, wire, w.Code, w.Body)

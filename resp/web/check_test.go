@@ -43,7 +43,10 @@ func TestJoinKey(t *testing.T) {
 
 // A path is a question or an error in one line, and what it asks is as it stands there.
 func FuzzQuestion(f *testing.F) {
-	for _, path := range []string{"api/by/x-real-ip", "api/deny/403/x/by/client-address/word:a%2Fb", "deny/by/by", "x/x/by/x", "a%zz/by/x", "/by/x", "//by/x", "a/deny/404/by/x", "a/by/x/", "a/by/word:", "a/by/é", "a/x/deny/403/by/x"} {
+	for _, path := range []string{
+		"api/by/x-real-ip", "api/deny/403/x/by/client-address/word:a%2Fb", "deny/by/by", "x/x/by/x", "a%zz/by/x", "/by/x", "//by/x",
+		"a/deny/404/by/x", "a/by/x/", "a/by/word:", "a/by/é", "a/x/deny/403/by/x",
+	} {
 		f.Add(path, "value")
 	}
 	f.Fuzz(func(t *testing.T, path, value string) {
@@ -69,10 +72,12 @@ func FuzzQuestion(f *testing.F) {
 
 func TestQuestion(t *testing.T) {
 	for path, ok := range map[string]bool{
-		"api/by/x": true, "api/deny/403/by/x": true, "api/x/by/x": true, "api/deny/403/x/by/x": true, "deny/by/x": true, "a%2Fb/by/x": true, "api:gold/by/client-address/x": true,
-		"api/by/" + strings.Repeat("x/", 7) + "x": true, "api/by/" + strings.Repeat("x/", 8) + "x": false,
-		"": false, "api": false, "api/deny": false, "api/deny/403": false, "api/x": false, "api/by": false, "api/by/": false, "/by/x": false, "api//by/x": false, "api/by/x/": false, "api/deny/429/by/x": false,
-		"api/x/deny/403/by/x": false, "api/on/x": false, "api/by/a%20b": false, "api/by/word:": false, "api/by/word:%0a": false, "api/by/a:b": false, "api%/by/x": false,
+		"api/by/x": true, "api/deny/403/by/x": true, "api/x/by/x": true, "api/deny/403/x/by/x": true, "deny/by/x": true, "a%2Fb/by/x": true,
+		"api:gold/by/client-address/x": true, "api/by/" + strings.Repeat("x/", 7) + "x": true,
+		"api/by/" + strings.Repeat("x/", 8) + "x": false,
+		"": false, "api": false, "api/deny": false, "api/deny/403": false, "api/x": false, "api/by": false, "api/by/": false,
+		"/by/x": false, "api//by/x": false, "api/by/x/": false, "api/deny/429/by/x": false, "api/x/deny/403/by/x": false, "api/on/x": false,
+		"api/by/a%20b": false, "api/by/word:": false, "api/by/word:%0a": false, "api/by/a:b": false, "api%/by/x": false,
 	} {
 		if q, err := parseQuestion(path); (err == nil) != ok {
 			t.Errorf("%s: %+v, %v", path, q, err)

@@ -64,7 +64,8 @@ func (p *metricsPage) declare(l *metrics.List) {
 		return cmp.Or(strings.Compare(a.page, b.page), cmp.Compare(a.status, b.status))
 	})
 	for _, r := range asked {
-		l.Counter(metrics.Metric{Name: "celld_http_requests_total", Help: "Requests to the HTTP port.", Labels: []string{"code", strconv.Itoa(r.status), "page", r.page}, Value: p.requests[r]})
+		l.Counter(metrics.Metric{Name: "celld_http_requests_total", Help: "Requests to the HTTP port.",
+			Labels: []string{"code", strconv.Itoa(r.status), "page", r.page}, Value: p.requests[r]})
 	}
 }
 

@@ -30,8 +30,9 @@ func TestReadings(t *testing.T) {
 // A browser without a token must ask by an address.
 func TestIsAddress(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST:80": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]": true, "[::1]:8080": true, "10.1.2.3:1": true,
-		"": false, "celld": false, "evil.example:8080": false, "127.0.0.1.evil.example": false, "localhost.evil.example": false, "[::1].evil": false, "localhost.": false,
+		"localhost": true, "LOCALHOST:80": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]": true, "[::1]:8080": true,
+		"10.1.2.3:1": true, "": false, "celld": false, "evil.example:8080": false, "127.0.0.1.evil.example": false,
+		"localhost.evil.example": false, "[::1].evil": false, "localhost.": false,
 	} {
 		if isAddress(host) != want {
 			t.Errorf("%q: %v", host, !want)
@@ -46,12 +47,16 @@ func TestPageIsWhole(t *testing.T) {
 			t.Errorf("%d × %s", n, element)
 		}
 	}
-	for _, bad := range []string{`\son[a-z]+=`, `\sstyle=`, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function`, `@import|url\([^#]`, `(src|href)="[^d#m]`} {
+	for _, bad := range []string{
+		`\son[a-z]+=`, `\sstyle=`, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function`, `@import|url\([^#]`,
+		`(src|href)="[^d#m]`,
+	} {
 		if found := regexp.MustCompile(bad).FindString(livePage); found != "" {
 			t.Errorf("the page has %q", found)
 		}
 	}
-	if urls := regexp.MustCompile(`[a-z]+://[^"' ]*`).FindAllString(livePage, -1); len(urls) != 1 || urls[0] != "http://www.w3.org/2000/svg" {
+	urls := regexp.MustCompile(`[a-z]+://[^"' ]*`).FindAllString(livePage, -1)
+	if len(urls) != 1 || urls[0] != "http://www.w3.org/2000/svg" {
 		t.Errorf("URLs: %q", urls)
 	}
 }

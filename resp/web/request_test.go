@@ -63,7 +63,10 @@ func TestSite(t *testing.T) {
 // is one line of JSON.
 func FuzzRequest(f *testing.F) {
 	s := newTestSite(f, withToken)
-	for _, path := range []string{"/", "/stats.json", "/metrics", "/livez", "/readyz", "/check/api/by/x-a", "/check/api/deny/403/x/by/client-address/word:a%2Fb/x-a", "/check/none/by/host", "/check//by/x", "/%zz", "//livez", "/debug/pprof/heap", "*", "http://h/livez"} {
+	for _, path := range []string{
+		"/", "/stats.json", "/metrics", "/livez", "/readyz", "/check/api/by/x-a", "/check/api/deny/403/x/by/client-address/word:a%2Fb/x-a",
+		"/check/none/by/host", "/check//by/x", "/%zz", "//livez", "/debug/pprof/heap", "*", "http://h/livez",
+	} {
 		f.Add("GET", path, "X-Forwarded-For: 192.0.2.1\r\nX-A: alice", "Bearer secret")
 		f.Add("POST", path, "X-A: a\r\nX-A: b\r\nContent-Length: 3", "Basic OnNlY3JldA==")
 		f.Add("GET", path, "X-A: alice", "Bearer wrong")
@@ -88,14 +91,16 @@ func FuzzRequest(f *testing.F) {
 		}
 		if w.Code != 401 && !health {
 			_, password, _ := r.BasicAuth()
-			if bearer := strings.Fields(r.Header.Get("Authorization")); password != "secret" && (len(bearer) != 2 || !strings.EqualFold(bearer[0], "bearer") || bearer[1] != "secret") {
+			bearer := strings.Fields(r.Header.Get("Authorization"))
+			if password != "secret" && (len(bearer) != 2 || !strings.EqualFold(bearer[0], "bearer") || bearer[1] != "secret") {
 				t.Errorf("%q is admitted", authorization)
 			}
 		}
 		if w.Header().Get("Content-Type") == "application/problem+json" {
 			var p problem
 			body := w.Body.String()
-			if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != w.Code || strings.Count(body, "\n") != 1 || strings.Contains(body, "secret") {
+			err := json.Unmarshal([]byte(body), &p)
+			if err != nil || p.Status != w.Code || strings.Count(body, "\n") != 1 || strings.Contains(body, "secret") {
 				t.Errorf("%q: %d %q, %v", text, w.Code, body, err)
 			}
 		} else if w.Code != 200 {

@@ -48,11 +48,13 @@ func TestListen(t *testing.T) {
 		"unix":                 {config.HTTPOptions{Inherited: []net.Listener{unix}, Token: "x"}, "is not on TCP"},
 	} {
 		got, err := listen(test.h)
-		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) || err == nil && len(got) != len(test.h.Inherited) {
+		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
+			err == nil && len(got) != len(test.h.Inherited) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if got, err := listen(config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil || len(got) != 1 || got[0] != loopback {
+	if got, err := listen(config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil ||
+		len(got) != 1 || got[0] != loopback {
 		t.Errorf("%v, %v", got, err)
 	}
 	taken := "--http-bind: listen on " + loopback.Addr().String() + ": address already in use"
@@ -178,7 +180,8 @@ func TestLimitConnections(t *testing.T) {
 		var limited []net.Listener
 		open := new(atomic.Int64)
 		for _, n := range []int{3, 2} {
-			limited = append(limited, &connections{Listener: &fakeListener{conns: pipes(n)}, most: 2, open: open, tls: config, refused: func(net.Addr) { refused++ }})
+			limited = append(limited, &connections{Listener: &fakeListener{conns: pipes(n)}, most: 2, open: open, tls: config,
+				refused: func(net.Addr) { refused++ }})
 		}
 		a, _ := limited[0].Accept()
 		b, _ := limited[1].Accept()
@@ -218,7 +221,9 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 10, TLS: func() *tls.Config { return &tls.Config{Certificates: []tls.Certificate{pair}} }})
+	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 10, TLS: func() *tls.Config {
+		return &tls.Config{Certificates: []tls.Certificate{pair}}
+	}})
 	look, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -230,17 +235,21 @@ func TestServeTLS(t *testing.T) {
 	}
 	defer plain.Close()
 	_, _ = io.WriteString(plain, "no TLS at all\r\n")
-	celldtest.Eventually(t, "the log tells of the handshake", func() bool { return strings.Contains(log.String(), "a TLS handshake of the HTTP port failed") })
+	celldtest.Eventually(t, "the log tells of the handshake", func() bool {
+		return strings.Contains(log.String(), "a TLS handshake of the HTTP port failed")
+	})
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}, Timeout: celldtest.Patience}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true},
+		Timeout: celldtest.Patience}
 	got, err := client.Get("https://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	body, _ := io.ReadAll(got.Body)
 	got.Body.Close()
-	if got.StatusCode != 200 || !strings.Contains(string(body), "\ncelld_tls_handshake_failures_total 1\n") || strings.Contains(log.String(), "EOF") || !strings.Contains(log.String(), "tls=true") {
+	if got.StatusCode != 200 || !strings.Contains(string(body), "\ncelld_tls_handshake_failures_total 1\n") ||
+		strings.Contains(log.String(), "EOF") || !strings.Contains(log.String(), "tls=true") {
 		t.Errorf("%d, %s", got.StatusCode, log)
 	}
 	if n, err := (mistakes{}).Write([]byte("http: something else")); n != 20 || err != nil {
@@ -254,7 +263,10 @@ func TestRefusalsAreLogged(t *testing.T) {
 	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
 	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
-	for _, want := range []string{`client=127.0.0.1:1 reason="not the token of --http-token-file"`, `level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + anotherSite} {
+	for _, want := range []string{
+		`client=127.0.0.1:1 reason="not the token of --http-token-file"`,
+		`level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + anotherSite,
+	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in %s", want, log)
 		}

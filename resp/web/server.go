@@ -70,7 +70,8 @@ func listen(h config.HTTPOptions) ([]net.Listener, error) {
 		case !ok:
 			return nil, fmt.Errorf("the HTTP socket that systemd passes, %s, is not on TCP", ln.Addr())
 		case !addr.IP.IsLoopback() && h.Token == "":
-			return nil, fmt.Errorf("the HTTP socket that systemd passes, %s, is not a loopback address, so it needs --http-token-file", addr)
+			return nil,
+				fmt.Errorf("the HTTP socket that systemd passes, %s, is not a loopback address, so it needs --http-token-file", addr)
 		}
 	}
 	if h.Bind == "" || len(h.Inherited) > 0 {

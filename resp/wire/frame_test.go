@@ -84,7 +84,8 @@ func TestFrames(t *testing.T) {
 		for _, sizes := range [][]int{nil, slices.Repeat([]int{1}, min(len(c.stream), 200))} {
 			commands, err := readAll([]byte(c.stream), testLimits, sizes...)
 			if !slices.Equal(commands, c.commands) || err != c.err {
-				t.Errorf("%.60q in pieces of %v: %q, error %v; want %q, error %v", c.stream, sizes[:min(1, len(sizes))], commands, err, c.commands, c.err)
+				t.Errorf("%.60q in pieces of %v: %q, error %v; want %q, error %v", c.stream, sizes[:min(1, len(sizes))], commands, err,
+					c.commands, c.err)
 			}
 		}
 	}
@@ -117,7 +118,8 @@ func TestFramesAreLimited(t *testing.T) {
 		for _, sizes := range [][]int{nil, slices.Repeat([]int{1}, 30)} {
 			commands, err := readAll([]byte(test.stream), test.limits, sizes...)
 			if err != test.err || len(commands) == 0 == (err == nil) {
-				t.Errorf("%.20q of %d bytes, %+v: %d commands, %v; want %v", test.stream, len(test.stream), test.limits, len(commands), err, test.err)
+				t.Errorf("%.20q of %d bytes, %+v: %d commands, %v; want %v", test.stream, len(test.stream), test.limits, len(commands),
+					err, test.err)
 			}
 		}
 	}
@@ -165,8 +167,9 @@ func TestReaderResumes(t *testing.T) {
 // seeds are for FuzzFrame and FuzzParseCommand.
 var seeds = []string{
 	"*1\r\n$9223372036854775807\r\n", "*1\r\n$-2\r\n", "*9223372036854775807\r\n", "*-9223372036854775808\r\n", "*1\r\n$4\r\nPING\r\n",
-	"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n", "PING\r\n", "\"", "'\r\n", "*1\r\n$1\r\n\r\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "\x00\r\n", "$5\r\nhello\r\n",
-	"*1\r\n*1\r\n$4\r\nPING\r\n", "*01\r\n$04\r\nPING\r\n", "*1\n$4\nPING\n", "*0\r\n*-5\r\nGET  a\r\n", "*1\r\n$000001\r\na\r\n", "*1\r\n$4\r\nPINGxx",
+	"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n", "PING\r\n", "\"", "'\r\n", "*1\r\n$1\r\n\r\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
+	"\x00\r\n", "$5\r\nhello\r\n", "*1\r\n*1\r\n$4\r\nPING\r\n", "*01\r\n$04\r\nPING\r\n", "*1\n$4\nPING\n", "*0\r\n*-5\r\nGET  a\r\n",
+	"*1\r\n$000001\r\na\r\n", "*1\r\n$4\r\nPINGxx",
 	string(AppendCommand(AppendCommand(nil, "CL.THROTTLE", "k", "15", "30", "60"), "CL.THROTTLE", strings.Repeat("k", 1000), "15", "30", "60")),
 }
 

@@ -32,8 +32,10 @@ func unknown(out []byte, args [][]byte) []byte {
 func TestFramesAgainstRedis(t *testing.T) {
 	socket := strings.TrimPrefix(celldtest.StartRedis(t), "unix:")
 	pieces := []string{
-		"*", "$", "*1\r\n", "*2\r\n", "*1\r\n$", "*2\r\n$1\r\nz\r\n", "$1\r\n", "$2\r\n", "*1", "*2", "*3", "$1", "$2", "$0", "$3", "1", "2", "0", "9", "-", "-1", "+1", "04", "99999999999999999999", "2147483647", "\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r",
-		"z", "zz", "zzz", " ", "\t", "\v", "\"", "'", "\\", "\\x41", "\\n", "\xff", ":", "+", strings.Repeat("z", 200), "*1\r\n$2\r\nzz\r\n", "*2\r\n$2\r\nzz\r\n$1\r\n", "*3\r\n$1\r\nz\r\n$1\r\n\r\r\n$0\r\n\r\n", "zz \"z\" 'z'\r\n",
+		"*", "$", "*1\r\n", "*2\r\n", "*1\r\n$", "*2\r\n$1\r\nz\r\n", "$1\r\n", "$2\r\n", "*1", "*2", "*3", "$1", "$2", "$0", "$3", "1",
+		"2", "0", "9", "-", "-1", "+1", "04", "99999999999999999999", "2147483647", "\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r",
+		"z", "zz", "zzz", " ", "\t", "\v", "\"", "'", "\\", "\\x41", "\\n", "\xff", ":", "+", strings.Repeat("z", 200),
+		"*1\r\n$2\r\nzz\r\n", "*2\r\n$2\r\nzz\r\n$1\r\n", "*3\r\n$1\r\nz\r\n$1\r\n\r\r\n$0\r\n\r\n", "zz \"z\" 'z'\r\n",
 	}
 	errors := map[error]int{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -95,8 +95,9 @@ func readBack(t *testing.T, raw []byte) string {
 // Bytes that are no reply are an error, whoever sends them, and take no memory.
 func TestWhatIsNoReply(t *testing.T) {
 	for _, raw := range []string{
-		"\n", "\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", "#\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "$-9223372036854775808\r\n", "$99999999999999999999\r\n", "*\r\n", "*-2\r\n", "*x\r\n",
-		"%-1\r\n", "~-1\r\n", ">-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "!-1\r\n", "$1\r\nab\r\n", "$1\r\na\n\r", "$1\r\nax\n", "$1\r\na\rx", "|1\r\n", "HTTP/1.1 400 Bad Request\r\n",
+		"\n", "\r\n", "x\r\n", "OK\r\n", "+OK\n", ":\r\n", "#\r\n", "$\r\n", "$x\r\n", "$-2\r\n", "$-9223372036854775808\r\n",
+		"$99999999999999999999\r\n", "*\r\n", "*-2\r\n", "*x\r\n", "%-1\r\n", "~-1\r\n", ">-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "!-1\r\n",
+		"$1\r\nab\r\n", "$1\r\na\n\r", "$1\r\nax\n", "$1\r\na\rx", "|1\r\n", "HTTP/1.1 400 Bad Request\r\n",
 		// These end a process that reads them by redcon's ReadNextRESP.
 		"$9223372036854775807\r\n", "*9223372036854775807\r\n",
 	} {
@@ -117,7 +118,10 @@ func TestWhatIsNoReply(t *testing.T) {
 }
 
 func FuzzReply(f *testing.F) {
-	for _, seed := range []string{"+OK\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "$5\r\nhello\r\n", "=9\r\ntxt:hello\r\n", "%1\r\n+a\r\n_\r\n", "$-1\r\n", "$9223372036854775807\r\n", "-ERR no\r\n"} {
+	for _, seed := range []string{
+		"+OK\r\n", "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n", "$5\r\nhello\r\n", "=9\r\ntxt:hello\r\n", "%1\r\n+a\r\n_\r\n", "$-1\r\n",
+		"$9223372036854775807\r\n", "-ERR no\r\n",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -134,7 +138,8 @@ func FuzzReply(f *testing.F) {
 			if err != nil || errAgain != nil {
 				return
 			}
-			if fmt.Sprintf("%q", again.Text) != fmt.Sprintf("%q", reply.Text) || again.Kind != reply.Kind || again.N != reply.N || again.Null != reply.Null {
+			if fmt.Sprintf("%q", again.Text) != fmt.Sprintf("%q", reply.Text) || again.Kind != reply.Kind || again.N != reply.N ||
+				again.Null != reply.Null {
 				t.Fatalf("%q: %v by ParseReply, %v by ReadReply", rest, reply, again)
 			}
 			if len(after) >= len(rest) {

@@ -57,7 +57,10 @@ func TestWhole(t *testing.T) {
 }
 
 func TestReadLength(t *testing.T) {
-	for text, want := range map[string]int{"0": 0, "1": 1, "9": 9, "10": 10, "907": 907, "999999": 999_999, "1000000": -1, "": -1, "00": -1, "07": -1, "-1": -1, "+1": -1, "/": -1, ":": -1, "1:": -1, "1/": -1} {
+	for text, want := range map[string]int{
+		"0": 0, "1": 1, "9": 9, "10": 10, "907": 907, "999999": 999_999, "1000000": -1, "": -1, "00": -1, "07": -1, "-1": -1, "+1": -1,
+		"/": -1, ":": -1, "1:": -1, "1/": -1,
+	} {
 		for _, before := range []string{"", "*", "$$$"} {
 			length, next, ok := ReadLength([]byte(before+text+"\r\n"), len(before))
 			if ok != (want >= 0) || ok && (length != want || next != len(before)+len(text)+2) {

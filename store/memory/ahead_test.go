@@ -15,7 +15,8 @@ import (
 func TestTakeAhead(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 4})
 	ahead := func(aheadNS uint64, most time.Duration, calls ...store.Call) (r store.TakeRequest, binding int, againNS uint64, waits bool) {
-		r = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(most)}}}
+		r = store.TakeRequest{Calls: calls,
+			TakeOptions: store.TakeOptions{Cost: 1, Terms: &store.Terms{Mode: store.Wait, MaxNS: int64(most)}}}
 		binding, againNS, waits = s.TakeAhead(&r, aheadNS, memtest.At(t0))
 		return r, binding, againNS, waits
 	}
@@ -28,7 +29,8 @@ func TestTakeAhead(t *testing.T) {
 	if r, binding, again, waits := ahead(0, time.Minute, both()...); !waits || binding != 1 || again != 1e9 || r.Terms.WaitNS != 1e9 {
 		t.Errorf("what waits: %d, %d, %v, %+v", binding, again, waits, r.Terms)
 	}
-	if r, _, _, waits := ahead(0, time.Second/2, both()...); waits || !r.Taken.Limited || r.Taken.Granted != 0 || r.Taken.RetryAfterNS != 1e9 {
+	r, _, _, waits := ahead(0, time.Second/2, both()...)
+	if waits || !r.Taken.Limited || r.Taken.Granted != 0 || r.Taken.RetryAfterNS != 1e9 {
 		t.Errorf("what waits too long: %v, %+v", waits, r.Taken)
 	}
 	if r, _, _, waits := ahead(1e9, time.Minute, both()...); waits || r.Taken.Limited || r.Taken.Granted != 1 || r.Terms.WaitNS != 1e9 ||
@@ -61,7 +63,8 @@ func TestReserveBehindOthers(t *testing.T) {
 		if w := ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "l", limit)); w.err() != nil || !w.granted() {
 			t.Errorf("where nobody waits: %+v, %v", w.taken(), w.err())
 		}
-		if w := ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "k", limit)); w.err() != store.ErrTooManyWaiters || w.taken().Granted != 0 {
+		w := ask(s, store.Reserve, time.Minute, 1, memtest.Call(t, "k", limit))
+		if w.err() != store.ErrTooManyWaiters || w.taken().Granted != 0 {
 			t.Errorf("without a place: %+v, %v", w.taken(), w.err())
 		}
 		pass(time.Second)

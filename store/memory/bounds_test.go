@@ -47,7 +47,8 @@ func TestSettleInAFullStore(t *testing.T) {
 		}
 		_, id := take(t, s, "k", limit, 1, store.Terms{LeaseNS: 60 * second}, t0+before)
 		memtest.SetCapacityNow(&s.Capacity, 100, s.Stats(t0).Bytes, true)
-		if !memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) || memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) {
+		if !memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) ||
+			memtest.Did(s.Settle([]byte("k"), id, 5, memtest.At(t0+second))) {
 			t.Error("it is not settled once")
 		}
 		switch left(t, s, "k", limit, t0+second) {

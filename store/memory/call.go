@@ -85,7 +85,9 @@ func (c *call) meet(all int, a store.Access) {
 	}
 	if c.held = c.sh.CountLimits(c.e); c.held+all > store.MaxLimits {
 		c.sh.Journal.Mark(c.n, c.e)
-		c.held = c.sh.RemoveLimits(c.e, func(p *table.LimitEntry) bool { return c.sh.EntryEndNS(p) <= uint64(a.NowNS) || c.sh.PolicyGone(p) })
+		c.held = c.sh.RemoveLimits(c.e, func(p *table.LimitEntry) bool {
+			return c.sh.EntryEndNS(p) <= uint64(a.NowNS) || c.sh.PolicyGone(p)
+		})
 		if end := c.sh.LimitsEndNS(c.e); end < c.e.TAT.Load() { // it was that of a policy that is gone
 			c.sh.MoveEnd(c.n, c.e, end, c.Key)
 		}

@@ -71,7 +71,8 @@ func TestCoalescedByChance(t *testing.T) {
 				switch rapid.IntRange(0, 7).Draw(rt, "what") {
 				case 0:
 					if len(all) > 0 {
-						rapid.SampledFrom(all).Draw(rt, "who").leave(rapid.SampledFrom([]error{store.ErrRefused, errUnblocked}).Draw(rt, "why"))
+						rapid.SampledFrom(all).Draw(rt, "who").leave(
+							rapid.SampledFrom([]error{store.ErrRefused, errUnblocked}).Draw(rt, "why"))
 					}
 				case 1:
 					time.Sleep(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)

@@ -98,7 +98,8 @@ func TestCopiesWhileAllTake(t *testing.T) {
 						}
 					})
 				default:
-					if _, err := s.Take(under(t, string(key(i)), "1000/1h,algo=log", "1000/1h"), store.TakeOptions{Cost: 1}, memtest.At(now)); err != nil {
+					_, err := s.Take(under(t, string(key(i)), "1000/1h,algo=log", "1000/1h"), store.TakeOptions{Cost: 1}, memtest.At(now))
+					if err != nil {
 						t.Error(err)
 					}
 				}

@@ -58,7 +58,8 @@ func TestASlotBecomesAnotherKeysDuringACall(t *testing.T) {
 		key  []byte
 		call func(s *Store, key []byte, cost int64, before func()) (limited bool)
 	}{
-		"throttle": {pages[second-8 : second+8], func(s *Store, key []byte, cost int64, before func()) bool { // is reads the key's second half
+		// is reads the key's second half
+		"throttle": {pages[second-8 : second+8], func(s *Store, key []byte, cost int64, before func()) bool {
 			reqs := []store.Request{{Key: key, Bucket: bucket, Quantity: cost}}
 			reqs[0].Hash = s.Hash(key)
 			before()

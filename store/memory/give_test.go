@@ -141,7 +141,8 @@ func TestGiveOfManyLeases(t *testing.T) {
 	for _, n := range []int64{lease.MostGiven + 5, 1, lease.MostGiven, 2*lease.MostGiven + 5} {
 		before := left(t, s, "k", limit, t0)
 		want := min(n, 5000-before)
-		if given, err := s.Give([]byte("k"), l, 0, n, memtest.At(t0)); given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
+		given, err := s.Give([]byte("k"), l, 0, n, memtest.At(t0))
+		if given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
 			t.Errorf("%d, %v, want %d", given, err, want)
 		}
 	}
@@ -152,7 +153,8 @@ func TestGiveOfManyLeases(t *testing.T) {
 		n, given int64
 		more     bool
 	}{{1, 1, false}, {lease.MostGiven, lease.MostGiven, false}, {lease.MostGiven + 1, lease.MostGiven, true}} {
-		if given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, memtest.At(t0)); given != step.given || more != step.more || err != nil {
+		given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, memtest.At(t0))
+		if given != step.given || more != step.more || err != nil {
 			t.Errorf("%d: %d, more %v, %v", step.n, given, more, err)
 		}
 	}
@@ -174,7 +176,10 @@ func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 		limit         string
 		nowNS         int64
 		given, expiry int64
-	}{{"1/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second/2, 1, store.AtTAT}} {
+	}{
+		{"1/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second, 0, expiry},
+		{"2/1s,block=1h", t0 + second/2, 1, store.AtTAT},
+	} {
 		given, err := s.Give([]byte("k"), limitOf(t, step.limit), 0, 1, memtest.At(step.nowNS))
 		st, there := s.Get([]byte("k"), memtest.At(step.nowNS))
 		if err != nil || given != step.given || !there || st.ExpiryNS != step.expiry {

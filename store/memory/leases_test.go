@@ -210,7 +210,8 @@ func TestALeaseOfSeveralKeys(t *testing.T) {
 			if limits[2] == rate {
 				terms.LeaseNS = 60 * second
 			}
-			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, store.Access{NowNS: t0}); err != nil || taken.Limited ||
+			taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, store.Access{NowNS: t0})
+			if err != nil || taken.Limited ||
 				terms.Lease == 0 {
 				t.Fatal(taken, err, terms.Lease)
 			}
@@ -285,7 +286,8 @@ func TestALeaseRenamedOntoItsOtherKey(t *testing.T) {
 			if calls[0].Limit.Algo == cell.Conc {
 				terms.LeaseNS = 0
 			}
-			if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0}); err != nil || taken.Limited {
+			taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: &terms}, store.Access{NowNS: t0})
+			if err != nil || taken.Limited {
 				t.Fatal(taken, err)
 			}
 			s.Rename([]byte("a"), []byte("b"), memtest.At(t0))
@@ -390,8 +392,8 @@ func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := s.PolicyNamed("p")
-			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: cost, Terms: terms},
-				store.Access{NowNS: now})
+			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}},
+				store.TakeOptions{Cost: cost, Terms: terms}, store.Access{NowNS: now})
 			if err != nil {
 				t.Fatal(err)
 			}

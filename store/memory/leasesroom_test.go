@@ -150,7 +150,8 @@ func TestLeasesCountAsALimit(t *testing.T) {
 		{"9/3m", 0, nil, store.MaxLimits},
 		{"9/1m", second, nil, store.MaxLimits},
 	} {
-		_, err := s.Take(memtest.Calls(t, "k", step.limit), store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: step.lease}}, memtest.At(t0))
+		_, err := s.Take(memtest.Calls(t, "k", step.limit), store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: step.lease}},
+			memtest.At(t0))
 		if n := count(s, "k", t0); err != step.want || n != step.held {
 			t.Errorf("%d: %v, %d limits", i, err, n)
 		}

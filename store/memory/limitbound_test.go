@@ -108,7 +108,8 @@ func (b *changingBound) check() {
 				bound += refills(&b.runs[k].limit, to-from)
 			}
 			if sum > bound+1e-6 {
-				b.fail("%.4f times the capacity passes from %d µs to %d µs, more than %.4f", sum, (first.atNS-t0)/1000, (last.atNS-t0)/1000, bound)
+				b.fail("%.4f times the capacity passes from %d µs to %d µs, more than %.4f", sum, (first.atNS-t0)/1000,
+					(last.atNS-t0)/1000, bound)
 			}
 		}
 	}

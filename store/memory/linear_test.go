@@ -279,7 +279,8 @@ func TestCallsAreLinearizable(t *testing.T) {
 		}
 		for _, kind := range kinds {
 			t.Run(fmt.Sprint(kind, " ", strings.Join(texts, " ")), func(t *testing.T) {
-				m := &linear{bucket: bucket, names: [2]string{"k", "a key that has two tails, as it is as long as this"}, evicts: kind == "evicts"}
+				m := &linear{bucket: bucket, names: [2]string{"k", "a key that has two tails, as it is as long as this"},
+					evicts: kind == "evicts"}
 				for _, text := range texts {
 					m.limits = append(m.limits, memtest.MustParse(t, text))
 				}

@@ -34,7 +34,8 @@ func TestTheRateOfALine(t *testing.T) {
 				if want := time.Duration(c.n-1) * c.gap; !last.granted() || last.at(start) < want-late || last.at(start) > want+late {
 					t.Errorf("%s, late by %v: %v for %d, want %v", c.limit, late, last.at(start), c.n, want)
 				}
-				if retry := plainly(s, 1, memtest.Call(t, "k", c.limit)).taken().RetryAfterNS; retry != cell.Never && retry > uint64(c.gap+late) {
+				retry := plainly(s, 1, memtest.Call(t, "k", c.limit)).taken().RetryAfterNS
+				if retry != cell.Never && retry > uint64(c.gap+late) {
 					t.Errorf("%s: then the next waits for %v", c.limit, time.Duration(retry))
 				}
 			})

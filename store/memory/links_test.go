@@ -32,7 +32,8 @@ func leads(t *testing.T, s *memory.Store, limit, name string) int64 {
 	if !calls[0].Limit.HoldsLeases() {
 		terms.LeaseNS = 60 * second
 	}
-	if taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, memtest.At(t0)); err != nil || taken.Limited || terms.Lease == 0 {
+	taken, err := s.Take(calls, store.TakeOptions{Cost: 2, Terms: terms}, memtest.At(t0))
+	if err != nil || taken.Limited || terms.Lease == 0 {
 		t.Fatal(taken, err, terms.Lease)
 	}
 	return terms.Lease

@@ -32,7 +32,8 @@ func (p *passers) ask(t *testing.T, nowNS int64) {
 			if kind := (first + i) % 3; kind == 0 {
 				reqs = append(reqs, store.Request{Key: key, Bucket: bucket, Quantity: 1})
 			} else {
-				takes = append(takes, store.TakeRequest{Calls: memtest.Calls(t, string(key), limits[kind-1]), TakeOptions: store.TakeOptions{Cost: 1}})
+				takes = append(takes,
+					store.TakeRequest{Calls: memtest.Calls(t, string(key), limits[kind-1]), TakeOptions: store.TakeOptions{Cost: 1}})
 			}
 		}
 		p.store.ThrottleBatch(reqs, memtest.At(nowNS), nil)

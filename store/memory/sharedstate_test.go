@@ -99,7 +99,8 @@ func TestAShadowLimitBlocks(t *testing.T) {
 		limited bool
 	}{{0, false}, {0, true}, {2 * second, true}, {3*second - 1, true}, {3 * second, false}} {
 		list := memtest.Calls(t, "k", "1/1s,shadow,block=3s", "l", "9/1s")
-		if taken := memtest.MustTake(t, s, 1, t0+step.ns, list); taken.Limited || taken.Granted != 1 || list[0].Decision.Limited != step.limited {
+		taken := memtest.MustTake(t, s, 1, t0+step.ns, list)
+		if taken.Limited || taken.Granted != 1 || list[0].Decision.Limited != step.limited {
 			t.Errorf("%d: %+v, %+v", i, taken, list[0].Decision)
 		}
 	}

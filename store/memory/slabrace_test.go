@@ -41,7 +41,8 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 					if p := s.PolicyNamed("p"); p != nil && first%3 == 0 {
 						calls[i].Limit, calls[i].Policy = &p.Limit, p.ID
 					}
-					reqs[i] = store.TakeRequest{Calls: calls[i : i+1], TakeOptions: store.TakeOptions{Cost: int64(first % 2), Mode: cell.Mode(first % 3)}}
+					reqs[i] = store.TakeRequest{Calls: calls[i : i+1],
+						TakeOptions: store.TakeOptions{Cost: int64(first % 2), Mode: cell.Mode(first % 3)}}
 				}
 				s.TakeBatch(reqs, memtest.At(now()), nil)
 				for i := range reqs {

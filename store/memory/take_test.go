@@ -180,7 +180,8 @@ func TestSharedStateAddsUp(t *testing.T) {
 func TestTwoLimits(t *testing.T) {
 	s := memory.New(memory.Options{})
 	for _, other := range []string{"6/1m", "5/1m,burst=2"} {
-		if _, err := s.Take(memtest.Calls(t, "k", "5/1m", "k", other), store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrTwoLimits {
+		_, err := s.Take(memtest.Calls(t, "k", "5/1m", "k", other), store.TakeOptions{Cost: 1}, memtest.At(t0))
+		if err != store.ErrTwoLimits {
 			t.Errorf("%s: %v", other, err)
 		}
 	}
@@ -275,7 +276,8 @@ func TestTakesAtOnce(t *testing.T) {
 				s.Settings(policy.PolicySetting)
 			},
 			func(i int) {
-				_, _ = s.PutRule(policy.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
+				_, _ = s.PutRule(
+					policy.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
 				s.DeleteRule(policy.Rule{Pattern: key() + "*"}, clock.Load())
 				s.Rules(clock.Load())
 			},

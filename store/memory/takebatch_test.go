@@ -152,7 +152,8 @@ func TestWhatIsDecidedAtOnce(t *testing.T) {
 		for turn := range 2 {
 			reqs := []store.TakeRequest{{Calls: list, TakeOptions: store.TakeOptions{Cost: 1}}}
 			w := wakerFunc(func() { t.Errorf("%s: it is woken", list[0].Key) })
-			if denied := turn > 0 || len(list) > 1; !s.TakeBatch(reqs, memtest.At(t0), w) || reqs[0].Err != nil || reqs[0].Taken.Limited != denied {
+			denied := turn > 0 || len(list) > 1
+			if !s.TakeBatch(reqs, memtest.At(t0), w) || reqs[0].Err != nil || reqs[0].Taken.Limited != denied {
 				t.Errorf("%s: %+v, %v", list[0].Key, reqs[0].Taken, reqs[0].Err)
 			}
 		}

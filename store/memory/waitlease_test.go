@@ -186,7 +186,8 @@ func TestAReservedLease(t *testing.T) {
 				one := func() store.Call { return memtest.Call(t, "k", limit) }
 				plainly(s, one().Limit.Capacity(), one())
 				reserve := func() *waiter {
-					return takeLease(s, store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
+					return takeLease(s,
+						store.Terms{Mode: store.Reserve, MaxNS: forever, LeaseNS: int64(time.Hour), Name: "x", Bound: true}, 1, one())
 				}
 				var waits [4]uint64 // of plain calls
 				look := func(i int) { waits[i] = plainly(s, 1, one()).taken().RetryAfterNS }
@@ -244,7 +245,8 @@ func TestLateLeases(t *testing.T) {
 		w := takeLease(s, store.Terms{LeaseNS: 1e9, Mode: store.Wait, MaxNS: forever}, 1, one())
 		next := takeLease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, one())
 		pass(3 * time.Second)
-		if !w.granted() || !next.granted() || w.at(start) > time.Second+8*time.Millisecond || next.at(start) > 2*time.Second+16*time.Millisecond {
+		if !w.granted() || !next.granted() || w.at(start) > time.Second+8*time.Millisecond ||
+			next.at(start) > 2*time.Second+16*time.Millisecond {
 			t.Errorf("%v and %v", w.at(start), next.at(start))
 		}
 	})

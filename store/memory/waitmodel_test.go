@@ -110,7 +110,8 @@ func TestALineAgainstItsModel(t *testing.T) {
 						rt.Fatalf("%d waits: %v, in the model since %d: %v", i, w.waits(), w.arrivedNS, w.goneNS)
 					case w.waits():
 					case w.granted != w.waiter.granted() || w.doneNS.Load() != w.goneNS || w.woken.Load() > 1:
-						rt.Fatalf("%d: granted %v at %d, in the model %v at %d", i, w.waiter.granted(), w.doneNS.Load(), w.granted, w.goneNS)
+						rt.Fatalf("%d: granted %v at %d, in the model %v at %d", i, w.waiter.granted(), w.doneNS.Load(),
+							w.granted, w.goneNS)
 					}
 				}
 			}
@@ -141,7 +142,8 @@ func TestALineAgainstItsModel(t *testing.T) {
 					cost := rapid.Int64Range(1, m.burst).Draw(rt, "cost")
 					want := uint64(m.lastNS(now, cost) - now)
 					got := plainly(s, cost, one())
-					if passes := len(m.line) == 0 && want == 0; got.granted() != passes || !passes && got.taken().RetryAfterNS != max(want, 1) {
+					passes := len(m.line) == 0 && want == 0
+					if got.granted() != passes || !passes && got.taken().RetryAfterNS != max(want, 1) {
 						rt.Fatalf("a plain call: %+v, want %d", got.taken(), want)
 					} else if passes {
 						m.take(now, cost)

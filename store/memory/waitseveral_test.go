@@ -43,9 +43,9 @@ func crowd(t *testing.T, s *memory.Store, each int, forNS int64, limits ...strin
 // of each limit.
 func TestSeveralBusyLimits(t *testing.T) {
 	for _, limits := range []string{
-		"10/1s,burst=1 10/1s,burst=1", "10/1s,burst=1 1/1s,burst=1", "1/1s,burst=1 10/1s,burst=1", "7/1s,burst=1 11/1s,burst=1 13/1s,burst=1",
-		"10/1s,algo=window 10/1s,burst=1", "10/1s,algo=log 10/1s,burst=1", "10/1s,algo=slide 9/1s,burst=1", "3/10s,algo=conc 10/1s,burst=1",
-		"10/1s,burst=1 3/10s,algo=conc", "1000/1s,burst=1 999/1s,burst=1",
+		"10/1s,burst=1 10/1s,burst=1", "10/1s,burst=1 1/1s,burst=1", "1/1s,burst=1 10/1s,burst=1",
+		"7/1s,burst=1 11/1s,burst=1 13/1s,burst=1", "10/1s,algo=window 10/1s,burst=1", "10/1s,algo=log 10/1s,burst=1",
+		"10/1s,algo=slide 9/1s,burst=1", "3/10s,algo=conc 10/1s,burst=1", "10/1s,burst=1 3/10s,algo=conc", "1000/1s,burst=1 999/1s,burst=1",
 	} {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			each := strings.Fields(limits)

@@ -107,8 +107,10 @@ func TestWrongSettings(t *testing.T) {
 		kind       policy.Kind
 		name, text string
 	}{
-		{policy.PolicySetting, "p", "x"}, {policy.IDSetting, "id", "x"}, {policy.IDSetting, "id", "-1"}, {policy.RuleSetting, "x", "0"}, {policy.RuleSetting, "DENY k", "0"}, {policy.RuleSetting, "MAYBE - k", "0"}, {policy.RuleSetting, "DENY 10.0.0.0 k", "0"}, {policy.RuleSetting, "DENY - k", "x"}, {policy.RuleSetting, "DENY - k", "-1"},
-		{policy.RuleSetting, "DENY - k", "9223372036855"}, {policy.SettingKinds, "x", "0"},
+		{policy.PolicySetting, "p", "x"}, {policy.IDSetting, "id", "x"}, {policy.IDSetting, "id", "-1"}, {policy.RuleSetting, "x", "0"},
+		{policy.RuleSetting, "DENY k", "0"}, {policy.RuleSetting, "MAYBE - k", "0"}, {policy.RuleSetting, "DENY 10.0.0.0 k", "0"},
+		{policy.RuleSetting, "DENY - k", "x"}, {policy.RuleSetting, "DENY - k", "-1"}, {policy.RuleSetting, "DENY - k", "9223372036855"},
+		{policy.SettingKinds, "x", "0"},
 	} {
 		if err := s.PutSetting(policy.Setting{Kind: test.kind, Name: test.name}, test.text, t0, 0); err == nil {
 			t.Errorf("%+v is no error", test)
@@ -165,7 +167,8 @@ func TestSetPolicy(t *testing.T) {
 		lost    uint64
 		version uint64
 	}{
-		{policy.Options{IfThere: true}, false, "", 0, 0, 0}, {policy.Options{IfAbsent: true}, true, "5/1h", 1, 0, 1}, {policy.Options{IfAbsent: true}, false, "5/1h", 1, 0, 1}, {policy.Options{IfThere: true}, true, "6/1h", 1, 0, 2},
+		{policy.Options{IfThere: true}, false, "", 0, 0, 0}, {policy.Options{IfAbsent: true}, true, "5/1h", 1, 0, 1},
+		{policy.Options{IfAbsent: true}, false, "5/1h", 1, 0, 1}, {policy.Options{IfThere: true}, true, "6/1h", 1, 0, 2},
 		{policy.Options{Reset: true}, true, "5/1h", 2, 1, 3},
 	} {
 		limit := five

@@ -57,8 +57,8 @@ var (
 		"2001:db8::1/128", "::ffff:10.0.0.0/104", "::ffff:0.0.0.0/90", "::ffff:0.0.0.0/96"}
 	ruleKeys = []string{"", "a", "ab", "abc", "a*", "x", "ip:", "ip:10.0.0.1", "ip:10.0.0.2", "ip:10.1.0.1", "ip:11.0.0.1",
 		"ip:::ffff:10.0.0.1",
-		"ip:2001:db8::1", "ip:2001:0db8:0000:0000:0000:0000:0000:0002", "ip:fe80::1%eth0", "ip:10.0.0.1x", "ip:010.0.0.1", "10.0.0.1", "::1",
-		"ip:0000:0000:0000:0000:0000:ffff:255.255.255.255"}
+		"ip:2001:db8::1", "ip:2001:0db8:0000:0000:0000:0000:0000:0002", "ip:fe80::1%eth0", "ip:10.0.0.1x", "ip:010.0.0.1",
+		"10.0.0.1", "::1", "ip:0000:0000:0000:0000:0000:ffff:255.255.255.255"}
 )
 
 // Rules are as if all of them were looked at, those that deny first.
@@ -148,7 +148,8 @@ func TestRulesModel(t *testing.T) {
 						if got = "allowed"; d.Limited {
 							got = "denied"
 						}
-						if d.Limited != r.Deny || !r.Deny && d.Remaining != 5 || r.Deny && r.UntilNS != 0 && int64(d.RetryAfterNS) != r.UntilNS-now {
+						if d.Limited != r.Deny || !r.Deny && d.Remaining != 5 ||
+							r.Deny && r.UntilNS != 0 && int64(d.RetryAfterNS) != r.UntilNS-now {
 							t.Fatalf("%+v says %+v", r, d)
 						}
 					}

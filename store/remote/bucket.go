@@ -35,7 +35,8 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	o := &call{Common: queue.Common{Key: s.options.Prefix + string(r.Key), Deadline: deadline}, store: s, throttle: r, access: a, pending: b}
+	o := &call{Common: queue.Common{Key: s.options.Prefix + string(r.Key), Deadline: deadline}, store: s, throttle: r,
+		access: a, pending: b}
 	if _, _, err := r.Bucket.Throttle(0, a.NowNS, r.Quantity); err != nil {
 		s.refuseQuantity(o, err)
 		return

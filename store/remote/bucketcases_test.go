@@ -311,7 +311,8 @@ func TestDenialsAreRememberedIfAsked(t *testing.T) {
 			tat := uint64(time.Now().UnixNano() + 60e9)
 			s.knows("k", tat, true)
 			e.AnswersBy(func(string) string {
-				return celldtest.ArrayOf(celldtest.BulkOf(fmt.Sprint(tat)), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0), celldtest.IntOf(0))
+				return celldtest.ArrayOf(celldtest.BulkOf(fmt.Sprint(tat)), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0),
+					celldtest.IntOf(0))
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 0, 1, 60), Quantity: 1}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
@@ -348,7 +349,8 @@ func TestAnswersOfABucketsScript(t *testing.T) {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 				reply := c.reply
 				if takes {
-					reply = strings.ReplaceAll(reply, celldtest.BulkOf("1700000002000000005"), celldtest.BulkOf("limit=10/10s tat=1700000002000000005"))
+					reply = strings.ReplaceAll(reply, celldtest.BulkOf("1700000002000000005"),
+						celldtest.BulkOf("limit=10/10s tat=1700000002000000005"))
 				}
 				e.AnswersBy(func(command string) string {
 					switch {
@@ -430,9 +432,11 @@ func TestARefusedQuantity(t *testing.T) {
 				}
 				return linktest.ViewReply("read", -1, holds)
 			})
-			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: math.MaxInt64, Decision: cell.Decision{Limit: 9}}}
+			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: math.MaxInt64,
+				Decision: cell.Decision{Limit: 9}}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-			if r := reqs[0]; (r.Err == store.ErrWrongType) != wrong || r.Err == nil || linktest.IsDown(r.Err) || r.Decision != (cell.Decision{}) {
+			r := reqs[0]
+			if (r.Err == store.ErrWrongType) != wrong || r.Err == nil || linktest.IsDown(r.Err) || r.Decision != (cell.Decision{}) {
 				t.Errorf("%q: %+v, %v", holds, r.Decision, r.Err)
 			}
 		})
@@ -446,7 +450,8 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 			e.AnswersBy(func(command string) string {
 				switch {
 				case strings.Contains(command, throttleScript.Digest), strings.Contains(command, takeScript.Digest):
-					return celldtest.ArrayOf(celldtest.BulkOf("x"), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0), celldtest.IntOf(1))
+					return celldtest.ArrayOf(celldtest.BulkOf("x"), celldtest.IntOf(time.Now().Unix()), celldtest.IntOf(0),
+						celldtest.IntOf(1))
 				case fails:
 					return "-NOAUTH Authentication required.\r\n"
 				case commits(command):
@@ -456,11 +461,13 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 			})
 			reqs := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 2}}
 			s.throttleNow(reqs, store.Access{NowNS: time.Now().UnixNano()})
-			if r := reqs[0]; linktest.IsDown(r.Err) != fails || string(r.Key) != "k" || !fails && (r.Err != nil || r.Decision.Remaining != 8) {
+			r := reqs[0]
+			if linktest.IsDown(r.Err) != fails || string(r.Key) != "k" || !fails && (r.Err != nil || r.Decision.Remaining != 8) {
 				t.Errorf("fails %v: %+v, %v", fails, r.Decision, r.Err)
 			}
 			c := s.plainly(t, 2, takeCall(t, "l", "10/10s"))
-			if r := c.reqs[0]; linktest.IsDown(r.Err) != fails || string(r.Calls[0].Key) != "l" || !fails && (r.Err != nil || r.Taken.Granted != 2) {
+			if r := c.reqs[0]; linktest.IsDown(r.Err) != fails || string(r.Calls[0].Key) != "l" ||
+				!fails && (r.Err != nil || r.Taken.Granted != 2) {
 				t.Errorf("fails %v: %+v, %v", fails, r.Taken, r.Err)
 			}
 			if n := s.stats.Scripts.Load(); n != 2 {

@@ -31,7 +31,8 @@ func TestAnswersToNewKeys(t *testing.T) {
 		s.newKeys.refused.Store(100)
 		r := []store.Request{{Key: []byte("k"), Bucket: bucketOf(t, 9, 10, 10), Quantity: 1}}
 		s.throttleNow(r, store.Access{NowNS: in2100})
-		if st := s.Stats(); st.Scripts.Load() != c.scripts || s.newKeys.unknown.Load() != c.unknown || st.SetNewRefused.Load() != c.refused ||
+		st := s.Stats()
+		if st.Scripts.Load() != c.scripts || s.newKeys.unknown.Load() != c.unknown || st.SetNewRefused.Load() != c.refused ||
 			linktest.IsDown(r[0].Err) != c.down ||
 			(r[0].Err == nil) != (answer == "_\r\n") || st.SetNew.Load() != 1 {
 			t.Errorf("%q: %d scripts, unknown %v, %v", answer, st.Scripts.Load(), s.newKeys.unknown.Load(), r[0].Err)

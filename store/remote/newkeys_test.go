@@ -42,7 +42,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 			time.Sleep(time.Minute)
 			now := time.Now()
 			clock := s.link.Clock("k")
-			for sent := now.Add(-c.span); sent.Equal(now.Add(-c.span)) || clock.Span() > c.span; sent = sent.Add(1) { // the clocks drift, too
+			// the clocks drift, too
+			for sent := now.Add(-c.span); sent.Equal(now.Add(-c.span)) || clock.Span() > c.span; sent = sent.Add(1) {
 				clock.Forget()
 				clock.Observe(now.UnixNano(), sent, now)
 			}
@@ -53,7 +54,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 			s.throttleNow(reqs, store.Access{NowNS: now.UnixNano()})
 			took := time.Since(now)
 			if (s.stats.SetNew.Load() == 1) != c.tries || (s.stats.Scripts.Load() == 1) != (c.again || !c.tries) || reqs[0].Err != nil {
-				t.Errorf("%d: it is tried %d times, and by scripts %d times, %v", i, s.stats.SetNew.Load(), s.stats.Scripts.Load(), reqs[0].Err)
+				t.Errorf("%d: it is tried %d times, and by scripts %d times, %v", i, s.stats.SetNew.Load(),
+					s.stats.Scripts.Load(), reqs[0].Err)
 			}
 			if d := reqs[0].Decision; took != c.answered || d.Limited || d.Remaining != 9 || d.ResetAfterNS != 1e9 {
 				t.Errorf("%d: %+v after %v", i, d, took)

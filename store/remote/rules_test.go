@@ -17,7 +17,8 @@ func TestGiveUnderARule(t *testing.T) {
 		for _, deny := range []bool{false, true} {
 			limit := linktest.Literal(t, text)
 			ask := func(cost int64, mode cell.Mode) store.TakeRequest {
-				r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: limit}}, TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}
+				r := store.TakeRequest{Calls: []store.Call{{Key: []byte(text), Limit: limit}},
+					TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}
 				if s.takeNow(&r); r.Err != nil {
 					t.Fatal(r.Err)
 				}

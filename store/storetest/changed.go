@@ -41,8 +41,8 @@ func changedLimits(t *testing.T, newAsker func() *asker) {
 					}
 					k.pass(1000) // the block
 					if r := ask("1000/1h"+test.algo, cell.Peek); r.Calls[0].Decision.Remaining != want {
-						t.Errorf("1000/1h%s after mode %d of 1/1h%s, several %v: %+v, want %d left", test.algo, mode, block, several, r.Calls[0].Decision,
-							want)
+						t.Errorf("1000/1h%s after mode %d of 1/1h%s, several %v: %+v, want %d left", test.algo, mode, block, several,
+							r.Calls[0].Decision, want)
 					}
 				}
 			}

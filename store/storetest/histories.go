@@ -99,7 +99,8 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		if mode == cell.Force || mode == cell.Take && (!t.Limited && !each[i].Limited || t.Limited && each[i].Limited && c.Limit.BlockNS > 0) {
+		if mode == cell.Force ||
+			mode == cell.Take && (!t.Limited && !each[i].Limited || t.Limited && each[i].Limited && c.Limit.BlockNS > 0) {
 			each[i] = m.decide(c, nowNS, cost, mode)
 		}
 		t.ResetAfterNS = max(t.ResetAfterNS, each[i].ResetAfterNS)

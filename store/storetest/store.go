@@ -352,7 +352,8 @@ func leasesOfSeveral(t *testing.T, k *keeper) {
 func rightsToLinks(t *testing.T, k *keeper) {
 	l := literal(t, "10/1h")
 	terms := &store.Terms{LeaseNS: 60 * second}
-	k.take(t, store.TakeOptions{Cost: 4, Terms: terms}, store.Call{Key: []byte("mine"), Limit: l}, store.Call{Key: []byte("other"), Limit: l})
+	k.take(t, store.TakeOptions{Cost: 4, Terms: terms}, store.Call{Key: []byte("mine"), Limit: l},
+		store.Call{Key: []byte("other"), Limit: l})
 	var refused error
 	k.do(t, func(keys store.Keys, a store.Access) {
 		a.May = func(key []byte, _, _ bool) bool { return bytes.Equal(key, []byte("mine")) }

@@ -168,7 +168,8 @@ func order(t *testing.T, newAsker func() *asker) {
 	}
 	var takes []store.TakeRequest
 	for i := range store.MaxTakes {
-		takes = append(takes, store.TakeRequest{Calls: calls(t, fmt.Sprint("take:", i%2), "10/1m"), TakeOptions: store.TakeOptions{Cost: 1}})
+		takes = append(takes,
+			store.TakeRequest{Calls: calls(t, fmt.Sprint("take:", i%2), "10/1m"), TakeOptions: store.TakeOptions{Cost: 1}})
 	}
 	for i, r := range k.take(takes...) {
 		before := int64(i / 2)
@@ -185,7 +186,8 @@ func peek(t *testing.T, newAsker func() *asker) {
 		if d := k.throttles(t, "new", l, 0); d.Limited || d.Remaining != 5 || d.ResetAfterNS != 0 {
 			t.Fatalf("%+v", d)
 		}
-		if r := k.takes(t, store.TakeOptions{Cost: 5, Mode: cell.Peek}, calls(t, "other", "5/1m")); r.Taken.Limited || r.Taken.Granted != 0 ||
+		r := k.takes(t, store.TakeOptions{Cost: 5, Mode: cell.Peek}, calls(t, "other", "5/1m"))
+		if r.Taken.Limited || r.Taken.Granted != 0 ||
 			r.Calls[0].Decision.Remaining != 5 {
 			t.Fatalf("%+v", r.Taken)
 		}

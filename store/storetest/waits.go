@@ -124,7 +124,8 @@ func (q *queuer) pass(d time.Duration) {
 // granted checks that a call was granted, so long after it came.
 func (q *queuer) granted(what string, w *inLine, after time.Duration) {
 	q.Helper()
-	if late := w.ended.Sub(w.began) - after; w.woken() != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
+	late := w.ended.Sub(w.began) - after
+	if w.woken() != 1 || w.reqs[0].Err != nil || w.reqs[0].Taken.Limited || late < 0 || late > waitStep {
 		q.Errorf("%s, woken %d times after %v: %+v, %v; want it granted after %v", what, w.woken(), w.ended.Sub(w.began), w.reqs[0].Taken,
 			w.reqs[0].Err, after)
 	}

@@ -56,7 +56,9 @@ func (e Engine) Cluster(t testing.TB, args ...string) *Fleet {
 	}
 	for i, replica := range f.Nodes[clusterShards:] {
 		master := f.Nodes[i].ID()
-		celldtest.Eventually(t, "the replica knows its master", func() bool { return replica.Do("CLUSTER", "REPLICATE", master) == "+OK\r\n" })
+		celldtest.Eventually(t, "the replica knows its master", func() bool {
+			return replica.Do("CLUSTER", "REPLICATE", master) == "+OK\r\n"
+		})
 	}
 	f.Settled()
 	return f
@@ -67,7 +69,8 @@ func (e Engine) Sentinel(t testing.TB, args ...string) *Fleet {
 	t.Helper()
 	f := &Fleet{T: t, Engine: e, Nodes: []*Node{e.node(t, args...)}}
 	master := f.Nodes[0]
-	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]s 2\nsentinel down-after-milliseconds %[1]s %[3]d\nsentinel failover-timeout %[1]s 5000\n",
+	conf := fmt.Sprintf(
+		"sentinel monitor %[1]s 127.0.0.1 %[2]s 2\nsentinel down-after-milliseconds %[1]s %[3]d\nsentinel failover-timeout %[1]s 5000\n",
 		MasterName, master.Port, NodeTimeout)
 	if master.Password != "" {
 		args = append(args, "--masterauth", master.Password)

@@ -54,8 +54,10 @@ type server struct {
 
 func newServer() *server {
 	s := &server{}
-	s.Server = Server{Config: config.New(), Heap: heap{1000, 1600, 2000}, Table: &s.keysTable, Life: &s.life, Log: slog.New(slog.DiscardHandler), ClientBytes: func() int64 { return 77 }}
-	s.Server.Metrics = metrics.New(metrics.Section{Name: "One", ByDefault: true, Read: func(l *metrics.List) { l.Field("at", l.NowNS) }}, metrics.Section{Name: "Two", Read: func(l *metrics.List) { l.Field("n", 2) }})
+	s.Server = Server{Config: config.New(), Heap: heap{1000, 1600, 2000}, Table: &s.keysTable, Life: &s.life,
+		Log: slog.New(slog.DiscardHandler), ClientBytes: func() int64 { return 77 }}
+	s.Server.Metrics = metrics.New(metrics.Section{Name: "One", ByDefault: true, Read: func(l *metrics.List) { l.Field("at", l.NowNS) }},
+		metrics.Section{Name: "Two", Read: func(l *metrics.List) { l.Field("n", 2) }})
 	s.Host = calltest.New(memory.Options{}, Rows(func() Server { return s.Server })...)
 	s.Own = &calltest.Own{}
 	return s
@@ -132,7 +134,8 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.NowNS += 5e9
-		s.wants(t, "SAVE", "+OK\r\n", "LASTSAVE", ":1767225605\r\n", "BGSAVE SOON", fails(argument.ErrSyntax), "BGSAVE SCHEDULE NOW", fails(argument.ErrSyntax))
+		s.wants(t, "SAVE", "+OK\r\n", "LASTSAVE", ":1767225605\r\n", "BGSAVE SOON", fails(argument.ErrSyntax),
+			"BGSAVE SCHEDULE NOW", fails(argument.ErrSyntax))
 		s.NowNS += 5e9
 		s.wants(t, "BGSAVE", "+Background saving started\r\n")
 		synctest.Wait()
@@ -157,7 +160,8 @@ func TestStarted(t *testing.T) {
 		err  error
 		want string
 	}{
-		{nil, "+it runs\r\n"}, {persistence.ErrSaving, fails(ErrSaving)}, {persistence.ErrRewriting, fails(ErrRewriting)}, {persistence.ErrStopping, fails("ERR %s", persistence.ErrStopping)},
+		{nil, "+it runs\r\n"}, {persistence.ErrSaving, fails(ErrSaving)}, {persistence.ErrRewriting, fails(ErrRewriting)},
+		{persistence.ErrStopping, fails("ERR %s", persistence.ErrStopping)},
 	} {
 		c := &command.Call{}
 		if started(c, tt.err, "it runs"); string(c.Out) != tt.want {
@@ -174,8 +178,10 @@ func TestMemoryUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	bytes, _ := s.Store.KeyBytes([]byte("k"), s.NowNS)
-	s.wants(t, "MEMORY USAGE k", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE k samples 0", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE l", "$-1\r\n",
-		"MEMORY USAGE k SAMPLES -1", fails(argument.ErrSyntax), "MEMORY USAGE k SAMPLES x", fails(argument.ErrNotInteger), "MEMORY USAGE k SAMPLES", fails(argument.ErrSyntax), "MEMORY USAGE k ALL 5", fails(argument.ErrSyntax))
+	s.wants(t, "MEMORY USAGE k", fmt.Sprintf(":%d\r\n", bytes), "MEMORY USAGE k samples 0", fmt.Sprintf(":%d\r\n", bytes),
+		"MEMORY USAGE l", "$-1\r\n", "MEMORY USAGE k SAMPLES -1", fails(argument.ErrSyntax),
+		"MEMORY USAGE k SAMPLES x", fails(argument.ErrNotInteger), "MEMORY USAGE k SAMPLES", fails(argument.ErrSyntax),
+		"MEMORY USAGE k ALL 5", fails(argument.ErrSyntax))
 }
 
 // MEMORY STATS has Redis's names in Redis's order, with what is known.
@@ -187,10 +193,12 @@ func TestMemoryStats(t *testing.T) {
 	behind := "$13\r\ndataset.bytes\r\n:400\r\n$18\r\ndataset.percentage\r\n,40\r\n$15\r\npeak.percentage\r\n,50\r\n" +
 		"$19\r\nallocator.allocated\r\n:1000\r\n$16\r\nallocator.active\r\n:1600\r\n$18\r\nallocator.resident\r\n:1600\r\n$29\r\nallocator-fragmentation.ratio\r\n,1.6\r\n$29\r\nallocator-fragmentation.bytes\r\n:600\r\n" +
 		"$19\r\nallocator-rss.ratio\r\n,1\r\n$19\r\nallocator-rss.bytes\r\n:0\r\n$18\r\nrss-overhead.ratio\r\n,1\r\n$18\r\nrss-overhead.bytes\r\n:0\r\n$13\r\nfragmentation\r\n,1.6\r\n$19\r\nfragmentation.bytes\r\n:600\r\n"
-	s.wants(t, "MEMORY STATS", "%27\r\n"+before+"$14\r\noverhead.total\r\n:600\r\n$10\r\nkeys.count\r\n:0\r\n$18\r\nkeys.bytes-per-key\r\n:400\r\n"+behind)
+	s.wants(t, "MEMORY STATS", "%27\r\n"+before+
+		"$14\r\noverhead.total\r\n:600\r\n$10\r\nkeys.count\r\n:0\r\n$18\r\nkeys.bytes-per-key\r\n:400\r\n"+behind)
 	s.keys = 10
 	db := fmt.Sprintf("$4\r\ndb.0\r\n%%3\r\n$23\r\noverhead.hashtable.main\r\n:%d\r\n$26\r\noverhead.hashtable.expires\r\n:0\r\n$31\r\noverhead.hashtable.slot-to-keys\r\n:0\r\n", 10*table.OverheadBytes)
-	s.wants(t, "MEMORY STATS", "%28\r\n"+before+db+"$14\r\noverhead.total\r\n:600\r\n$10\r\nkeys.count\r\n:10\r\n$18\r\nkeys.bytes-per-key\r\n:40\r\n"+behind)
+	s.wants(t, "MEMORY STATS", "%28\r\n"+before+db+
+		"$14\r\noverhead.total\r\n:600\r\n$10\r\nkeys.count\r\n:10\r\n$18\r\nkeys.bytes-per-key\r\n:40\r\n"+behind)
 	s.is.Bytes = 2000 // an estimate
 	if got := s.Do("MEMORY", "STATS"); !strings.Contains(got, "overhead.total\r\n:0\r\n") {
 		t.Errorf("%q", got)

@@ -21,8 +21,9 @@ func (f family) memory() []*command.Row {
 		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: mallocStats},
 		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: new(purge).run},
 		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: f.memoryStats},
-		{Name: "usage", Arity: -3, Flags: spec.Readonly, Keys: spec.SubKey, Access: spec.Looks, Usage: "key [SAMPLES count]", Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.",
-			Since: "4.0.0", Group: "server", Cost: "O(N) where N is the number of limits", Run: usage},
+		{Name: "usage", Arity: -3, Flags: spec.Readonly, Keys: spec.SubKey, Access: spec.Looks, Usage: "key [SAMPLES count]",
+			Summary: "Returns the bytes that a key and its limits take, as maxmemory counts them.", Since: "4.0.0", Group: "server",
+			Cost: "O(N) where N is the number of limits", Run: usage},
 	}
 }
 
@@ -141,7 +142,8 @@ func (f family) doctor(c *command.Call) {
 			fmt.Fprintf(&text, "* "+format+"\n", args...)
 		}
 	}
-	find(m.Evicted > 0, "%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted,
+	find(m.Evicted > 0,
+		"%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted,
 		cfg.MaxKeys.Get(), cfg.MaxMemoryText())
 	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(),
 		"The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())

@@ -63,7 +63,8 @@ func TestShort(t *testing.T) {
 func TestWithoutConnection(t *testing.T) {
 	w := newWorld(t)
 	w.Own = nil
-	for _, call := range []string{"QUIT", "RESET", "AUTH p", "HELLO", "CLIENT ID", "CLIENT INFO", "CLIENT KILL a", "CLIENT GETNAME", "CLIENT SETNAME a", "CLIENT SETINFO LIB-VER 1", "CLIENT NO-EVICT on",
+	for _, call := range []string{"QUIT", "RESET", "AUTH p", "HELLO", "CLIENT ID", "CLIENT INFO", "CLIENT KILL a", "CLIENT GETNAME",
+		"CLIENT SETNAME a", "CLIENT SETINFO LIB-VER 1", "CLIENT NO-EVICT on",
 		"CLIENT NO-TOUCH on", "CLIENT REPLY on", "CLIENT TRACKING on", "CLIENT CACHING yes", "CLIENT TRACKINGINFO", "CLIENT GETREDIR"} {
 		w.wants(call, command.ErrNoConnection)
 	}
@@ -86,16 +87,21 @@ func TestAuth(t *testing.T) {
 func TestHello(t *testing.T) {
 	w := newWorld(t)
 	hello := func(header string, proto int) string {
-		return header + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.0") + bulk("proto") + text(":%d\r\n", proto) + bulk("id") + ":1\r\n" +
-			bulk("mode") + bulk("standalone") + bulk("role") + bulk("master") + bulk("modules") + "*1\r\n" + map[int]string{2: "*8", 3: "%4"}[proto] + "\r\n" + bulk("name") + bulk("redis-cell") + bulk("ver") + ":500\r\n" + bulk("path") + bulk("") + bulk("args") + "*0\r\n"
+		return header + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.0") + bulk("proto") + text(":%d\r\n", proto) +
+			bulk("id") + ":1\r\n" +
+			bulk("mode") + bulk("standalone") + bulk("role") + bulk("master") + bulk("modules") + "*1\r\n" +
+			map[int]string{2: "*8", 3: "%4"}[proto] + "\r\n" + bulk("name") + bulk("redis-cell") + bulk("ver") + ":500\r\n" + bulk("path") +
+			bulk("") + bulk("args") + "*0\r\n"
 	}
 	w.wants("HELLO", hello("*14\r\n", 2), "HELLO 3", hello("%7\r\n", 3), "HELLO", hello("%7\r\n", 3), "HELLO 2", hello("*14\r\n", 2))
 	w.wants("HELLO x", errProtoNotInt, "HELLO 1", errNoProto, "HELLO 4", errNoProto, "HELLO 3 SETNAME", text(ErrHelloOption, "SETNAME"),
-		"HELLO 3 AUTH default", text(ErrHelloOption, "AUTH"), "HELLO 3 no", text(ErrHelloOption, "no"), "HELLO 3 SETNAME \x01", ErrClientName)
+		"HELLO 3 AUTH default", text(ErrHelloOption, "AUTH"), "HELLO 3 no", text(ErrHelloOption, "no"),
+		"HELLO 3 SETNAME \x01", ErrClientName)
 	w.users.SetPassword("secret")
 	w.Own.Locked = true
 	w.wants("HELLO 3 SETNAME n", ErrHelloNoAuth, "HELLO 3 AUTH default x", ErrWrongPass, "CLIENT GETNAME", "$-1\r\n",
-		"HELLO 2 setname n auth default secret", hello("*14\r\n", 2), "CLIENT GETNAME", bulk("n"), "HELLO 2", hello("*14\r\n", 2), "CLIENT GETNAME", bulk("n"))
+		"HELLO 2 setname n auth default secret", hello("*14\r\n", 2), "CLIENT GETNAME", bulk("n"), "HELLO 2", hello("*14\r\n", 2),
+		"CLIENT GETNAME", bulk("n"))
 	w.Do("HELLO", "2", "SETNAME", "")
 	w.wants("CLIENT GETNAME", "$-1\r\n")
 }
@@ -103,8 +109,9 @@ func TestHello(t *testing.T) {
 func TestNames(t *testing.T) {
 	w := newWorld(t)
 	name := strings.Repeat("!", 511) + "~"
-	w.wants("CLIENT SETNAME "+name, "+OK\r\n", "CLIENT SETNAME "+name+"y", text(errClientNameLong, 512), "CLIENT GETNAME", bulk(name), "CLIENT SETNAME a\x7f", ErrClientName,
-		"CLIENT SETINFO lib-name "+name, "+OK\r\n", "CLIENT SETINFO LIB-VER 1.2", "+OK\r\n", "CLIENT SETINFO LIB-VER 1\x01", text(errClientLibInfo, "lib-ver"),
+	w.wants("CLIENT SETNAME "+name, "+OK\r\n", "CLIENT SETNAME "+name+"y", text(errClientNameLong, 512), "CLIENT GETNAME", bulk(name),
+		"CLIENT SETNAME a\x7f", ErrClientName, "CLIENT SETINFO lib-name "+name, "+OK\r\n", "CLIENT SETINFO LIB-VER 1.2", "+OK\r\n",
+		"CLIENT SETINFO LIB-VER 1\x01", text(errClientLibInfo, "lib-ver"),
 		"CLIENT SETINFO Lib-Name "+name+"y", text(errClientLibLong, "lib-name", 512), "CLIENT SETINFO x y", text(errClientOption, "x"))
 	w.Do("CLIENT", "SETNAME", "a b")
 	if got := w.Own.Seen.Names(); got != (client.Names{Name: name, LibName: name, LibVersion: "1.2"}) {
@@ -120,7 +127,8 @@ func TestModes(t *testing.T) {
 	if !own.Seen.NoEvict.Load() || !own.Seen.NoTouch.Load() {
 		t.Error("they are off")
 	}
-	w.wants("CLIENT NO-EVICT off", "+OK\r\n", "CLIENT NO-TOUCH Off", "+OK\r\n", "CLIENT REPLY off", "", "CLIENT REPLY skip", "", "CLIENT REPLY x", argument.ErrSyntax)
+	w.wants("CLIENT NO-EVICT off", "+OK\r\n", "CLIENT NO-TOUCH Off", "+OK\r\n", "CLIENT REPLY off", "", "CLIENT REPLY skip", "",
+		"CLIENT REPLY x", argument.ErrSyntax)
 	if own.Seen.NoEvict.Load() || own.Seen.NoTouch.Load() || !own.Silent || own.Skips != 1 {
 		t.Errorf("%+v", own)
 	}
@@ -140,8 +148,10 @@ func TestList(t *testing.T) {
 		}
 		return bulk(list)
 	}
-	w.wants("CLIENT LIST", lines(first, second), "CLIENT LIST ID 2 9", lines(second), "CLIENT LIST type Normal", lines(first, second), "CLIENT LIST TYPE slave", "$0\r\n\r\n", "CLIENT LIST TYPE master", "$0\r\n\r\n",
-		"CLIENT LIST TYPE x", text(errClientType, "x"), "CLIENT LIST ID x", errClientID, "CLIENT LIST ID", argument.ErrSyntax, "CLIENT LIST x y", argument.ErrSyntax, "CLIENT LIST TYPE normal ID", argument.ErrSyntax)
+	w.wants("CLIENT LIST", lines(first, second), "CLIENT LIST ID 2 9", lines(second), "CLIENT LIST type Normal", lines(first, second),
+		"CLIENT LIST TYPE slave", "$0\r\n\r\n", "CLIENT LIST TYPE master", "$0\r\n\r\n", "CLIENT LIST TYPE x", text(errClientType, "x"),
+		"CLIENT LIST ID x", errClientID, "CLIENT LIST ID", argument.ErrSyntax, "CLIENT LIST x y", argument.ErrSyntax,
+		"CLIENT LIST TYPE normal ID", argument.ErrSyntax)
 	for range 498 {
 		w.connect()
 	}
@@ -157,10 +167,12 @@ func TestKill(t *testing.T) {
 	w := newWorld(t)
 	other := w.Own
 	own := w.connect()
-	w.wants("CLIENT KILL ID 1 ID 2", ":0\r\n", "CLIENT KILL ID 2", ":0\r\n", "CLIENT KILL x", ErrNoSuchClient, "CLIENT KILL TYPE pubsub", ":0\r\n", "CLIENT KILL ADDR x SKIPME no", ":0\r\n",
-		"CLIENT KILL LADDR x SKIPME no", ":0\r\n", "CLIENT KILL USER default LADDR x", ":0\r\n", "CLIENT KILL MAXAGE 1", ":0\r\n",
-		"CLIENT KILL ID 0", errClientIDRange, "CLIENT KILL ID x", errClientIDRange, "CLIENT KILL MAXAGE 0", argument.ErrNotInteger, "CLIENT KILL MAXAGE x", argument.ErrNotInteger,
-		"CLIENT KILL TYPE x", text(errClientType, "x"), "CLIENT KILL USER x", text(errClientUser, "x"), "CLIENT KILL SKIPME x", argument.ErrSyntax, "CLIENT KILL x y", argument.ErrSyntax,
+	w.wants("CLIENT KILL ID 1 ID 2", ":0\r\n", "CLIENT KILL ID 2", ":0\r\n", "CLIENT KILL x", ErrNoSuchClient,
+		"CLIENT KILL TYPE pubsub", ":0\r\n", "CLIENT KILL ADDR x SKIPME no", ":0\r\n", "CLIENT KILL LADDR x SKIPME no", ":0\r\n",
+		"CLIENT KILL USER default LADDR x", ":0\r\n", "CLIENT KILL MAXAGE 1", ":0\r\n",
+		"CLIENT KILL ID 0", errClientIDRange, "CLIENT KILL ID x", errClientIDRange, "CLIENT KILL MAXAGE 0", argument.ErrNotInteger,
+		"CLIENT KILL MAXAGE x", argument.ErrNotInteger, "CLIENT KILL TYPE x", text(errClientType, "x"),
+		"CLIENT KILL USER x", text(errClientUser, "x"), "CLIENT KILL SKIPME x", argument.ErrSyntax, "CLIENT KILL x y", argument.ErrSyntax,
 		"CLIENT KILL ID x ADDR", argument.ErrSyntax)
 	for _, empty := range [][]string{{""}, {"ADDR", ""}, {"LADDR", "", "SKIPME", "no"}} { // no client has an empty text
 		if got := w.Do(append([]string{"CLIENT", "KILL"}, empty...)...); got != ":0\r\n" && got != "-"+ErrNoSuchClient+"\r\n" {
@@ -173,7 +185,9 @@ func TestKill(t *testing.T) {
 	w.wants("CLIENT KILL USER app SKIPME no", ":0\r\n")
 	w.NowNS += 2e9
 	w.wants("CLIENT KILL MAXAGE 3 SKIPME no", ":0\r\n")
-	for _, call := range []string{"ID 1", "ADDR 127.0.0.1:4711", "LADDR 127.0.0.1:6379", "type NORMAL", "USER default", "MAXAGE 2", "SKIPME no SKIPME yes"} {
+	for _, call := range []string{
+		"ID 1", "ADDR 127.0.0.1:4711", "LADDR 127.0.0.1:6379", "type NORMAL", "USER default", "MAXAGE 2", "SKIPME no SKIPME yes",
+	} {
 		other.Killed = false
 		if w.wants("CLIENT KILL "+call, ":1\r\n"); !other.Killed || own.Closed {
 			t.Errorf("%s: the other is killed: %v, its own closed: %v", call, other.Killed, own.Closed)
@@ -190,10 +204,15 @@ func TestKill(t *testing.T) {
 
 func TestUnblock(t *testing.T) {
 	w := newWorld(t)
-	w.wants("CLIENT UNBLOCK 1", ":0\r\n", "CLIENT UNBLOCK 9", ":0\r\n", "CLIENT UNBLOCK x", argument.ErrNotInteger, "CLIENT UNBLOCK 1 x", errUnblockReason, "CLIENT UNBLOCK 1 ERROR x", text(errUnblockArgs, "UNBLOCK"))
+	w.wants("CLIENT UNBLOCK 1", ":0\r\n", "CLIENT UNBLOCK 9", ":0\r\n", "CLIENT UNBLOCK x", argument.ErrNotInteger,
+		"CLIENT UNBLOCK 1 x", errUnblockReason, "CLIENT UNBLOCK 1 ERROR x", text(errUnblockArgs, "UNBLOCK"))
 	r := &store.TakeRequest{}
 	w.Own.Seen.Waits.Store(r)
-	for call, why := range map[string]error{"CLIENT UNBLOCK 1": store.ErrRefused, "CLIENT UNBLOCK 1 TIMEOUT": store.ErrRefused, "CLIENT UNBLOCK 1 error": client.ErrUnblocked} {
+	for call, why := range map[string]error{
+		"CLIENT UNBLOCK 1":         store.ErrRefused,
+		"CLIENT UNBLOCK 1 TIMEOUT": store.ErrRefused,
+		"CLIENT UNBLOCK 1 error":   client.ErrUnblocked,
+	} {
 		if w.wants(call, ":1\r\n"); w.left != r || w.why != why {
 			t.Errorf("%s: %v", call, w.why)
 		}
@@ -207,12 +226,14 @@ func TestTracking(t *testing.T) {
 		for _, flag := range flags {
 			list += bulk(flag)
 		}
-		return "*6\r\n" + bulk("flags") + text("*%d\r\n", len(flags)) + list + bulk("redirect") + text(":%d\r\n", redirect) + bulk("prefixes") + "*0\r\n"
+		return "*6\r\n" + bulk("flags") + text("*%d\r\n", len(flags)) + list + bulk("redirect") + text(":%d\r\n", redirect) +
+			bulk("prefixes") + "*0\r\n"
 	}
 	w.wants("CLIENT TRACKINGINFO", shown(-1, "off"), "CLIENT GETREDIR", ":-1\r\n", "CLIENT CACHING yes", errCachingOff,
-		"CLIENT TRACKING on", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on"), "CLIENT CACHING yes", ErrCachingYes, "CLIENT CACHING no", errCachingNo, "CLIENT CACHING x", argument.ErrSyntax,
-		"CLIENT TRACKING ON optin", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on", "optin"), "CLIENT GETREDIR", ":0\r\n", "CLIENT CACHING YES", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on", "optin", "caching-yes"),
-		"CLIENT TRACKING ON", "+OK\r\n")
+		"CLIENT TRACKING on", "+OK\r\n", "CLIENT TRACKINGINFO", shown(0, "on"), "CLIENT CACHING yes", ErrCachingYes,
+		"CLIENT CACHING no", errCachingNo, "CLIENT CACHING x", argument.ErrSyntax, "CLIENT TRACKING ON optin", "+OK\r\n",
+		"CLIENT TRACKINGINFO", shown(0, "on", "optin"), "CLIENT GETREDIR", ":0\r\n", "CLIENT CACHING YES", "+OK\r\n",
+		"CLIENT TRACKINGINFO", shown(0, "on", "optin", "caching-yes"), "CLIENT TRACKING ON", "+OK\r\n")
 	if !w.Own.Cached || w.clients.Tracking() != 1 {
 		t.Error("CACHING ends with tracking only")
 	}
@@ -224,11 +245,15 @@ func TestTracking(t *testing.T) {
 // BCAST and REDIRECT cannot be kept, and OPTOUT and NOLOOP are not there, so they are refused, and the connection tracks as before.
 func TestTrackingRefused(t *testing.T) {
 	w := newWorld(t)
-	w.wants("CLIENT TRACKING ON BCAST", errTrackingNoBcast, "CLIENT TRACKING ON BCAST PREFIX a PREFIX b", errTrackingNoBcast, "CLIENT TRACKING ON OPTOUT", argument.ErrSyntax,
-		"CLIENT TRACKING ON NOLOOP", argument.ErrSyntax, "CLIENT TRACKING ON PREFIX", argument.ErrSyntax, "CLIENT TRACKING ON PREFIX a", errTrackingPrefix, "CLIENT TRACKING ON BCAST OPTIN", errTrackingBcastOpt,
-		"CLIENT TRACKING ON REDIRECT 1", errTrackingNoRedirect, "CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", errTrackingRedirects, "CLIENT TRACKING ON REDIRECT x", argument.ErrNotInteger,
-		"CLIENT TRACKING ON REDIRECT 9", errTrackingNoClient, "CLIENT TRACKING OFF x", argument.ErrSyntax, "CLIENT TRACKING x", argument.ErrSyntax, "CLIENT TRACKING x REDIRECT 9", errTrackingNoClient,
-		"CLIENT TRACKING OFF BCAST", "+OK\r\n", "CLIENT GETREDIR", ":-1\r\n", "CLIENT TRACKING ON OPTIN", "+OK\r\n", "CLIENT TRACKING ON BCAST", errTrackingBcastSwitch, "CLIENT GETREDIR", ":0\r\n")
+	w.wants("CLIENT TRACKING ON BCAST", errTrackingNoBcast, "CLIENT TRACKING ON BCAST PREFIX a PREFIX b", errTrackingNoBcast,
+		"CLIENT TRACKING ON OPTOUT", argument.ErrSyntax, "CLIENT TRACKING ON NOLOOP", argument.ErrSyntax,
+		"CLIENT TRACKING ON PREFIX", argument.ErrSyntax, "CLIENT TRACKING ON PREFIX a", errTrackingPrefix,
+		"CLIENT TRACKING ON BCAST OPTIN", errTrackingBcastOpt, "CLIENT TRACKING ON REDIRECT 1", errTrackingNoRedirect,
+		"CLIENT TRACKING ON REDIRECT 1 REDIRECT 1", errTrackingRedirects, "CLIENT TRACKING ON REDIRECT x", argument.ErrNotInteger,
+		"CLIENT TRACKING ON REDIRECT 9", errTrackingNoClient, "CLIENT TRACKING OFF x", argument.ErrSyntax,
+		"CLIENT TRACKING x", argument.ErrSyntax, "CLIENT TRACKING x REDIRECT 9", errTrackingNoClient,
+		"CLIENT TRACKING OFF BCAST", "+OK\r\n", "CLIENT GETREDIR", ":-1\r\n", "CLIENT TRACKING ON OPTIN", "+OK\r\n",
+		"CLIENT TRACKING ON BCAST", errTrackingBcastSwitch, "CLIENT GETREDIR", ":0\r\n")
 	if w.Own.Seen.Tracking() != client.Tracks|client.OptsIn {
 		t.Error("it tracks in another way")
 	}

@@ -17,7 +17,8 @@ import (
 // Calls that are alike are decided together, up to 64, and others end the batch. Each is answered as if it stood alone.
 func TestCallsAreGathered(t *testing.T) {
 	const throttled, taken = "*5\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n"
-	throttle, named, take := frame("CL.THROTTLE", "k", "4", "1", "60", "0"), frame("CL.THROTTLE", "k", "@p", "0"), frame("CL.TAKE", "k", "5/1m", "PEEK")
+	throttle, named, take := frame("CL.THROTTLE", "k", "4", "1", "60", "0"), frame("CL.THROTTLE", "k", "@p", "0"),
+		frame("CL.TAKE", "k", "5/1m", "PEEK")
 	many := frame(slices.Concat([]string{"CL.TAKE", "k"}, slices.Repeat([]string{"5/1m"}, 43), []string{"PEEK"})...)
 	for name, test := range map[string]struct {
 		calls string
@@ -177,7 +178,9 @@ func TestKeptKeys(t *testing.T) {
 func TestChanges(t *testing.T) {
 	w := newWorld(t)
 	for calls, changes := range map[string]bool{
-		frame("CL.THROTTLE", "k", "4", "1", "60", "0"): true, frame("CL.TAKE", "k", "5/1m", "PEEK"): false, frame("CL.TAKE", "k", "5/1m", "PEEK") + frame("CL.TAKE", "k", "5/1m"): true,
+		frame("CL.THROTTLE", "k", "4", "1", "60", "0"):                        true,
+		frame("CL.TAKE", "k", "5/1m", "PEEK"):                                 false,
+		frame("CL.TAKE", "k", "5/1m", "PEEK") + frame("CL.TAKE", "k", "5/1m"): true,
 	} {
 		b, args := &Batch{}, [][]byte(nil)
 		if w.d.Gather(b, []byte(calls), &args, limitsOfFrames); b.Changes() != changes {
@@ -211,7 +214,8 @@ func TestCallsFromWithin(t *testing.T) {
 	if r := decide("1/1s", "PEEK"); r.Mode != cell.Peek || r.Err != nil || r.Taken.Limited || r.Terms != nil {
 		t.Errorf("%+v", r)
 	}
-	if n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("api")), 0); n[decisions.TakeAllowed] != 2 || n[decisions.TakeLimited] != 1 {
+	n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("api")), 0)
+	if n[decisions.TakeAllowed] != 2 || n[decisions.TakeLimited] != 1 {
 		t.Errorf("%v", n)
 	}
 	if _, text := w.d.ShapeOf("@none"); text != "NOPOLICY no such policy 'none'" {
@@ -240,7 +244,10 @@ func TestWhatIsCounted(t *testing.T) {
 		for _, send := range []func() string{func() string { return w.do(words...) }, func() string { return w.send(frame(words...)) }} {
 			before, deniedBefore, failed := w.server.Counts.Sum(), denied(), len(w.failed)
 			w.Store.Flush()
-			for _, first := range []string{"CL.TAKE k 1/1h", "CL.THROTTLE t 0 1 60", "CL.THROTTLE q @p", "CL.TAKE s 1/1h,shadow", "CL.TAKE b 1/1h,block=5m", "CL.TAKE u 5/1h COST 3"} {
+			for _, first := range []string{
+				"CL.TAKE k 1/1h", "CL.THROTTLE t 0 1 60", "CL.THROTTLE q @p", "CL.TAKE s 1/1h,shadow", "CL.TAKE b 1/1h,block=5m",
+				"CL.TAKE u 5/1h COST 3",
+			} {
 				w.do(strings.Fields(first)...)
 			}
 			w.d.Decided.Clear()

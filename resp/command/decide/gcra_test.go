@@ -12,7 +12,10 @@ import (
 // and its tests ask for (tests/unit/gcra.tcl).
 func TestGCRA(t *testing.T) {
 	c := newWorld(t)
-	for _, reply := range []string{":0\r\n:4\r\n:3\r\n:-1\r\n:2", ":0\r\n:4\r\n:2\r\n:-1\r\n:4", ":0\r\n:4\r\n:1\r\n:-1\r\n:6", ":0\r\n:4\r\n:0\r\n:-1\r\n:8", ":1\r\n:4\r\n:0\r\n:2\r\n:8"} {
+	for _, reply := range []string{
+		":0\r\n:4\r\n:3\r\n:-1\r\n:2", ":0\r\n:4\r\n:2\r\n:-1\r\n:4", ":0\r\n:4\r\n:1\r\n:-1\r\n:6", ":0\r\n:4\r\n:0\r\n:-1\r\n:8",
+		":1\r\n:4\r\n:0\r\n:2\r\n:8",
+	} {
 		c.want("GCRA api:user:1 3 5 10", "*5\r\n"+reply+"\r\n")
 	}
 	c.sleep(time.Millisecond)
@@ -63,9 +66,9 @@ func TestGCRAErrors(t *testing.T) {
 		"GCRA k 10 5 10 TOKENS 1 2": arity,
 		"GCRA k -1 5 10":            positive, "GCRA k x 5 10": positive, "GCRA k 9223372036854775808 5 10": positive,
 		"GCRA k 10 0 10": from1, "GCRA k 10 -1 10": from1, "GCRA k 10 x 10": integer, "GCRA k 10 05 10": integer,
-		"GCRA k 10 5 0": period, "GCRA k 10 5 -1": period, "GCRA k 10 5 1e12": period, "GCRA k 10 5 inf": period, "GCRA k 10 5 x": float, "GCRA k 10 5 nan": float,
-		"GCRA k 10 5 10 TOKENS": missing, "GCRA k 10 5 10 TOKENS 0": from1, "GCRA k 10 5 10 TOKENS -1": from1, "GCRA k 10 5 10 TOKENS x": integer,
-		"GCRA k 10 5 10 NOSUCH": syntax, "GCRA k 10 5 10 NOSUCH 1": syntax,
+		"GCRA k 10 5 0": period, "GCRA k 10 5 -1": period, "GCRA k 10 5 1e12": period, "GCRA k 10 5 inf": period, "GCRA k 10 5 x": float,
+		"GCRA k 10 5 nan": float, "GCRA k 10 5 10 TOKENS": missing, "GCRA k 10 5 10 TOKENS 0": from1, "GCRA k 10 5 10 TOKENS -1": from1,
+		"GCRA k 10 5 10 TOKENS x": integer, "GCRA k 10 5 10 NOSUCH": syntax, "GCRA k 10 5 10 NOSUCH 1": syntax,
 		"GCRA k x x x x": positive, "GCRA k 1 x x x": integer, "GCRA k 1 1 x x": float, "GCRA k 1 1 0 x": period,
 		"GCRA k 1 1 86400 TOKENS 200000000": tokens, "GCRA k 200000000 1 86400": burst, "GCRA k 1 1 2147483647 TOKENS 2147483647": tokens,
 		"GCRA k 9223372036854775807 1 1": burst,
@@ -80,14 +83,17 @@ func TestGCRAErrors(t *testing.T) {
 // Doubles are read as C's strtod does, with Redis's checks.
 func TestDoubles(t *testing.T) {
 	for text, want := range map[string]float64{
-		"1": 1, "1.": 1, ".5": 0.5, "+1e3": 1000, "-2E-1": -0.2, "0x10": 16, "0X.8": 0.5, "0x1p4": 16, "-0x1P-1": -0.5, "0": 0, "0e9": 0, "-0.0": 0, "0x0": 0, "0x0.0p9": 0, "00": 0,
-		"inf": math.Inf(1), "-Infinity": math.Inf(-1), "5e-324": 5e-324, "1e0": 1, "0x1e": 30,
+		"1": 1, "1.": 1, ".5": 0.5, "+1e3": 1000, "-2E-1": -0.2, "0x10": 16, "0X.8": 0.5, "0x1p4": 16, "-0x1P-1": -0.5, "0": 0, "0e9": 0,
+		"-0.0": 0, "0x0": 0, "0x0.0p9": 0, "00": 0, "inf": math.Inf(1), "-Infinity": math.Inf(-1), "5e-324": 5e-324, "1e0": 1, "0x1e": 30,
 	} {
 		if got, ok := parseDouble(text); !ok || got != want {
 			t.Errorf("%s: %v, %v", text, got, ok)
 		}
 	}
-	for _, text := range []string{"", "x", "nan", "NaN", "1_000", "0x_1", "1e999", "-1e999", "1e-999", "0x1p-9999", ".", "0x", "0x.", "1e", "0x1p", "--1", "+-1", " 1", "1 ", "1\x00", "infx", "1p3"} {
+	for _, text := range []string{
+		"", "x", "nan", "NaN", "1_000", "0x_1", "1e999", "-1e999", "1e-999", "0x1p-9999", ".", "0x", "0x.", "1e", "0x1p", "--1", "+-1",
+		" 1", "1 ", "1\x00", "infx", "1p3",
+	} {
 		if got, ok := parseDouble(text); ok {
 			t.Errorf("%q: %v", text, got)
 		}

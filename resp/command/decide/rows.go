@@ -19,16 +19,24 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 		return func(c *command.Call) { of(c).decideOne(c, read) }
 	}
 	return []*command.Row{
-		{Name: "cl.throttle", Arity: -1, Flags: spec.Write | spec.DenyOOM | spec.Module | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: "module",
-			Usage: "key max_burst count period [quantity]", Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
-		{Name: "gcra", Arity: -5, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Decides, Keys: spec.OneKey, Since: "8.8.0", Group: "rate_limit",
-			Usage: "key max-burst tokens-per-period period [TOKENS count]", Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: ask(readGCRA)},
-		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
-			Usage: "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL]", Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits", Run: ask(readTake)},
-		{Name: "cl.mtake", Arity: -4, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.CountedPairs, Group: spec.GroupLimit,
-			Usage: "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]", Summary: "Takes from the limits of several keys at the same instant, or from none.", Cost: "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
-		{Name: "cl.give", Arity: 4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key limit n", Summary: "Gives back what was taken from a limit.",
-			Run: func(c *command.Call) { of(c).give(c) }},
+		{Name: "cl.throttle", Arity: -1, Flags: spec.Write | spec.DenyOOM | spec.Module | spec.Fast | spec.Decides, Keys: spec.OneKey,
+			Group: "module", Usage: "key max_burst count period [quantity]",
+			Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
+		{Name: "gcra", Arity: -5, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Decides, Keys: spec.OneKey, Since: "8.8.0",
+			Group: "rate_limit", Usage: "key max-burst tokens-per-period period [TOKENS count]",
+			Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: ask(readGCRA)},
+		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.OneKey,
+			Group:   spec.GroupLimit,
+			Usage:   "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL]",
+			Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits",
+			Run: ask(readTake)},
+		{Name: "cl.mtake", Arity: -4, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.CountedPairs,
+			Group:   spec.GroupLimit,
+			Usage:   "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]",
+			Summary: "Takes from the limits of several keys at the same instant, or from none.",
+			Cost:    "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
+		{Name: "cl.give", Arity: 4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
+			Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: func(c *command.Call) { of(c).give(c) }},
 	}
 }
 

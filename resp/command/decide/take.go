@@ -38,7 +38,8 @@ var modes = map[string]struct {
 	upTo bool
 	wait store.WaitMode
 }{
-	"PEEK": {mode: cell.Peek}, "UPTO": {upTo: true}, "FORCE": {mode: cell.Force}, "RESERVE": {wait: store.Reserve}, "WAIT": {wait: store.Wait},
+	"PEEK": {mode: cell.Peek}, "UPTO": {upTo: true}, "FORCE": {mode: cell.Force}, "RESERVE": {wait: store.Reserve},
+	"WAIT": {wait: store.Wait},
 }
 
 // set notes an option. It returns the text of an error, or "".

@@ -47,7 +47,8 @@ func TestReplies(t *testing.T) {
 	} {
 		w.want(line, want)
 	}
-	if got := w.do(append([]string{"CL.MTAKE", "128"}, strings.Fields(strings.Repeat("n 5/1m ", 128))...)...); !strings.HasPrefix(got, "*129\r\n*5\r\n:1\r\n:6\r\n") {
+	if got := w.do(append([]string{"CL.MTAKE", "128"}, strings.Fields(strings.Repeat("n 5/1m ", 128))...)...); !strings.HasPrefix(got,
+		"*129\r\n*5\r\n:1\r\n:6\r\n") {
 		t.Errorf("128 pairs: %.40q", got)
 	}
 	for _, options := range []string{"WAIT 60000", "RESERVE 60000000 US"} {
@@ -75,8 +76,9 @@ func TestGive(t *testing.T) {
 	w := newWorld(t)
 	w.do("CL.TAKE", "k", "5/1m", "COST", "3")
 	for _, pair := range [][2]string{
-		{"CL.GIVE k 5/1m 0", ":0\r\n"}, {"CL.GIVE k 5/1m 1", ":1\r\n"}, {"CL.GIVE k 5/1m 9", ":2\r\n"}, {"CL.GIVE k 5/1m 1", ":0\r\n"}, {"CL.GIVE none 5/1m 1", ":0\r\n"},
-		{"CL.GIVE k 5/1m -1", fails(errGive)}, {"CL.GIVE k 5/1m x", fails(argument.ErrNotInteger)}, {"CL.GIVE k @none x", fails(argument.ErrNoPolicy, "none")},
+		{"CL.GIVE k 5/1m 0", ":0\r\n"}, {"CL.GIVE k 5/1m 1", ":1\r\n"}, {"CL.GIVE k 5/1m 9", ":2\r\n"}, {"CL.GIVE k 5/1m 1", ":0\r\n"},
+		{"CL.GIVE none 5/1m 1", ":0\r\n"}, {"CL.GIVE k 5/1m -1", fails(errGive)}, {"CL.GIVE k 5/1m x", fails(argument.ErrNotInteger)},
+		{"CL.GIVE k @none x", fails(argument.ErrNoPolicy, "none")},
 	} {
 		w.want(pair[0], pair[1])
 	}

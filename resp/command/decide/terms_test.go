@@ -123,7 +123,8 @@ func TestTermsAreAskedFor(t *testing.T) {
 		if test.lease != "" {
 			head, fields = "*2\r\n*6\r\n", 7
 		}
-		if end := strings.Join(strings.SplitAfter(got, "\r\n")[:fields+1], ""); !strings.HasPrefix(got, head) || !strings.HasSuffix(end, wait+test.lease) {
+		end := strings.Join(strings.SplitAfter(got, "\r\n")[:fields+1], "")
+		if !strings.HasPrefix(got, head) || !strings.HasSuffix(end, wait+test.lease) {
 			t.Errorf("%s: %q", test.options, got)
 		}
 	}
@@ -135,7 +136,8 @@ func TestTermsAreAskedFor(t *testing.T) {
 		if strings.Contains(options, "LEASE") {
 			want = "*8\r\n"
 		}
-		if got := p.do(append([]string{"CL.TAKE", "k", "5/1h"}, strings.Fields(options)...)...); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, ":0\r\n:0\r\n") {
+		got := p.do(append([]string{"CL.TAKE", "k", "5/1h"}, strings.Fields(options)...)...)
+		if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, ":0\r\n:0\r\n") {
 			t.Errorf("%s: %q", options, got)
 		}
 	}

@@ -32,13 +32,15 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, cfg: config.New()}
 	limits := func() policies.Server {
-		return policies.Server{Store: w.server.Store, InForce: w.Store, LogMax: w.cfg.LogMax.Get(), Decisions: w.server.Counts, Denied: w.server.Denied}
+		return policies.Server{Store: w.server.Store, InForce: w.Store, LogMax: w.cfg.LogMax.Get(), Decisions: w.server.Counts,
+			Denied: w.server.Denied}
 	}
 	rows := append(Rows(func(*command.Call) *Decider { return w.d }), policies.Rows(limits)...)
 	w.Host = calltest.New(memory.Options{Shards: 1}, rows...)
 	w.server = Server{
-		Table: w.Store, Store: memory.Port{Store: w.Store}, Counts: decisions.NewRows(w.Store.Set), Denied: decisions.NewDenied(w.Store.Set),
-		Commands: command.NewTable(rows, func() any { return nil }), LogMax: w.cfg.LogMax, WaitMax: w.cfg.WaitMax,
+		Table: w.Store, Store: memory.Port{Store: w.Store}, Counts: decisions.NewRows(w.Store.Set),
+		Denied: decisions.NewDenied(w.Store.Set), Commands: command.NewTable(rows, func() any { return nil }), LogMax: w.cfg.LogMax,
+		WaitMax: w.cfg.WaitMax,
 		Failed: func(_ *command.Call, row *command.Row, reply []byte) {
 			w.failed = append(w.failed, row.Name+" "+string(reply))
 		},

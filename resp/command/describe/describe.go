@@ -15,7 +15,8 @@ import (
 // Row is COMMAND, which describes a table.
 func Row(table func() *command.Table) *command.Row {
 	d := describer{table}
-	return &command.Row{Name: "command", Arity: -1, Flags: spec.Loading, Summary: "Returns detailed information about all commands.", Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.all, Sub: d.rows()}
+	return &command.Row{Name: "command", Arity: -1, Flags: spec.Loading, Summary: "Returns detailed information about all commands.",
+		Since: "2.8.13", Group: "server", Cost: "O(N) where N is the number of commands", Run: d.all, Sub: d.rows()}
 }
 
 // describer describes a table.

@@ -58,10 +58,12 @@ const (
 
 func TestInfo(t *testing.T) {
 	h := described()
-	wants(t, h, "COMMAND COUNT", ":8", "COMMAND INFO get", "*1 "+infoGet, "COMMAND INFO DEL no cl.take client|id", "*4 "+infoDel+" $-1 "+infoTake+" "+infoID,
+	wants(t, h, "COMMAND COUNT", ":8", "COMMAND INFO get", "*1 "+infoGet,
+		"COMMAND INFO DEL no cl.take client|id", "*4 "+infoDel+" $-1 "+infoTake+" "+infoID,
 		"COMMAND INFO client", "*1 *10 client :-2 *0 :0 :0 :0 *1 +@slow *0 *0 *3 "+infoID+" "+infoLook+" "+infoHelp)
 	for _, call := range []string{"COMMAND", "COMMAND INFO"} {
-		if got := short(h.Do(strings.Fields(call)...)); !strings.HasPrefix(got, "*8 "+infoTake) || !strings.Contains(got, infoGet) || strings.Count(got, "*10 ") != 11 {
+		got := short(h.Do(strings.Fields(call)...))
+		if !strings.HasPrefix(got, "*8 "+infoTake) || !strings.Contains(got, infoGet) || strings.Count(got, "*10 ") != 11 {
 			t.Errorf("%s: %s", call, got)
 		}
 	}
@@ -71,21 +73,26 @@ func TestInfo(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	wants(t, described(), "COMMAND LIST", "*8 cl.take client del eval get mset ping rename", "COMMAND LIST FILTERBY MODULE redis-cell", "*1 cl.take", "COMMAND LIST FILTERBY MODULE other", "*0",
-		"COMMAND LIST filterby aclcat read", "*2 client|look get", "COMMAND LIST filterby aclcat no", "*0", "COMMAND LIST filterby pattern CLIENT*", "*4 client client|id client|look client|help",
-		"COMMAND LIST filterby pattern ?et", "*1 get", "COMMAND LIST FILTERBY", "-"+argument.ErrSyntax, "COMMAND LIST FILTERBY x y", "-"+argument.ErrSyntax, "COMMAND LIST OTHER pattern *", "-"+argument.ErrSyntax,
+	wants(t, described(), "COMMAND LIST", "*8 cl.take client del eval get mset ping rename", "COMMAND LIST FILTERBY MODULE redis-cell",
+		"*1 cl.take", "COMMAND LIST FILTERBY MODULE other", "*0", "COMMAND LIST filterby aclcat read",
+		"*2 client|look get", "COMMAND LIST filterby aclcat no", "*0", "COMMAND LIST filterby pattern CLIENT*",
+		"*4 client client|id client|look client|help", "COMMAND LIST filterby pattern ?et", "*1 get", "COMMAND LIST FILTERBY",
+		"-"+argument.ErrSyntax, "COMMAND LIST FILTERBY x y", "-"+argument.ErrSyntax, "COMMAND LIST OTHER pattern *", "-"+argument.ErrSyntax,
 		"COMMAND LIST FILTERBY pattern "+strings.Repeat("?", glob.MaxWild+1), fmt.Sprintf("-"+argument.ErrPatternLong, glob.MaxWild))
 }
 
 func TestGetKeys(t *testing.T) {
 	h := described()
-	wants(t, h, "COMMAND GETKEYS get k", "*1 k", "COMMAND GETKEYS del a b c", "*3 a b c", "COMMAND GETKEYS rename a b", "*2 a b", "COMMAND GETKEYS mset a 1 b 2", "*2 a b",
-		"COMMAND GETKEYS cl.take 2 a 1/1s b 2/1s", "*2 a b", "COMMAND GETKEYS client look k", "*1 k", "COMMAND GETKEYS eval s 0", "*0", "COMMAND GETKEYS eval s 2 a b c", "*2 a b",
-		"COMMAND GETKEYS no k", "-"+ErrBadCommand, "COMMAND GETKEYS client no", "-"+ErrBadCommand, "COMMAND GETKEYS ping", "-"+ErrNoKeysCommand,
-		"COMMAND GETKEYS client", "-"+ErrNoKeysCommand, "COMMAND GETKEYS client id", "-"+ErrNoKeysCommand,
-		"COMMAND GETKEYS get", "-"+ErrBadCommandArgs, "COMMAND GETKEYS get a b", "-"+ErrBadCommandArgs, "COMMAND GETKEYS del", "-"+ErrBadCommandArgs,
-		"COMMAND GETKEYS mset a", "-"+ErrBadCommandArgs, "COMMAND GETKEYS eval s", "-"+ErrBadCommandArgs, "COMMAND GETKEYS cl.take 0 a 1/1s", "-"+errBadCommandKeys,
-		"COMMAND GETKEYS eval s x k", "*0", "COMMAND GETKEYS cl.take 9 a 1/1s", "-"+errBadCommandKeys)
+	wants(t, h, "COMMAND GETKEYS get k", "*1 k", "COMMAND GETKEYS del a b c", "*3 a b c", "COMMAND GETKEYS rename a b", "*2 a b",
+		"COMMAND GETKEYS mset a 1 b 2", "*2 a b", "COMMAND GETKEYS cl.take 2 a 1/1s b 2/1s", "*2 a b",
+		"COMMAND GETKEYS client look k", "*1 k", "COMMAND GETKEYS eval s 0", "*0", "COMMAND GETKEYS eval s 2 a b c", "*2 a b",
+		"COMMAND GETKEYS no k", "-"+ErrBadCommand, "COMMAND GETKEYS client no", "-"+ErrBadCommand,
+		"COMMAND GETKEYS ping", "-"+ErrNoKeysCommand, "COMMAND GETKEYS client", "-"+ErrNoKeysCommand,
+		"COMMAND GETKEYS client id", "-"+ErrNoKeysCommand, "COMMAND GETKEYS get", "-"+ErrBadCommandArgs,
+		"COMMAND GETKEYS get a b", "-"+ErrBadCommandArgs, "COMMAND GETKEYS del", "-"+ErrBadCommandArgs,
+		"COMMAND GETKEYS mset a", "-"+ErrBadCommandArgs, "COMMAND GETKEYS eval s", "-"+ErrBadCommandArgs,
+		"COMMAND GETKEYS cl.take 0 a 1/1s", "-"+errBadCommandKeys, "COMMAND GETKEYS eval s x k", "*0",
+		"COMMAND GETKEYS cl.take 9 a 1/1s", "-"+errBadCommandKeys)
 	for _, n := range []int{1000, 1001, 1002, 2500} { // steps of a thousand
 		var keys, pairs []string
 		for i := range n {
@@ -108,8 +115,9 @@ const (
 
 func TestDocs(t *testing.T) {
 	h := described()
-	wants(t, h, "COMMAND DOCS get", "*2 "+docsGet, "COMMAND DOCS GET no del get", "*4 "+docsGet+" "+docsDel, "COMMAND DOCS rename", "*2 "+docsRename, "COMMAND DOCS cl.take", "*2 "+docsTake,
-		"COMMAND DOCS client", "*2 "+docsClient, "COMMAND DOCS no", "*0")
+	wants(t, h, "COMMAND DOCS get", "*2 "+docsGet, "COMMAND DOCS GET no del get", "*4 "+docsGet+" "+docsDel,
+		"COMMAND DOCS rename", "*2 "+docsRename, "COMMAND DOCS cl.take", "*2 "+docsTake, "COMMAND DOCS client", "*2 "+docsClient,
+		"COMMAND DOCS no", "*0")
 	if got := short(h.Do("COMMAND", "DOCS")); !strings.HasPrefix(got, "*16 "+docsTake+" "+docsClient+" "+docsDel) {
 		t.Errorf("all: %s", got)
 	}

@@ -110,7 +110,9 @@ func hscan(c *command.Call) {
 	readHash(c, func(args [][]byte) hashRead {
 		o := scanOptions{}
 		text := hscanWords.Read(args[3:], o.set)
-		return hashRead{func(name string) bool { return text == "" && o.matches(name) }, func(c *command.Call, fields [][2]string, found bool) {
+		return hashRead{func(name string) bool {
+			return text == "" && o.matches(name)
+		}, func(c *command.Call, fields [][2]string, found bool) {
 			if found && text != "" {
 				c.Error("%s", text)
 				return

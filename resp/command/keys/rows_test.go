@@ -42,15 +42,21 @@ func take(t *testing.T, h *calltest.Host, key string, limits ...string) {
 func TestStrings(t *testing.T) {
 	h := host(memory.Options{})
 	take(t, h, "h", "5/1h")
-	wants(t, h, "GET k", "$-1\r\n", "STRLEN k", ":0\r\n", "SET k "+tat, "+OK\r\n", "GET k", bulk(tat), "STRLEN k", ":19\r\n", "GET h", fails(command.ErrWrongType), "STRLEN h", fails(command.ErrWrongType),
-		"GETRANGE h 0 1", fails(command.ErrWrongType), "GETRANGE k x 1", fails(argument.ErrNotInteger), "GETRANGE k 1 x", fails(argument.ErrNotInteger), "SETNX k 9000000000000000001", ":0\r\n", "GET k", bulk(tat),
-		"SET k 9000000000000000002 NX", "$-1\r\n", "SET no 5 XX", "$-1\r\n", "SET no 5 XX GET", "$-1\r\n", "SET k 9123456780000000000 GET NX", bulk(tat), "SET k 9123456780000000000 XX GET", bulk(tat),
-		"SET h 9000000000000000000 GET", fails(command.ErrWrongType), "GETSET h "+tat, fails(command.ErrWrongType), "GETEX h", fails(command.ErrWrongType), "GETDEL h", fails(command.ErrWrongType), "TYPE h", "+hash\r\n",
-		"GETEX no", "$-1\r\n", "GETDEL no", "$-1\r\n", "SETEX s 100 "+tat, "+OK\r\n", "TTL s", ":100\r\n", "PSETEX s 1500 "+tat, "+OK\r\n", "PTTL s", ":1500\r\n", "SET h "+tat, "+OK\r\n", "GET h", bulk(tat),
-		"SET a "+tat+" NX EX 5 KEEPTTL", fails(argument.ErrSyntax), "SETEX s x "+tat, fails(argument.ErrNotInteger), "SETEX s -5 "+tat, fails(argument.ErrInvalidExpire, "setex"), "SET k "+tat+" XX NX", fails(argument.ErrSyntax))
+	wants(t, h, "GET k", "$-1\r\n", "STRLEN k", ":0\r\n", "SET k "+tat, "+OK\r\n", "GET k", bulk(tat), "STRLEN k", ":19\r\n",
+		"GET h", fails(command.ErrWrongType), "STRLEN h", fails(command.ErrWrongType), "GETRANGE h 0 1", fails(command.ErrWrongType),
+		"GETRANGE k x 1", fails(argument.ErrNotInteger), "GETRANGE k 1 x", fails(argument.ErrNotInteger),
+		"SETNX k 9000000000000000001", ":0\r\n", "GET k", bulk(tat), "SET k 9000000000000000002 NX", "$-1\r\n", "SET no 5 XX", "$-1\r\n",
+		"SET no 5 XX GET", "$-1\r\n", "SET k 9123456780000000000 GET NX", bulk(tat), "SET k 9123456780000000000 XX GET", bulk(tat),
+		"SET h 9000000000000000000 GET", fails(command.ErrWrongType), "GETSET h "+tat, fails(command.ErrWrongType),
+		"GETEX h", fails(command.ErrWrongType), "GETDEL h", fails(command.ErrWrongType), "TYPE h", "+hash\r\n",
+		"GETEX no", "$-1\r\n", "GETDEL no", "$-1\r\n", "SETEX s 100 "+tat, "+OK\r\n", "TTL s", ":100\r\n", "PSETEX s 1500 "+tat, "+OK\r\n",
+		"PTTL s", ":1500\r\n", "SET h "+tat, "+OK\r\n", "GET h", bulk(tat), "SET a "+tat+" NX EX 5 KEEPTTL", fails(argument.ErrSyntax),
+		"SETEX s x "+tat, fails(argument.ErrNotInteger), "SETEX s -5 "+tat, fails(argument.ErrInvalidExpire, "setex"),
+		"SET k "+tat+" XX NX", fails(argument.ErrSyntax))
 	const text = "9123456780000000000"
 	for call, want := range map[string]string{
-		"0 0": "9", "0 3": "9123", "1 2": "12", "5 5": "5", "18 18": "0", "0 18": text, "0 99": text, "19 20": "", "5 4": "", "-19 -1": text, "-99 -1": text, "-99 1": "91", "0 -19": "9", "0 -20": "9", "0 -99": "9", "-3 -5": "", "-20 -20": "9",
+		"0 0": "9", "0 3": "9123", "1 2": "12", "5 5": "5", "18 18": "0", "0 18": text, "0 99": text, "19 20": "", "5 4": "",
+		"-19 -1": text, "-99 -1": text, "-99 1": "91", "0 -19": "9", "0 -20": "9", "0 -99": "9", "-3 -5": "", "-20 -20": "9",
 		"-5 -5": "0", "-99 -100": "", "3 -15": "34", "1 -19": "", "2 -99": "",
 	} {
 		wants(t, h, "GETRANGE k "+call, bulk(want))
@@ -62,11 +68,14 @@ func TestStrings(t *testing.T) {
 func TestExpiryOptions(t *testing.T) {
 	h := host(memory.Options{})
 	for _, option := range []string{"EX 30", "PX 30000", "EXAT 1767225630", "PXAT 1767225630000"} {
-		wants(t, h, "SET k "+tat+" "+option, "+OK\r\n", "PTTL k", ":30000\r\n", "SET k "+tat, "+OK\r\n", "TTL k", ":-1\r\n", "GETEX k "+option, bulk(tat), "PTTL k", ":30000\r\n", "GETEX k", bulk(tat), "PTTL k", ":30000\r\n",
+		wants(t, h, "SET k "+tat+" "+option, "+OK\r\n", "PTTL k", ":30000\r\n", "SET k "+tat, "+OK\r\n", "TTL k", ":-1\r\n",
+			"GETEX k "+option, bulk(tat), "PTTL k", ":30000\r\n", "GETEX k", bulk(tat), "PTTL k", ":30000\r\n",
 			"GETEX k PERSIST", bulk(tat), "TTL k", ":-1\r\n", "GETEX k PERSIST", bulk(tat), "TTL k", ":-1\r\n")
 	}
-	wants(t, h, "GETEX k EX 0", fails(argument.ErrInvalidExpire, "getex"), "GETEX k EX x", fails(argument.ErrNotInteger), "GETEX no EX 0", "$-1\r\n", "GETEX no EX x", "$-1\r\n", "GETEX k PERSIST EX 5", fails(argument.ErrSyntax), "TTL k", ":-1\r\n",
-		"SET k "+tat+" EX 100", "+OK\r\n", "GETEX k EX -1", fails(argument.ErrInvalidExpire, "getex"), "TTL k", ":100\r\n", "GETDEL k", bulk(tat), "GET k", "$-1\r\n", "SET k "+tat+" EX 1", "+OK\r\n", "TTL k", ":1\r\n",
+	wants(t, h, "GETEX k EX 0", fails(argument.ErrInvalidExpire, "getex"), "GETEX k EX x", fails(argument.ErrNotInteger),
+		"GETEX no EX 0", "$-1\r\n", "GETEX no EX x", "$-1\r\n", "GETEX k PERSIST EX 5", fails(argument.ErrSyntax), "TTL k", ":-1\r\n",
+		"SET k "+tat+" EX 100", "+OK\r\n", "GETEX k EX -1", fails(argument.ErrInvalidExpire, "getex"), "TTL k", ":100\r\n",
+		"GETDEL k", bulk(tat), "GET k", "$-1\r\n", "SET k "+tat+" EX 1", "+OK\r\n", "TTL k", ":1\r\n",
 		"SET new "+tat+" KEEPTTL", "+OK\r\n", "TTL new", ":-1\r\n", "SET k "+tat+" KEEPTTL", "+OK\r\n", "PTTL k", ":1000\r\n")
 }
 
@@ -77,20 +86,31 @@ func TestExpire(t *testing.T) {
 	const now, most = 1767225600_000, 9223372036854775807
 	set := func() { wants(t, h, "SET k "+tat, "+OK\r\n") }
 	set()
-	for _, call := range []string{"EXPIRE k 9223372036854776", "EXPIRE k -9223372036854776", fmt.Sprint("EXPIRE k ", int64(most/1000)), "EXPIREAT k 9223372036854776", "EXPIREAT k -9223372036854776", fmt.Sprint("PEXPIRE k ", int64(most-now+1))} {
+	for _, call := range []string{
+		"EXPIRE k 9223372036854776", "EXPIRE k -9223372036854776", fmt.Sprint("EXPIRE k ", int64(most/1000)), "EXPIREAT k 9223372036854776",
+		"EXPIREAT k -9223372036854776", fmt.Sprint("PEXPIRE k ", int64(most-now+1)),
+	} {
 		wants(t, h, call, fails(argument.ErrInvalidExpire, strings.ToLower(strings.Fields(call)[0])))
 	}
-	for _, call := range []string{"EXPIREAT k 9223372036854775", "PEXPIREAT k 9223372036854775807", fmt.Sprint("PEXPIRE k ", int64(most-now))} {
+	for _, call := range []string{
+		"EXPIREAT k 9223372036854775", "PEXPIREAT k 9223372036854775807", fmt.Sprint("PEXPIRE k ", int64(most-now)),
+	} {
 		wants(t, h, call, ":1\r\n", "PEXPIRETIME k", last)
 	}
-	for _, call := range []string{"EXPIREAT k -9223372036854775", "PEXPIREAT k -9223372036854775808", "EXPIREAT k 1767225600", "PEXPIRE k 0", "PEXPIREAT k 0"} {
+	for _, call := range []string{
+		"EXPIREAT k -9223372036854775", "PEXPIREAT k -9223372036854775808", "EXPIREAT k 1767225600", "PEXPIRE k 0", "PEXPIREAT k 0",
+	} {
 		set()
 		wants(t, h, call, ":1\r\n", "EXISTS k", ":0\r\n")
 	}
 	set()
-	wants(t, h, "EXPIRE k x", fails(argument.ErrNotInteger), "PEXPIRE k 1499", ":1\r\n", "TTL k", ":1\r\n", "EXPIRETIME k", ":1767225601\r\n", "PEXPIRE k 1500", ":1\r\n", "TTL k", ":2\r\n", "EXPIRETIME k", ":1767225602\r\n", "PTTL k", ":1500\r\n",
-		"PEXPIRE k 1500 GT", ":0\r\n", "PEXPIRE k 1500 LT", ":0\r\n", "PEXPIRE k 1501 LT", ":0\r\n", "PEXPIRE k 1499 GT", ":0\r\n", "PEXPIRE k 1501 GT", ":1\r\n", "PEXPIRE k 1500 LT XX", ":1\r\n", "PEXPIRE k 1 NX XX", fails(errExpireNX), "PEXPIRE k 1 NX LT", fails(errExpireNX),
-		"PEXPIRE k 1 nx", ":0\r\n", "EXPIRETIME no", ":-2\r\n", "PTTL no", ":-2\r\n", "PERSIST no", ":0\r\n", "PERSIST k", ":1\r\n", "EXPIRETIME k", ":-1\r\n", "EXPIRE k 5 NX", ":1\r\n", "PTTL k", ":5000\r\n")
+	wants(t, h, "EXPIRE k x", fails(argument.ErrNotInteger), "PEXPIRE k 1499", ":1\r\n", "TTL k", ":1\r\n",
+		"EXPIRETIME k", ":1767225601\r\n", "PEXPIRE k 1500", ":1\r\n", "TTL k", ":2\r\n", "EXPIRETIME k", ":1767225602\r\n",
+		"PTTL k", ":1500\r\n", "PEXPIRE k 1500 GT", ":0\r\n", "PEXPIRE k 1500 LT", ":0\r\n",
+		"PEXPIRE k 1501 LT", ":0\r\n", "PEXPIRE k 1499 GT", ":0\r\n", "PEXPIRE k 1501 GT", ":1\r\n", "PEXPIRE k 1500 LT XX", ":1\r\n",
+		"PEXPIRE k 1 NX XX", fails(errExpireNX), "PEXPIRE k 1 NX LT", fails(errExpireNX), "PEXPIRE k 1 nx", ":0\r\n",
+		"EXPIRETIME no", ":-2\r\n", "PTTL no", ":-2\r\n", "PERSIST no", ":0\r\n", "PERSIST k", ":1\r\n", "EXPIRETIME k", ":-1\r\n",
+		"EXPIRE k 5 NX", ":1\r\n", "PTTL k", ":5000\r\n")
 	ends := h.NowNS + 100e9 // a limiter's key ends at its TAT
 	if err := h.Store.Update([]byte("t"), h.Access(), func(store.Value, bool) (store.Value, bool) {
 		return store.Value{TAT: uint64(ends), ExpiryNS: store.AtTAT}, true
@@ -105,14 +125,21 @@ func TestExpire(t *testing.T) {
 func TestGeneric(t *testing.T) {
 	h := host(memory.Options{})
 	take(t, h, "h", "5/1h")
-	wants(t, h, "SET a "+tat, "+OK\r\n", "SET b 9000000000000000001", "+OK\r\n", "EXISTS a a no h", ":3\r\n", "TOUCH a no", ":1\r\n", "TYPE no", "+none\r\n", "TYPE a", "+string\r\n", "RENAME no x", fails(errNoSuchKey),
-		"RENAMENX no x", fails(errNoSuchKey), "RENAME a c", "+OK\r\n", "EXISTS a", ":0\r\n", "RENAMENX c b", ":0\r\n", "RENAMENX c a", ":1\r\n", "COPY a b", ":0\r\n", "GET b", bulk("9000000000000000001"), "COPY a b DB 0 REPLACE", ":1\r\n", "GET b", bulk(tat),
-		"COPY no x", ":0\r\n", "COPY a x DB x", fails(argument.ErrNotInteger), "COPY a x DB 2147483647", fails(argument.ErrDBIndex), "COPY a x DB -2147483648", fails(argument.ErrDBIndex), "COPY a x DB 2147483648", fails(argument.ErrNotBetween, -2147483648, 2147483647),
-		"COPY a x DB -2147483649", fails(argument.ErrNotBetween, -2147483648, 2147483647), "COPY a x", ":1\r\n", "UNLINK x x", ":1\r\n", "OBJECT ENCODING a", bulk("int"), "OBJECT ENCODING h", bulk("listpack"), "SET big 9223372036854775808", "+OK\r\n",
-		"OBJECT ENCODING big", bulk("embstr"), "SET big 9223372036854775807", "+OK\r\n", "OBJECT ENCODING big", bulk("int"), "PEXPIRETIME big", ":-1\r\n", "OBJECT ENCODING no", "$-1\r\n", "OBJECT FREQ no", "$-1\r\n", "OBJECT FREQ a", fails(errObjectFreq), "OBJECT REFCOUNT a", ":1\r\n",
-		"OBJECT REFCOUNT no", "$-1\r\n", "OBJECT IDLETIME no", "$-1\r\n", "OBJECT IDLETIME a", ":0\r\n")
+	wants(t, h, "SET a "+tat, "+OK\r\n", "SET b 9000000000000000001", "+OK\r\n", "EXISTS a a no h", ":3\r\n", "TOUCH a no", ":1\r\n",
+		"TYPE no", "+none\r\n", "TYPE a", "+string\r\n", "RENAME no x", fails(errNoSuchKey), "RENAMENX no x", fails(errNoSuchKey),
+		"RENAME a c", "+OK\r\n", "EXISTS a", ":0\r\n", "RENAMENX c b", ":0\r\n", "RENAMENX c a", ":1\r\n", "COPY a b", ":0\r\n",
+		"GET b", bulk("9000000000000000001"), "COPY a b DB 0 REPLACE", ":1\r\n", "GET b", bulk(tat),
+		"COPY no x", ":0\r\n", "COPY a x DB x", fails(argument.ErrNotInteger),
+		"COPY a x DB 2147483647", fails(argument.ErrDBIndex), "COPY a x DB -2147483648", fails(argument.ErrDBIndex),
+		"COPY a x DB 2147483648", fails(argument.ErrNotBetween, -2147483648, 2147483647),
+		"COPY a x DB -2147483649", fails(argument.ErrNotBetween, -2147483648, 2147483647), "COPY a x", ":1\r\n", "UNLINK x x", ":1\r\n",
+		"OBJECT ENCODING a", bulk("int"), "OBJECT ENCODING h", bulk("listpack"), "SET big 9223372036854775808", "+OK\r\n",
+		"OBJECT ENCODING big", bulk("embstr"), "SET big 9223372036854775807", "+OK\r\n", "OBJECT ENCODING big", bulk("int"),
+		"PEXPIRETIME big", ":-1\r\n", "OBJECT ENCODING no", "$-1\r\n", "OBJECT FREQ no", "$-1\r\n", "OBJECT FREQ a", fails(errObjectFreq),
+		"OBJECT REFCOUNT a", ":1\r\n", "OBJECT REFCOUNT no", "$-1\r\n", "OBJECT IDLETIME no", "$-1\r\n", "OBJECT IDLETIME a", ":0\r\n")
 	h.NowNS += 100e9
-	wants(t, h, "TYPE a", "+string\r\n", "TTL a", ":-1\r\n", "OBJECT ENCODING a", bulk("int"), "OBJECT IDLETIME a", ":100\r\n", "TOUCH a", ":1\r\n", "OBJECT IDLETIME a", ":0\r\n", "DBSIZE", ":4\r\n", "FLUSHDB async", "+OK\r\n", "DBSIZE", ":0\r\n",
+	wants(t, h, "TYPE a", "+string\r\n", "TTL a", ":-1\r\n", "OBJECT ENCODING a", bulk("int"), "OBJECT IDLETIME a", ":100\r\n",
+		"TOUCH a", ":1\r\n", "OBJECT IDLETIME a", ":0\r\n", "DBSIZE", ":4\r\n", "FLUSHDB async", "+OK\r\n", "DBSIZE", ":0\r\n",
 		"SET a "+tat, "+OK\r\n", "RANDOMKEY", bulk("a"), "FLUSHALL", "+OK\r\n", "EXISTS a", ":0\r\n")
 }
 
@@ -125,9 +152,12 @@ func TestHashes(t *testing.T) {
 		}
 	}
 	take(t, h, "h", "5/1h", "9/1m")
-	wants(t, h, "SET s "+tat, "+OK\r\n", "HLEN h", ":2\r\n", "HLEN no", ":0\r\n", "HGET h no", "$-1\r\n", "HGET no gcra/1h", "$-1\r\n", "HGETALL no", "*0\r\n", "HSCAN no 0", "*2\r\n$1\r\n0\r\n*0\r\n", "HSCAN h x", fails(errInvalidCursor),
-		"HSCAN h 0 COUNT x", fails(argument.ErrNotInteger), "HSCAN h 0 COUNT 0", fails(argument.ErrSyntax), "HSCAN h 0 TYPE string", fails(argument.ErrSyntax), "HSCAN no 0 COUNT x", "*2\r\n$1\r\n0\r\n*0\r\n",
-		"HSCAN h 0 MATCH x*", "*2\r\n$1\r\n0\r\n*0\r\n", "HSET h gcra/1h", fails(command.ErrArity, "hset"), "HSET h x 1", fails(errHashField, "x"), "HSET h gcra/1h x", fails(errHashField, "gcra/1h"))
+	wants(t, h, "SET s "+tat, "+OK\r\n", "HLEN h", ":2\r\n", "HLEN no", ":0\r\n", "HGET h no", "$-1\r\n", "HGET no gcra/1h", "$-1\r\n",
+		"HGETALL no", "*0\r\n", "HSCAN no 0", "*2\r\n$1\r\n0\r\n*0\r\n", "HSCAN h x", fails(errInvalidCursor),
+		"HSCAN h 0 COUNT x", fails(argument.ErrNotInteger), "HSCAN h 0 COUNT 0", fails(argument.ErrSyntax),
+		"HSCAN h 0 TYPE string", fails(argument.ErrSyntax), "HSCAN no 0 COUNT x", "*2\r\n$1\r\n0\r\n*0\r\n",
+		"HSCAN h 0 MATCH x*", "*2\r\n$1\r\n0\r\n*0\r\n", "HSET h gcra/1h", fails(command.ErrArity, "hset"),
+		"HSET h x 1", fails(errHashField, "x"), "HSET h gcra/1h x", fails(errHashField, "gcra/1h"))
 	for _, call := range []string{"HGETALL s", "HGET s gcra/1h", "HLEN s", "HSCAN s 0"} {
 		if got := h.Do(strings.Fields(call)...); !strings.HasPrefix(got, "-") {
 			t.Errorf("%s: %q", call, got)
@@ -143,7 +173,8 @@ func TestHashes(t *testing.T) {
 		t.Errorf("fields %q and %q", hour, minute)
 	}
 	all := []string{"gcra/1m", minute, "gcra/1h", hour}
-	wants(t, h, "HGETALL h", array(all...), "HSCAN h 0 COUNT 1", "*2\r\n$1\r\n0\r\n"+array(all...), "HSCAN h 5 MATCH *h", "*2\r\n$1\r\n0\r\n"+array(all[2:]...), "HSCAN h 0 MATCH *m COUNT 5", "*2\r\n$1\r\n0\r\n"+array(all[:2]...))
+	wants(t, h, "HGETALL h", array(all...), "HSCAN h 0 COUNT 1", "*2\r\n$1\r\n0\r\n"+array(all...),
+		"HSCAN h 5 MATCH *h", "*2\r\n$1\r\n0\r\n"+array(all[2:]...), "HSCAN h 0 MATCH *m COUNT 5", "*2\r\n$1\r\n0\r\n"+array(all[:2]...))
 	do(":2\r\n", append([]string{"HSET", "i"}, all...)...)
 	do(array(all...), "HGETALL", "i")
 	do(":0\r\n", "HSET", "i", "gcra/1h", hour)
@@ -205,7 +236,8 @@ func TestLargeHashes(t *testing.T) {
 		if got := do("HSET", "h", "x", strings.Repeat("y", asideBytes-len("HSEThx")-1)); !strings.HasPrefix(got, "-") || a.aside != 0 {
 			t.Errorf("a small write: %.9q, %d aside", got, a.aside)
 		}
-		if got := do("HSET", "h", "x", strings.Repeat("y", asideBytes-len("HSEThx"))); !strings.HasPrefix(got, "-") || a.aside == 1 == inside {
+		got := do("HSET", "h", "x", strings.Repeat("y", asideBytes-len("HSEThx")))
+		if !strings.HasPrefix(got, "-") || a.aside == 1 == inside {
 			t.Errorf("a large write: %.9q, %d aside", got, a.aside)
 		}
 	}
@@ -245,8 +277,12 @@ func TestScanOfManyKeys(t *testing.T) {
 			t.Errorf("%s: %.20q, %d keys", call, got, strings.Count(got, "key:"))
 		}
 	}
-	wants(t, h, "KEYS has?", array("hash"), "KEYS none*", "*0\r\n", "KEYS "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild), "SCAN 0 MATCH "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
-		"SCAN 0 COUNT x", fails(argument.ErrNotInteger), "SCAN 0 TYPE HASH COUNT 10000", "*2\r\n$1\r\n0\r\n"+array("hash"), "SCAN 0 TYPE none COUNT 10000", "*2\r\n$1\r\n0\r\n*0\r\n", "SCAN 0 COUNT 10000 TYPE STRING MATCH key:77", "*2\r\n$1\r\n0\r\n"+array("key:77"))
+	wants(t, h, "KEYS has?", array("hash"),
+		"KEYS none*", "*0\r\n", "KEYS "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
+		"SCAN 0 MATCH "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
+		"SCAN 0 COUNT x", fails(argument.ErrNotInteger),
+		"SCAN 0 TYPE HASH COUNT 10000", "*2\r\n$1\r\n0\r\n"+array("hash"), "SCAN 0 TYPE none COUNT 10000", "*2\r\n$1\r\n0\r\n*0\r\n",
+		"SCAN 0 COUNT 10000 TYPE STRING MATCH key:77", "*2\r\n$1\r\n0\r\n"+array("key:77"))
 	seen, calls := map[string]bool{}, 0
 	for cursor := "0"; cursor != "0" || calls == 0; calls++ {
 		lines := strings.Split(h.Do("SCAN", cursor, "COUNT", "100"), "\r\n")

@@ -67,23 +67,29 @@ func TestRefusals(t *testing.T) {
 	wants(t, h, "CL.POLICY SET p 5/1s", ":1\r\n")
 	s.unknown = errors.New("gone")
 	down := fails(argument.ErrStoreDown, "gone")
-	wants(t, h, "CL.POLICY GET p", "$4\r\n5/1s\r\n", "CL.POLICY GET q", down, "CL.TOP 5 q", down, "CL.STATS q", down, "CL.STATS @p", h.Do("CL.STATS", "p"))
+	wants(t, h, "CL.POLICY GET p", "$4\r\n5/1s\r\n", "CL.POLICY GET q", down, "CL.TOP 5 q", down, "CL.STATS q", down,
+		"CL.STATS @p", h.Do("CL.STATS", "p"))
 	s.err = policy.ErrTooMany
-	wants(t, h, "CL.POLICY SET q 5/1s", fails(ErrTooManyPolicies, policy.MaxPolicies), "CL.RULE ADD DENY k", fails(errTooManyRules, policy.MaxRules))
+	wants(t, h, "CL.POLICY SET q 5/1s", fails(ErrTooManyPolicies, policy.MaxPolicies),
+		"CL.RULE ADD DENY k", fails(errTooManyRules, policy.MaxRules))
 	s.err = errors.New("no reply")
-	wants(t, h, "CL.POLICY SET q 5/1s", "-ERR no reply\r\n", "CL.POLICY DEL p", "-ERR no reply\r\n", "CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", "*0\r\n", "CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
+	wants(t, h, "CL.POLICY SET q 5/1s", "-ERR no reply\r\n", "CL.POLICY DEL p", "-ERR no reply\r\n",
+		"CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", "*0\r\n", "CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
 }
 
 // A name has 1 to 128 bytes, none of which is a blank or a control character.
 func TestPolicyNames(t *testing.T) {
-	for arg, want := range map[string]string{"a": "a", "@a": "a", "@@a": "@a", "a:b": "a:b", "!": "!", "~": "~", "\x80": "\x80", strings.Repeat("n", 128): strings.Repeat("n", 128), "@" + strings.Repeat("n", 128): strings.Repeat("n", 128)} {
+	for arg, want := range map[string]string{
+		"a": "a", "@a": "a", "@@a": "@a", "a:b": "a:b", "!": "!", "~": "~", "\x80": "\x80",
+		strings.Repeat("n", 128): strings.Repeat("n", 128), "@" + strings.Repeat("n", 128): strings.Repeat("n", 128),
+	} {
 		if name, problem := PolicyName([]byte(arg)); name != want || problem != "" {
 			t.Errorf("%q: %q, %q", arg, name, problem)
 		}
 	}
-	for arg, want := range map[string]string{"": errPolicyName, "@": errPolicyName, "a b": errPolicyName, "a\t": errPolicyName, "\x7f": errPolicyName,
-		strings.Repeat("n", 129): errPolicyName,
-		":":                      fmt.Sprintf(errPolicyColon, ":"), "@x:": fmt.Sprintf(errPolicyColon, "x:")} {
+	for arg, want := range map[string]string{"": errPolicyName, "@": errPolicyName, "a b": errPolicyName, "a\t": errPolicyName,
+		"\x7f": errPolicyName, strings.Repeat("n", 129): errPolicyName,
+		":": fmt.Sprintf(errPolicyColon, ":"), "@x:": fmt.Sprintf(errPolicyColon, "x:")} {
 		if name, problem := PolicyName([]byte(arg)); name != "" || problem != want {
 			t.Errorf("%q: %q, %q, want %q", arg, name, problem, want)
 		}
@@ -92,10 +98,15 @@ func TestPolicyNames(t *testing.T) {
 
 func TestListedNames(t *testing.T) {
 	h, _, _ := counted()
-	wants(t, h, "CL.POLICY SET b 6/1s", ":1\r\n", "CL.POLICY SET @a 5/1s", ":1\r\n", "CL.POLICY LIST", "*4\r\n$1\r\na\r\n$4\r\n5/1s\r\n$1\r\nb\r\n$4\r\n6/1s\r\n", "CL.POLICY LIST [a", "*2\r\n$1\r\na\r\n$4\r\n5/1s\r\n",
-		"CL.POLICY LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild), "CL.RULE LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
-		"CL.RULE LIST a b", fails(argument.ErrSyntax), "CL.POLICY DEL @a", ":1\r\n", "CL.POLICY LIST", "*2\r\n$1\r\nb\r\n$4\r\n6/1s\r\n", "CL.POLICY SET b 99/1s,algo=log XX", ":1\r\n", "CL.POLICY SET b 100/1s,algo=log", ":1\r\n",
-		"CL.POLICY SET b x", "-ERR invalid limit: limit 'x': expected count/period, such as 100/1m\r\n", "CL.POLICY GET b", "$15\r\n100/1s,algo=log\r\n")
+	wants(t, h, "CL.POLICY SET b 6/1s", ":1\r\n",
+		"CL.POLICY SET @a 5/1s", ":1\r\n", "CL.POLICY LIST", "*4\r\n$1\r\na\r\n$4\r\n5/1s\r\n$1\r\nb\r\n$4\r\n6/1s\r\n",
+		"CL.POLICY LIST [a", "*2\r\n$1\r\na\r\n$4\r\n5/1s\r\n",
+		"CL.POLICY LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
+		"CL.RULE LIST "+strings.Repeat("?", glob.MaxWild+1), fails(argument.ErrPatternLong, glob.MaxWild),
+		"CL.RULE LIST a b", fails(argument.ErrSyntax), "CL.POLICY DEL @a", ":1\r\n", "CL.POLICY LIST", "*2\r\n$1\r\nb\r\n$4\r\n6/1s\r\n",
+		"CL.POLICY SET b 99/1s,algo=log XX", ":1\r\n", "CL.POLICY SET b 100/1s,algo=log", ":1\r\n",
+		"CL.POLICY SET b x", "-ERR invalid limit: limit 'x': expected count/period, such as 100/1m\r\n",
+		"CL.POLICY GET b", "$15\r\n100/1s,algo=log\r\n")
 	h.RESP3 = true
 	wants(t, h, "CL.POLICY LIST", "%1\r\n$1\r\nb\r\n$15\r\n100/1s,algo=log\r\n")
 }
@@ -121,14 +132,16 @@ func TestEndOfRules(t *testing.T) {
 	one := func(left int64) string {
 		return fmt.Sprintf("*1\r\n*4\r\n$5\r\nALLOW\r\n$1\r\nk\r\n$0\r\n\r\n:%d\r\n", left)
 	}
-	wants(t, h, fmt.Sprint("CL.RULE ADD allow k EX ", most+1), fails(argument.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD allow k EX -1", fails(argument.ErrInvalidExpire, "cl.rule"),
-		fmt.Sprint("CL.RULE ADD allow k EX ", most), ":1\r\n", "CL.RULE LIST", one(most), "CL.RULE ADD allow k EX 1", ":0\r\n", "CL.RULE LIST k", one(1))
+	wants(t, h, fmt.Sprint("CL.RULE ADD allow k EX ", most+1), fails(argument.ErrInvalidExpire, "cl.rule"),
+		"CL.RULE ADD allow k EX -1", fails(argument.ErrInvalidExpire, "cl.rule"), fmt.Sprint("CL.RULE ADD allow k EX ", most), ":1\r\n",
+		"CL.RULE LIST", one(most), "CL.RULE ADD allow k EX 1", ":0\r\n", "CL.RULE LIST k", one(1))
 	h.NowNS++
 	wants(t, h, "CL.RULE LIST", one(1))
 	h.NowNS += 1e9 - 2
 	wants(t, h, "CL.RULE LIST", one(1))
 	h.NowNS++
-	wants(t, h, "CL.RULE LIST", "*0\r\n", "CL.RULE DEL allow k", ":0\r\n", "CL.RULE ADD allow "+strings.Repeat("p", 256), ":1\r\n", "CL.RULE DEL other k", fails(argument.ErrSyntax), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
+	wants(t, h, "CL.RULE LIST", "*0\r\n", "CL.RULE DEL allow k", ":0\r\n", "CL.RULE ADD allow "+strings.Repeat("p", 256), ":1\r\n",
+		"CL.RULE DEL other k", fails(argument.ErrSyntax), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
 		"CL.RULE ADD DENY k CIDR "+strings.Repeat("9", 200), fails(errRuleNet, strings.Repeat("9", 128)))
 }
 
@@ -146,9 +159,12 @@ func TestTop(t *testing.T) {
 	deny(3, "lit", 0)
 	deny(2, "pol", server.InForce.PolicyNamed("p").ID)
 	const lit, pol = "*2\r\n$3\r\nlit\r\n:3\r\n", "*2\r\n$3\r\npol\r\n:2\r\n"
-	wants(t, h, "CL.TOP", "*2\r\n"+lit+pol, "CL.TOP 1", "*1\r\n"+lit, "CL.TOP 100", "*2\r\n"+lit+pol, "CL.TOP p", "*1\r\n"+pol, "CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
-		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, sketch.Kept), "CL.TOP 101", fails(argument.ErrNotBetween, 1, sketch.Kept),
-		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger), "CL.TOP RESET p", fails(argument.ErrNotInteger))
+	wants(t, h, "CL.TOP", "*2\r\n"+lit+pol, "CL.TOP 1", "*1\r\n"+lit, "CL.TOP 100", "*2\r\n"+lit+pol, "CL.TOP p", "*1\r\n"+pol,
+		"CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
+		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, sketch.Kept),
+		"CL.TOP 101", fails(argument.ErrNotBetween, 1, sketch.Kept),
+		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger),
+		"CL.TOP RESET p", fails(argument.ErrNotInteger))
 	for i := range 11 {
 		deny(1, fmt.Sprint("k", i), 0)
 	}
@@ -164,7 +180,9 @@ func TestStats(t *testing.T) {
 	wants(t, h, "CL.POLICY SET literals 5/1s", ":1\r\n", "CL.POLICY SET p 5/1s", ":1\r\n")
 	stats := func(n ...int) string {
 		text := "*14\r\n"
-		for i, name := range []string{"allowed", "limited", "blocked", "rule_denied", "shadow_limited", "shadow_allowed", "partly_granted"} {
+		for i, name := range []string{
+			"allowed", "limited", "blocked", "rule_denied", "shadow_limited", "shadow_allowed", "partly_granted",
+		} {
 			text += fmt.Sprintf("$%d\r\n%s\r\n:%d\r\n", len(name), name, n[i])
 		}
 		return text
@@ -174,12 +192,15 @@ func TestStats(t *testing.T) {
 		b.In(row, 0).Add(&n)
 		b.Settle(0, nil)
 	}
-	count(server.Decisions.Of(server.InForce.PolicyNamed("p")), decisions.Counts{decisions.ThrottleAllowed: 1, decisions.TakeAllowed: 2, decisions.ThrottleLimited: 10, decisions.TakeLimited: 20,
-		decisions.Blocked: 3, decisions.RuleDenied: 4, decisions.ShadowLimited: 5, decisions.ShadowAllowed: 6, decisions.PartlyGranted: 7})
+	count(server.Decisions.Of(server.InForce.PolicyNamed("p")),
+		decisions.Counts{decisions.ThrottleAllowed: 1, decisions.TakeAllowed: 2, decisions.ThrottleLimited: 10, decisions.TakeLimited: 20,
+			decisions.Blocked: 3, decisions.RuleDenied: 4, decisions.ShadowLimited: 5, decisions.ShadowAllowed: 6,
+			decisions.PartlyGranted: 7})
 	count(server.Decisions.Literal(cell.GCRA), decisions.Counts{decisions.TakeAllowed: 9})
 	p, lit, none := stats(3, 30, 3, 4, 5, 6, 7), stats(9, 0, 0, 0, 0, 0, 0), stats(0, 0, 0, 0, 0, 0, 0)
-	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none, "CL.STATS", "*6\r\n$8\r\nliterals\r\n"+lit+"$9\r\n@literals\r\n"+none+"$1\r\np\r\n"+p,
-		"CL.STATS p p", fails(argument.ErrSyntax), "CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", none)
+	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none,
+		"CL.STATS", "*6\r\n$8\r\nliterals\r\n"+lit+"$9\r\n@literals\r\n"+none+"$1\r\np\r\n"+p, "CL.STATS p p", fails(argument.ErrSyntax),
+		"CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", none)
 }
 
 // leasing notes what commands tell of leases, and may refuse them.
@@ -228,7 +249,8 @@ func TestLeasesThatHold(t *testing.T) {
 	}
 	lease := func() (id int64) {
 		terms := store.Terms{LeaseNS: 60e9}
-		if taken, err := l.Store.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 2, Terms: &terms}, l.Access()); err != nil || taken.Limited || terms.Lease == 0 {
+		taken, err := l.Store.Take([]store.Call{{Key: []byte("k"), Limit: &limit}}, store.TakeOptions{Cost: 2, Terms: &terms}, l.Access())
+		if err != nil || taken.Limited || terms.Lease == 0 {
 			t.Fatal(taken, err)
 		}
 		return terms.Lease
@@ -236,7 +258,8 @@ func TestLeasesThatHold(t *testing.T) {
 	used := func(want int64) {
 		t.Helper()
 		calls := []store.Call{{Key: []byte("k"), Limit: &limit}}
-		if _, err := l.Store.Take(calls, store.TakeOptions{Mode: cell.Peek}, l.Access()); err != nil || 5-calls[0].Decision.Remaining != want {
+		_, err := l.Store.Take(calls, store.TakeOptions{Mode: cell.Peek}, l.Access())
+		if err != nil || 5-calls[0].Decision.Remaining != want {
 			t.Errorf("%d of 5 are left, want %d used; %v", calls[0].Decision.Remaining, want, err)
 		}
 	}

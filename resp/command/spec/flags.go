@@ -28,8 +28,9 @@ var flagNames = []struct {
 	bit  Flags
 	name string
 }{
-	{Write, "write"}, {Readonly, "readonly"}, {DenyOOM, "denyoom"}, {Module, "module"}, {Admin, "admin"}, {NoScript, "noscript"}, {Blocking, "blocking"},
-	{Loading, "loading"}, {Loading, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"}, {Fast, "fast"}, {NoAuth, "no_auth"}, {AllowBusy, "allow_busy"}, {NoMulti, "no_multi"},
+	{Write, "write"}, {Readonly, "readonly"}, {DenyOOM, "denyoom"}, {Module, "module"}, {Admin, "admin"}, {NoScript, "noscript"},
+	{Blocking, "blocking"}, {Loading, "loading"}, {Loading, "stale"}, {SkipMonitor, "skip_monitor"}, {SkipSlowlog, "skip_slowlog"},
+	{Fast, "fast"}, {NoAuth, "no_auth"}, {AllowBusy, "allow_busy"}, {NoMulti, "no_multi"},
 }
 
 // Names returns the flags that COMMAND INFO shows.

@@ -65,10 +65,12 @@ func (w *world) logged(line string) {
 
 func TestSetAndDelete(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL WHOAMI", bulk("default"), "ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL SETUSER b", "+OK\r\n", "ACL USERS", array("app", "b", "default"),
-		"ACL LIST", array("user app on nopass ~k* resetchannels -@all +get", "user b off resetchannels -@all", "user default on nopass ~* &* +@all"))
+	w.wants("ACL WHOAMI", bulk("default"), "ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL SETUSER b", "+OK\r\n",
+		"ACL USERS", array("app", "b", "default"), "ACL LIST", array("user app on nopass ~k* resetchannels -@all +get",
+			"user b off resetchannels -@all", "user default on nopass ~* &* +@all"))
 	w.logged(`msg="user set" user=app by=default client=127.0.0.1:4711`)
-	w.wants("ACL SETUSER app +get nosuch", text(errRule, "nosuch", "Syntax error"), "ACL DELUSER app default", errDefaultUser, "ACL GETUSER nobody", "$-1\r\n")
+	w.wants("ACL SETUSER app +get nosuch", text(errRule, "nosuch", "Syntax error"), "ACL DELUSER app default", errDefaultUser,
+		"ACL GETUSER nobody", "$-1\r\n")
 	if got := w.Do("ACL", "SETUSER", "a b"); got[0] != '-' {
 		t.Errorf("%q", got)
 	}
@@ -79,7 +81,8 @@ func TestSetAndDelete(t *testing.T) {
 func TestGetUser(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ACL SETUSER app on nopass ~k* +get", "+OK\r\n")
-	w.wants("ACL GETUSER app", "*12\r\n"+bulk("flags")+array(w.users.Get("app").Rights().Flags()...)+bulk("passwords")+"*0\r\n"+bulk("commands")+bulk("-@all +get")+
+	w.wants("ACL GETUSER app", "*12\r\n"+bulk("flags")+array(w.users.Get("app").Rights().Flags()...)+bulk("passwords")+"*0\r\n"+
+		bulk("commands")+bulk("-@all +get")+
 		bulk("keys")+bulk("~k*")+bulk("channels")+bulk(w.users.Get("app").Rights().Channels())+bulk("selectors")+"*0\r\n")
 	w.RESP3 = true
 	if got := w.Do("ACL", "GETUSER", "app"); !strings.HasPrefix(got, "%6\r\n$5\r\nflags\r\n~") {
@@ -125,15 +128,20 @@ func TestWithoutConnection(t *testing.T) {
 
 func TestCategories(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL CAT", array(acl.CategoryNames...), "ACL CAT string", array("get", "set"), "ACL CAT no", text(errCategory, "no"), "ACL CAT a b", text(errACLArgs, "CAT"))
+	w.wants("ACL CAT", array(acl.CategoryNames...), "ACL CAT string", array("get", "set"), "ACL CAT no", text(errCategory, "no"),
+		"ACL CAT a b", text(errACLArgs, "CAT"))
 }
 
 func TestGenPass(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL GENPASS 0", errGenPass, "ACL GENPASS 4097", errGenPass, "ACL GENPASS x", argument.ErrNotInteger, "ACL GENPASS 1 2", text(errACLArgs, "GENPASS"))
-	for call, digits := range map[string]int{"ACL GENPASS": 64, "ACL GENPASS 1": 1, "ACL GENPASS 4": 1, "ACL GENPASS 5": 2, "ACL GENPASS 4096": 1024} {
+	w.wants("ACL GENPASS 0", errGenPass, "ACL GENPASS 4097", errGenPass, "ACL GENPASS x", argument.ErrNotInteger,
+		"ACL GENPASS 1 2", text(errACLArgs, "GENPASS"))
+	for call, digits := range map[string]int{
+		"ACL GENPASS": 64, "ACL GENPASS 1": 1, "ACL GENPASS 4": 1, "ACL GENPASS 5": 2, "ACL GENPASS 4096": 1024,
+	} {
 		got := w.Do(strings.Fields(call)...)
-		if !strings.HasPrefix(got, text("$%d\r\n", digits)) || len(got) != len(bulk(strings.Repeat("0", digits))) || digits > 1 && got == w.Do(strings.Fields(call)...) && digits > 8 {
+		if !strings.HasPrefix(got, text("$%d\r\n", digits)) || len(got) != len(bulk(strings.Repeat("0", digits))) ||
+			digits > 1 && got == w.Do(strings.Fields(call)...) && digits > 8 {
 			t.Errorf("%s: %q", call, got)
 		}
 	}
@@ -142,11 +150,14 @@ func TestGenPass(t *testing.T) {
 func TestLog(t *testing.T) {
 	w := newWorld(t)
 	for i := range 11 {
-		w.denied.Add(acl.Entry{Reason: acl.DeniedKey, Context: "multi", Object: fmt.Sprint("k", i), Username: "app", AtNS: w.NowNS, Client: "id=1"}, 100)
+		w.denied.Add(acl.Entry{Reason: acl.DeniedKey, Context: "multi", Object: fmt.Sprint("k", i), Username: "app", AtNS: w.NowNS,
+			Client: "id=1"}, 100)
 	}
 	w.NowNS += 1_234_567_890
-	last := "*14\r\n" + bulk("count") + ":1\r\n" + bulk("reason") + bulk("key") + bulk("context") + bulk("multi") + bulk("object") + bulk("k10") + bulk("username") + bulk("app") + bulk("age-seconds") + bulk("1.234") + bulk("client-info") + bulk("id=1")
-	w.wants("ACL LOG 1", "*1\r\n"+last, "ACL LOG 0", "*0\r\n", "ACL LOG -1", "*0\r\n", "ACL LOG x", argument.ErrNotInteger, "ACL LOG 1 2", text(errACLArgs, "LOG"))
+	last := "*14\r\n" + bulk("count") + ":1\r\n" + bulk("reason") + bulk("key") + bulk("context") + bulk("multi") + bulk("object") +
+		bulk("k10") + bulk("username") + bulk("app") + bulk("age-seconds") + bulk("1.234") + bulk("client-info") + bulk("id=1")
+	w.wants("ACL LOG 1", "*1\r\n"+last, "ACL LOG 0", "*0\r\n", "ACL LOG -1", "*0\r\n", "ACL LOG x", argument.ErrNotInteger,
+		"ACL LOG 1 2", text(errACLArgs, "LOG"))
 	for call, n := range map[string]int{"ACL LOG": 10, "ACL LOG 9223372036854775807": 11} {
 		if got := w.Do(strings.Fields(call)...); strings.Count(got, "reason") != n {
 			t.Errorf("%s: %d entries", call, strings.Count(got, "reason"))
@@ -161,10 +172,14 @@ func TestLog(t *testing.T) {
 
 func TestDryRun(t *testing.T) {
 	w := newWorld(t)
-	w.wants("ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL DRYRUN app GET k1", "+OK\r\n", "ACL DRYRUN app get other", bulk("This user has no permissions to access the 'other' key"),
-		"ACL DRYRUN app SET k1 v", bulk("This user has no permissions to run the 'set' command"), "ACL DRYRUN app acl users", bulk("This user has no permissions to run the 'acl|users' command"),
-		"ACL DRYRUN default ACL USERS", "+OK\r\n", "ACL DRYRUN nobody GET k", text(errDryRunUser, "nobody"), "ACL DRYRUN app NO k", text(errDryRunCommand, "NO"), "ACL DRYRUN app ACL NO", text(errDryRunCommand, "ACL"),
-		"ACL DRYRUN app GET", text(command.ErrArity, "get"), "ACL DRYRUN app SET k", text(command.ErrArity, "set"), "ACL DRYRUN app ACL USERS x", text(command.ErrArity, "acl|users"))
+	w.wants("ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL DRYRUN app GET k1", "+OK\r\n",
+		"ACL DRYRUN app get other", bulk("This user has no permissions to access the 'other' key"),
+		"ACL DRYRUN app SET k1 v", bulk("This user has no permissions to run the 'set' command"),
+		"ACL DRYRUN app acl users", bulk("This user has no permissions to run the 'acl|users' command"),
+		"ACL DRYRUN default ACL USERS", "+OK\r\n", "ACL DRYRUN nobody GET k", text(errDryRunUser, "nobody"),
+		"ACL DRYRUN app NO k", text(errDryRunCommand, "NO"), "ACL DRYRUN app ACL NO", text(errDryRunCommand, "ACL"),
+		"ACL DRYRUN app GET", text(command.ErrArity, "get"), "ACL DRYRUN app SET k", text(command.ErrArity, "set"),
+		"ACL DRYRUN app ACL USERS x", text(command.ErrArity, "acl|users"))
 }
 
 func TestFile(t *testing.T) {
@@ -173,7 +188,8 @@ func TestFile(t *testing.T) {
 		w.InExec = inExec
 		w.wants("ACL SAVE", errACLFile, "ACL LOAD", errACLFile)
 		w.file = filepath.Join(t.TempDir(), "users.acl")
-		if got := w.Do("ACL", "LOAD"); !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file") || strings.Contains(got, "WARNING") {
+		got := w.Do("ACL", "LOAD")
+		if !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file") || strings.Contains(got, "WARNING") {
 			t.Errorf("%q", got)
 		}
 		w.wants("ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL SAVE", "+OK\r\n", "ACL SETUSER app +set", "+OK\r\n")
@@ -187,7 +203,8 @@ func TestFile(t *testing.T) {
 		if err := os.WriteFile(w.file, []byte("user\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.Do("ACL", "LOAD"); !strings.HasSuffix(got, "no change to the previously active ACL rules was performed\r\n") || w.users.Get("app") == nil {
+		got = w.Do("ACL", "LOAD")
+		if !strings.HasSuffix(got, "no change to the previously active ACL rules was performed\r\n") || w.users.Get("app") == nil {
 			t.Errorf("%q", got)
 		}
 		w.file += "/none"

@@ -29,36 +29,48 @@ func try(src, pat string, from int, tick func()) (got string) {
 // The matches that lua5.1 finds.
 func TestFind(t *testing.T) {
 	for _, test := range []struct{ src, pat, want string }{
-		{"hello world", "o w", "4-7"}, {"hello", "^l", "no"}, {"hello", "l+", "2-4"}, {"hello", "l-o", "2-5"}, {"hello", "xl?e?", "no"}, {"hello", "hx?e", "0-2"},
-		{"key=5", "(%w+)=(%d+)", "0-5 key0 50"}, {"abc", "()b()", "1-2 2 3"}, {"", "", "0-0"}, {"abc", "$", "3-3"}, {"a$", "$", "2-2"}, {"a$c", "$c", "1-3"},
-		{"f(a(b)c)d", "%b()", "1-8"}, {"THE (quick) fox", "%f[%a]%a+%f[%A]", "0-3"}, {"x==x", "(.)==%1", "0-4 x0"}, {"x==y", "(.)==%1", "no"},
+		{"hello world", "o w", "4-7"}, {"hello", "^l", "no"}, {"hello", "l+", "2-4"}, {"hello", "l-o", "2-5"}, {"hello", "xl?e?", "no"},
+		{"hello", "hx?e", "0-2"}, {"key=5", "(%w+)=(%d+)", "0-5 key0 50"}, {"abc", "()b()", "1-2 2 3"}, {"", "", "0-0"},
+		{"abc", "$", "3-3"}, {"a$", "$", "2-2"}, {"a$c", "$c", "1-3"}, {"f(a(b)c)d", "%b()", "1-8"},
+		{"THE (quick) fox", "%f[%a]%a+%f[%A]", "0-3"}, {"x==x", "(.)==%1", "0-4 x0"}, {"x==y", "(.)==%1", "no"},
 		{"a-z", "[a%-z]+", "0-3"}, {"b]", "[]]", "1-2"}, {"ab1", "[^%d]+", "0-2"}, {"a\x00b", "%z", "1-2"}, {"Ab_9 ", "%u%l%p%d%s", "0-5"},
 		{"\x7f", "%c", "0-1"}, {"g0", "%x", "1-2"}, {"aZ", "%L", "1-2"}, {"aa", "a-$", "0-2"}, {"((x))", "%((%(x%))%)", "0-5 (x)0"},
-		{"a", "%", "malformed pattern (ends with '%')"}, {"a", "[a", "malformed pattern (missing ']')"}, {"a", "(a", "unfinished capture"}, {"a", "a)", "invalid pattern capture"},
-		{"a", "%1", "invalid capture index"}, {"a", "%b", "unbalanced pattern"}, {"a", "%f", "missing '[' after '%f' in pattern"}, {"a", strings.Repeat("(a?)", 33), "too many captures"},
+		{"a", "%", "malformed pattern (ends with '%')"}, {"a", "[a", "malformed pattern (missing ']')"}, {"a", "(a", "unfinished capture"},
+		{"a", "a)", "invalid pattern capture"}, {"a", "%1", "invalid capture index"}, {"a", "%b", "unbalanced pattern"},
+		{"a", "%f", "missing '[' after '%f' in pattern"}, {"a", strings.Repeat("(a?)", 33), "too many captures"},
 		{strings.Repeat("a", 300), strings.Repeat("a?", 300), "pattern too complex"},
-		{"aaa", ".*a", "0-3"}, {"aaa", ".*b", "no"}, {"aaa", ".+b", "no"}, {"aaa", ".?a", "0-2"}, {"aaab", ".?b", "2-4"}, {"a", ".?a", "0-1"},
-		{"aaa", "b*", "0-0"}, {"aba", "ab*a", "0-3"}, {"aaa", "b+", "no"}, {"aaa", "ab+a", "no"}, {"aba", "ab+a", "0-3"}, {"", "b*", "0-0"}, {"aaa", "bb*", "no"},
-		{"a$a", ".$", "2-3"}, {"a$a", ".%$", "0-2"}, {"a$a", ".$.", "0-3"}, {"a$a", "$$", "no"}, {"a$b", "a$", "no"}, {"a$a", "$", "3-3"}, {"$", "^$", "no"}, {"", "^$", "0-0"},
-		{"aaab", "a-", "0-0"}, {"aaa", "^.-$", "0-3"}, {"aabaaabaaabaaaba", "b.*b", "2-15"}, {"aabaaabaaabaaaba", "b.-b", "2-7"}, {"alo xo", ".o$", "4-6"}, {"aa", "x-b", "no"},
-		{" \n isto assim", "%S%S*", "3-7"}, {" \n isto assim", "%S*$", "8-13"}, {"um ? extra", "[^%sa-z]", "3-4"}, {"  abl", "x?b?l?", "0-0"}, {"aa", "^aa?a?a", "0-2"},
-		{"]]]ab", "[^]]", "3-4"}, {"0alo alo", "%x*", "0-2"}, {"alo alx 123 b\x00o b\x00o", "(..*) %1", "12-19 b\x00o0"},
-		{"axz123= 4= 4 34", "(.+)=(.*)=%2 %1", "5-14 30  40"}, {"=======", "^(=*)=%1$", "0-7 ===0"}, {"==========", "^([=]*)=%1$", "no"}, {"abc", "(a)(b)(c)%3", "no"},
-		{"abcbc", "(a)(bc)%2", "0-5 a0 bc0"}, {"alo", "()l()", "1-2 2 3"}, {"clo alo", "(a*(.)%w(%s*))", "0-2 cl0 c0 0"}, {"ab", "(a*)(b*)(c*)", "0-2 a0 b0 0"},
-		{"ab", "(a)x?()b", "0-2 a0 2"}, {"aXb", "(%a-)(%u)", "0-2 a0 X0"}, {"aab", "(a)(b)", "1-3 a0 b0"}, {"aab", "(a)$", "no"}, {"abab", "^(a)(b)(c?)", "0-2 a0 b0 0"},
-		{"[a]", "[[]", "0-1"}, {"a%", "[%%]", "1-2"}, {"-", "[a-]", "0-1"}, {"-", "[-a]", "0-1"}, {"b", "[a-c]", "0-1"}, {"a", "[a-c]", "0-1"}, {"c", "[a-c]", "0-1"}, {"d", "[a-c]", "no"},
-		{"`", "[a-c]", "no"}, {"z", "[xyz]", "0-1"}, {"x", "[xyz]", "0-1"}, {"w", "[xyz]", "no"}, {"5", "[%a%d]", "0-1"}, {"-", "[%a-z]", "0-1"}, {"^", "[x^]", "0-1"}, {"^", "[^^]", "no"},
-		{"d", "[^a-c]", "0-1"}, {"b", "[^a-c]", "no"}, {"1", "[^%d]", "no"}, {"e", "[a-cd-f]", "0-1"}, {"%", "[a%]", "malformed pattern (missing ']')"},
-		{"a", "%f[a]", "0-0"}, {"a", "%f[^%z]", "0-0"}, {"a", "%f[^%l]", "1-1"}, {"aba", "%f[a%z]", "2-2"}, {"aba", "%f[%z]", "3-3"}, {"aba", "%f[%l%z]", "no"}, {"aba", "%f[^%l%z]", "no"},
-		{"xa", "%f[a]", "1-1"}, {"aa", "%f[x]", "no"}, {" alo aalo allo", "%f[%S].-%f[%s].-%f[%S]", "1-5"}, {" alo aalo", "%f[%S](.-%f[%s].-%f[%S])", "1-5 alo 0"},
-		{"(()", "%b()", "1-3"}, {"(()", "^%b()", "no"}, {"x", "%bxx", "no"}, {"xx", "%bxx", "0-2"}, {"xaxx", "%bxx", "0-3"}, {"a(b)c", "a%b()c", "0-5"}, {"(b)", "%b()$", "0-3"}, {"", "%b()", "no"},
-		{"a", "[", "malformed pattern (missing ']')"}, {"a", "[]", "malformed pattern (missing ']')"}, {"a", "[^", "malformed pattern (missing ']')"}, {"a", "[^]", "malformed pattern (missing ']')"},
-		{"a", "[a%", "malformed pattern (missing ']')"}, {"a", "[%", "malformed pattern (missing ']')"}, {"a", "%bx", "unbalanced pattern"}, {"a", "%fa", "missing '[' after '%f' in pattern"},
-		{"a", "%0", "invalid capture index"}, {"aa", "(a)%2", "invalid capture index"}, {"aa", "(a%1)", "invalid capture index"}, {"a", "a%", "malformed pattern (ends with '%')"},
-		{"a1", "()a%1", "no"}, {"aa", "((a)%2)", "0-2 aa0 a0"}, {"ab", ")", "invalid pattern capture"}, {"ab", "(a))", "invalid pattern capture"}, {"b", "(a", "no"},
-		{"", strings.Repeat("()", 32), "0-0" + strings.Repeat(" 1", 32)}, {"", strings.Repeat("()", 33), "too many captures"}, {"ab", strings.Repeat("(x?", 20), "unfinished capture"},
-		{strings.Repeat("a", 300), strings.Repeat("a?", 199), "0-199"}, {strings.Repeat("a", 300), strings.Repeat("a?", 200), "pattern too complex"},
-		{strings.Repeat("a", 300), strings.Repeat("a", 300), "0-300"}, {strings.Repeat("x", 300) + "y", strings.Repeat("y?", 300) + "y", "300-301"},
+		{"aaa", ".*a", "0-3"}, {"aaa", ".*b", "no"}, {"aaa", ".+b", "no"}, {"aaa", ".?a", "0-2"}, {"aaab", ".?b", "2-4"},
+		{"a", ".?a", "0-1"}, {"aaa", "b*", "0-0"}, {"aba", "ab*a", "0-3"}, {"aaa", "b+", "no"}, {"aaa", "ab+a", "no"},
+		{"aba", "ab+a", "0-3"}, {"", "b*", "0-0"}, {"aaa", "bb*", "no"}, {"a$a", ".$", "2-3"}, {"a$a", ".%$", "0-2"}, {"a$a", ".$.", "0-3"},
+		{"a$a", "$$", "no"}, {"a$b", "a$", "no"}, {"a$a", "$", "3-3"}, {"$", "^$", "no"}, {"", "^$", "0-0"},
+		{"aaab", "a-", "0-0"}, {"aaa", "^.-$", "0-3"}, {"aabaaabaaabaaaba", "b.*b", "2-15"}, {"aabaaabaaabaaaba", "b.-b", "2-7"},
+		{"alo xo", ".o$", "4-6"}, {"aa", "x-b", "no"}, {" \n isto assim", "%S%S*", "3-7"}, {" \n isto assim", "%S*$", "8-13"},
+		{"um ? extra", "[^%sa-z]", "3-4"}, {"  abl", "x?b?l?", "0-0"}, {"aa", "^aa?a?a", "0-2"}, {"]]]ab", "[^]]", "3-4"},
+		{"0alo alo", "%x*", "0-2"}, {"alo alx 123 b\x00o b\x00o", "(..*) %1", "12-19 b\x00o0"},
+		{"axz123= 4= 4 34", "(.+)=(.*)=%2 %1", "5-14 30  40"}, {"=======", "^(=*)=%1$", "0-7 ===0"}, {"==========", "^([=]*)=%1$", "no"},
+		{"abc", "(a)(b)(c)%3", "no"}, {"abcbc", "(a)(bc)%2", "0-5 a0 bc0"}, {"alo", "()l()", "1-2 2 3"},
+		{"clo alo", "(a*(.)%w(%s*))", "0-2 cl0 c0 0"}, {"ab", "(a*)(b*)(c*)", "0-2 a0 b0 0"}, {"ab", "(a)x?()b", "0-2 a0 2"},
+		{"aXb", "(%a-)(%u)", "0-2 a0 X0"}, {"aab", "(a)(b)", "1-3 a0 b0"}, {"aab", "(a)$", "no"}, {"abab", "^(a)(b)(c?)", "0-2 a0 b0 0"},
+		{"[a]", "[[]", "0-1"}, {"a%", "[%%]", "1-2"}, {"-", "[a-]", "0-1"}, {"-", "[-a]", "0-1"}, {"b", "[a-c]", "0-1"},
+		{"a", "[a-c]", "0-1"}, {"c", "[a-c]", "0-1"}, {"d", "[a-c]", "no"}, {"`", "[a-c]", "no"}, {"z", "[xyz]", "0-1"},
+		{"x", "[xyz]", "0-1"}, {"w", "[xyz]", "no"}, {"5", "[%a%d]", "0-1"}, {"-", "[%a-z]", "0-1"}, {"^", "[x^]", "0-1"},
+		{"^", "[^^]", "no"}, {"d", "[^a-c]", "0-1"}, {"b", "[^a-c]", "no"}, {"1", "[^%d]", "no"}, {"e", "[a-cd-f]", "0-1"},
+		{"%", "[a%]", "malformed pattern (missing ']')"}, {"a", "%f[a]", "0-0"}, {"a", "%f[^%z]", "0-0"}, {"a", "%f[^%l]", "1-1"},
+		{"aba", "%f[a%z]", "2-2"}, {"aba", "%f[%z]", "3-3"}, {"aba", "%f[%l%z]", "no"}, {"aba", "%f[^%l%z]", "no"},
+		{"xa", "%f[a]", "1-1"}, {"aa", "%f[x]", "no"}, {" alo aalo allo", "%f[%S].-%f[%s].-%f[%S]", "1-5"},
+		{" alo aalo", "%f[%S](.-%f[%s].-%f[%S])", "1-5 alo 0"}, {"(()", "%b()", "1-3"}, {"(()", "^%b()", "no"}, {"x", "%bxx", "no"},
+		{"xx", "%bxx", "0-2"}, {"xaxx", "%bxx", "0-3"}, {"a(b)c", "a%b()c", "0-5"}, {"(b)", "%b()$", "0-3"}, {"", "%b()", "no"},
+		{"a", "[", "malformed pattern (missing ']')"}, {"a", "[]", "malformed pattern (missing ']')"},
+		{"a", "[^", "malformed pattern (missing ']')"}, {"a", "[^]", "malformed pattern (missing ']')"},
+		{"a", "[a%", "malformed pattern (missing ']')"}, {"a", "[%", "malformed pattern (missing ']')"}, {"a", "%bx", "unbalanced pattern"},
+		{"a", "%fa", "missing '[' after '%f' in pattern"}, {"a", "%0", "invalid capture index"}, {"aa", "(a)%2", "invalid capture index"},
+		{"aa", "(a%1)", "invalid capture index"}, {"a", "a%", "malformed pattern (ends with '%')"},
+		{"a1", "()a%1", "no"}, {"aa", "((a)%2)", "0-2 aa0 a0"}, {"ab", ")", "invalid pattern capture"},
+		{"ab", "(a))", "invalid pattern capture"}, {"b", "(a", "no"}, {"", strings.Repeat("()", 32), "0-0" + strings.Repeat(" 1", 32)},
+		{"", strings.Repeat("()", 33), "too many captures"}, {"ab", strings.Repeat("(x?", 20), "unfinished capture"},
+		{strings.Repeat("a", 300), strings.Repeat("a?", 199), "0-199"},
+		{strings.Repeat("a", 300), strings.Repeat("a?", 200), "pattern too complex"}, {strings.Repeat("a", 300), strings.Repeat("a", 300),
+			"0-300"}, {strings.Repeat("x", 300) + "y", strings.Repeat("y?", 300) + "y", "300-301"},
 	} {
 		if got := try(test.src, test.pat, 0, func() {}); got != test.want {
 			t.Errorf("%.20q %q: %s, want %s", test.src, test.pat, got, test.want)
@@ -68,7 +80,10 @@ func TestFind(t *testing.T) {
 		src, pat string
 		from     int
 		want     string
-	}{{"abab", "ab", 1, "2-4"}, {"abab", "^ab", 1, "no"}, {"abab", "^ab", 2, "2-4"}, {"ab", "", 2, "2-2"}, {"ab", "%f[b]", 1, "1-1"}, {"ab", "()", 1, "1-1 2"}} {
+	}{
+		{"abab", "ab", 1, "2-4"}, {"abab", "^ab", 1, "no"}, {"abab", "^ab", 2, "2-4"}, {"ab", "", 2, "2-2"}, {"ab", "%f[b]", 1, "1-1"},
+		{"ab", "()", 1, "1-1 2"},
+	} {
 		if got := try(test.src, test.pat, test.from, func() {}); got != test.want {
 			t.Errorf("%q %q from %d: %s, want %s", test.src, test.pat, test.from, got, test.want)
 		}
@@ -149,8 +164,9 @@ func TestWork(t *testing.T) {
 		src, pat string
 		want     int
 	}{
-		{as, "b", 2 * 4}, {as, "[" + set + "]", 47}, {as, "^a*", 4}, {as, "^[a" + set + "]*", 43}, {as, "^a-$", 2 * 4}, {as, "^[a" + set + "]-$", 47},
-		{"(" + as, "^%b()", 4}, {as, "%b()", 4}, {as, "%f[" + set + "]", 87}, {as, "^a+$", 4}, {as[:4096], "^(a*)%1b", 130},
+		{as, "b", 2 * 4}, {as, "[" + set + "]", 47}, {as, "^a*", 4}, {as, "^[a" + set + "]*", 43}, {as, "^a-$", 2 * 4},
+		{as, "^[a" + set + "]-$", 47}, {"(" + as, "^%b()", 4}, {as, "%b()", 4}, {as, "%f[" + set + "]", 87}, {as, "^a+$", 4},
+		{as[:4096], "^(a*)%1b", 130},
 	} {
 		ticks := 0
 		try(test.src, test.pat, 0, func() { ticks++ })

@@ -73,7 +73,8 @@ func (x *Sandbox) luaFill(L *lua.LState) int {
 			continue
 		}
 		key := L.Get(arg)
-		if n, ok := key.(lua.LNumber); !ok || n <= lua.LNumber(at-at%source.SetTogether) || n > lua.LNumber(at) || n != lua.LNumber(int(n)) {
+		n, ok := key.(lua.LNumber)
+		if !ok || n <= lua.LNumber(at-at%source.SetTogether) || n > lua.LNumber(at) || n != lua.LNumber(int(n)) {
 			x.put(L, t, key, L.Get(arg+1))
 		} else {
 			x.mayHold(L, t, key, lua.LNil)

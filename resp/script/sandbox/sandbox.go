@@ -48,7 +48,8 @@ func New(b *budget.Budget, redis func(x *Sandbox) *lua.LTable) *Sandbox {
 		RegistrySize: 1 << 10, RegistryMaxSize: MaxRegistry, RegistryGrowStep: 16 << 10})
 	x.openLibraries(redis)
 	for name, function := range map[string]lua.LGFunction{
-		source.ConcatName: x.luaConcat, source.SetName: x.luaSet, source.FillName: x.luaFill, source.ListName: x.luaList, source.NumberName: luaNumber,
+		source.ConcatName: x.luaConcat, source.SetName: x.luaSet, source.FillName: x.luaFill, source.ListName: x.luaList,
+		source.NumberName: luaNumber,
 	} {
 		x.hidden[name] = x.L.NewFunction(function)
 	}
@@ -118,7 +119,8 @@ func (x *Sandbox) openLibraries(redis func(x *Sandbox) *lua.LTable) {
 		"reverse": x.luaReverse, "upper": x.luaUpper,
 	})
 	lists := pick("table", listNames, map[string]lua.LGFunction{
-		"concat": x.luaJoin, "foreach": x.luaForEach, "foreachi": x.luaForEachI, "insert": x.luaInsert, "remove": x.luaRemove, "sort": x.luaSort,
+		"concat": x.luaJoin, "foreach": x.luaForEach, "foreachi": x.luaForEachI, "insert": x.luaInsert, "remove": x.luaRemove,
+		"sort": x.luaSort,
 	})
 	numbers := pick("math", mathNames, map[string]lua.LGFunction{"random": luaRandom, "randomseed": luaNothing})
 	for _, name := range mathNames {

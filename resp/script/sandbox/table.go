@@ -129,7 +129,8 @@ func (x *Sandbox) mayHold(L *lua.LState, t *lua.LTable, key, value lua.LValue) {
 		if math.IsNaN(float64(key)) {
 			L.RaiseError("table index is NaN")
 		}
-		if gap := float64(key) - float64(t.MaxN()); value != lua.LNil && gap > source.SmallIndex && float64(key) < float64(lua.MaxArrayIndex) {
+		gap := float64(key) - float64(t.MaxN())
+		if value != lua.LNil && gap > source.SmallIndex && float64(key) < float64(lua.MaxArrayIndex) {
 			x.budget.Charge(L, int(gap)*32)
 		}
 	}

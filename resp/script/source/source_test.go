@@ -141,7 +141,8 @@ func TestRewritten(t *testing.T) {
 // The functions of a chunk are counted, those within others, too.
 func TestFunctions(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "local function f() end": 1, "function f() return function() end end local g = function() end": 3, "return {function() end}, pairs(function() end)": 2,
+		"": 0, "local function f() end": 1, "function f() return function() end end local g = function() end": 3,
+		"return {function() end}, pairs(function() end)": 2,
 	} {
 		if _, got, err := Compile(text, Name); got != want || err != nil {
 			t.Errorf("%s has %d functions, %v; want %d", text, got, err, want)
@@ -182,7 +183,8 @@ func TestBounds(t *testing.T) {
 		if test.want == "" {
 			continue
 		}
-		if proto, _, err := Compile(test.text(test.most+1), Name); err == nil || !strings.HasPrefix(err.Error(), test.want) || proto != nil {
+		proto, _, err := Compile(test.text(test.most+1), Name)
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) || proto != nil {
 			t.Errorf("%d %s: %v", test.most+1, test.what, err)
 		}
 	}

@@ -12,15 +12,17 @@ import (
 // Texts that C's strtod reads, and others.
 func TestReadNumber(t *testing.T) {
 	for text, want := range map[string]float64{
-		"0": 0, "7": 7, "-7": -7, "+7": 7, "010": 10, "1e2": 100, "1E-1": 0.1, ".5": 0.5, "3.": 3, " \t\n\v\f\r7 \t\n\v\f\r": 7, "1e999": math.Inf(1), "-1e999": math.Inf(-1),
-		"0x1F": 31, "0X1f": 31, "-0x10": -16, "+0x10": 16, "0x1.8": 1.5, "0x1p4": 16, "0x1P4": 16, "inf": math.Inf(1), "-Infinity": math.Inf(-1),
-		strings.Repeat("0", MaxNumber-1) + "7": 7,
+		"0": 0, "7": 7, "-7": -7, "+7": 7, "010": 10, "1e2": 100, "1E-1": 0.1, ".5": 0.5, "3.": 3, " \t\n\v\f\r7 \t\n\v\f\r": 7,
+		"1e999": math.Inf(1), "-1e999": math.Inf(-1), "0x1F": 31, "0X1f": 31, "-0x10": -16, "+0x10": 16, "0x1.8": 1.5, "0x1p4": 16,
+		"0x1P4": 16, "inf": math.Inf(1), "-Infinity": math.Inf(-1), strings.Repeat("0", MaxNumber-1) + "7": 7,
 	} {
 		if got, ok := ReadNumber(text); !ok || got != want {
 			t.Errorf("%.20q: %v %v, want %v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", " ", "x", "1x", "1 2", "1_0", "0x", "0x1_0", "--1", "1e", "0xg", "\xa01", strings.Repeat("0", MaxNumber) + "7"} {
+	for _, text := range []string{
+		"", " ", "x", "1x", "1 2", "1_0", "0x", "0x1_0", "--1", "1e", "0xg", "\xa01", strings.Repeat("0", MaxNumber) + "7",
+	} {
 		if got, ok := ReadNumber(text); ok || got != 0 {
 			t.Errorf("%.20q reads as %v", text, got)
 		}
@@ -36,10 +38,12 @@ func TestAppendNumber(t *testing.T) {
 		n        float64
 		s14, s17 string
 	}{
-		{0, "0", "0"}, {math.Copysign(0, -1), "-0", "-0"}, {1, "1", "1"}, {-1, "-1", "-1"}, {0.1, "0.1", "0.10000000000000001"}, {0.5, "0.5", "0.5"}, {-2.5, "-2.5", "-2.5"},
-		{99999999999999, "99999999999999", "99999999999999"}, {-99999999999999, "-99999999999999", "-99999999999999"}, {1e14, "1e+14", "100000000000000"},
-		{-1e14, "-1e+14", "-100000000000000"}, {1e15, "1e+15", "1000000000000000"}, {1e100, "1e+100", "1e+100"}, {1e-5, "1e-05", "1.0000000000000001e-05"},
-		{1e300, "1e+300", "1.0000000000000001e+300"}, {math.Inf(1), "inf", "inf"}, {math.Inf(-1), "-inf", "-inf"}, {math.NaN(), "nan", "nan"}, {math.Copysign(math.NaN(), -1), "-nan", "-nan"},
+		{0, "0", "0"}, {math.Copysign(0, -1), "-0", "-0"}, {1, "1", "1"}, {-1, "-1", "-1"}, {0.1, "0.1", "0.10000000000000001"},
+		{0.5, "0.5", "0.5"}, {-2.5, "-2.5", "-2.5"}, {99999999999999, "99999999999999", "99999999999999"},
+		{-99999999999999, "-99999999999999", "-99999999999999"}, {1e14, "1e+14", "100000000000000"},
+		{-1e14, "-1e+14", "-100000000000000"}, {1e15, "1e+15", "1000000000000000"}, {1e100, "1e+100", "1e+100"},
+		{1e-5, "1e-05", "1.0000000000000001e-05"}, {1e300, "1e+300", "1.0000000000000001e+300"}, {math.Inf(1), "inf", "inf"},
+		{math.Inf(-1), "-inf", "-inf"}, {math.NaN(), "nan", "nan"}, {math.Copysign(math.NaN(), -1), "-nan", "-nan"},
 	} {
 		if got := string(AppendNumber([]byte(">"), test.n, 14)); got != ">"+test.s14 {
 			t.Errorf("%%.14g of %v: %s, want %s", test.n, got, test.s14)
@@ -61,8 +65,9 @@ func TestIntegers(t *testing.T) {
 		signed   int64
 		unsigned uint64
 	}{
-		{0, 0, 0}, {3.99, 3, 3}, {-3.99, -3, 1<<64 - 3}, {1 << 53, 1 << 53, 1 << 53}, {1 << 62, 1 << 62, 1 << 62}, {-1 << 62, -1 << 62, 3 << 62}, {1 << 63, least, 1 << 63},
-		{-1 << 63, least, 1 << 63}, {-1 << 64, least, 1 << 63}, {3 << 62, least, 3 << 62}, {1 << 64, least, 0}, {1e300, least, 0}, {-1e300, least, 1 << 63},
+		{0, 0, 0}, {3.99, 3, 3}, {-3.99, -3, 1<<64 - 3}, {1 << 53, 1 << 53, 1 << 53}, {1 << 62, 1 << 62, 1 << 62},
+		{-1 << 62, -1 << 62, 3 << 62}, {1 << 63, least, 1 << 63}, {-1 << 63, least, 1 << 63}, {-1 << 64, least, 1 << 63},
+		{3 << 62, least, 3 << 62}, {1 << 64, least, 0}, {1e300, least, 0}, {-1e300, least, 1 << 63},
 		{math.Inf(1), least, 0}, {math.Inf(-1), least, 1 << 63}, {math.NaN(), least, 1 << 63}, {1<<63 + 4096, least, 1<<63 + 4096},
 	} {
 		if got := ToInt(test.n); got != test.signed {
@@ -83,8 +88,9 @@ func TestTexts(t *testing.T) {
 		isText bool
 		number string
 	}{
-		{lua.LString("a"), "a", true, "0 false"}, {lua.LString("0x10"), "0x10", true, "16 true"}, {lua.LNumber(1.5), "1.5", true, "1.5 true"}, {lua.LTrue, "true", false, "0 false"},
-		{lua.LNil, "nil", false, "0 false"}, {lua.LString(""), "", true, "0 false"},
+		{lua.LString("a"), "a", true, "0 false"}, {lua.LString("0x10"), "0x10", true, "16 true"},
+		{lua.LNumber(1.5), "1.5", true, "1.5 true"}, {lua.LTrue, "true", false, "0 false"}, {lua.LNil, "nil", false, "0 false"},
+		{lua.LString(""), "", true, "0 false"},
 	} {
 		if got := String(test.v); got != test.text {
 			t.Errorf("%v: %q", test.v, got)
@@ -133,14 +139,18 @@ func TestArguments(t *testing.T) {
 		L.SetGlobal(name, L.NewFunction(function))
 	}
 	for _, test := range []struct{ call, want string }{
-		{"num(1.5)", "1.5"}, {"num('010')", "10"}, {"num('x')", "number expected, got string"}, {"num()", "number expected, got nil"}, {"num({})", "number expected, got table"},
-		{"int(1.9)", "1"}, {"int(-1.9)", "-1"}, {"int('2')", "2"}, {"int(4294967297)", "1"}, {"int(2147483648)", "-2147483648"}, {"int(1e300)", "0"}, {"int()", "number expected, got nil"},
-		{"opt()", "42"}, {"opt(nil)", "42"}, {"opt(7)", "7"}, {"opt('7')", "7"}, {"opt('x')", "number expected, got string"}, {"opt(false)", "number expected, got boolean"},
-		{"place()", "9"}, {"place(nil)", "9"}, {"place(1)", "1"}, {"place(0)", "0"}, {"place(-1)", "10"}, {"place(-10)", "1"}, {"place(-11)", "0"}, {"place(-100)", "0"}, {"place(100)", "100"},
-		{"place('x')", "number expected, got string"}, {"text('a')", "a"}, {"text(1e15)", "1e+15"}, {"text()", "string expected, got nil"}, {"text(true)", "string expected, got boolean"},
-		{"opttext()", "otherwise"}, {"opttext(nil)", "otherwise"}, {"opttext('a')", "a"}, {"opttext(0.1)", "0.1"}, {"opttext({})", "string expected, got table"},
-		{"select('#', several())", "3"}, {"(select(3, several()))", "x"}, {"several()", "true"}, {"call(function(a, b) return a .. b, 'more' end, 1, 2)", "12"},
-		{"select(2, call(function(a, b) return a, b end, 1, 2))", "0"}, {"call(function() end)", "nil"}, {"call(function(...) return select('#', ...) end)", "2"},
+		{"num(1.5)", "1.5"}, {"num('010')", "10"}, {"num('x')", "number expected, got string"}, {"num()", "number expected, got nil"},
+		{"num({})", "number expected, got table"}, {"int(1.9)", "1"}, {"int(-1.9)", "-1"}, {"int('2')", "2"}, {"int(4294967297)", "1"},
+		{"int(2147483648)", "-2147483648"}, {"int(1e300)", "0"}, {"int()", "number expected, got nil"},
+		{"opt()", "42"}, {"opt(nil)", "42"}, {"opt(7)", "7"}, {"opt('7')", "7"}, {"opt('x')", "number expected, got string"},
+		{"opt(false)", "number expected, got boolean"}, {"place()", "9"}, {"place(nil)", "9"}, {"place(1)", "1"}, {"place(0)", "0"},
+		{"place(-1)", "10"}, {"place(-10)", "1"}, {"place(-11)", "0"}, {"place(-100)", "0"}, {"place(100)", "100"},
+		{"place('x')", "number expected, got string"}, {"text('a')", "a"}, {"text(1e15)", "1e+15"}, {"text()", "string expected, got nil"},
+		{"text(true)", "string expected, got boolean"}, {"opttext()", "otherwise"}, {"opttext(nil)", "otherwise"}, {"opttext('a')", "a"},
+		{"opttext(0.1)", "0.1"}, {"opttext({})", "string expected, got table"}, {"select('#', several())", "3"},
+		{"(select(3, several()))", "x"}, {"several()", "true"}, {"call(function(a, b) return a .. b, 'more' end, 1, 2)", "12"},
+		{"select(2, call(function(a, b) return a, b end, 1, 2))", "0"}, {"call(function() end)", "nil"},
+		{"call(function(...) return select('#', ...) end)", "2"},
 	} {
 		err := L.DoString("local ok, v = pcall(function() return (" + test.call + ") end) result = tostring(v)")
 		if got := L.GetGlobal("result").String(); err != nil || got != test.want && !strings.Contains(got, "("+test.want+")") {

@@ -24,7 +24,8 @@ func Settings(t testing.TB, others ...string) *config.Config {
 
 // Keep returns a store in memory, and the disk that keeps it in a file system, with an append-only file that replies wait for. Without a
 // file system nothing is kept.
-func Keep(o memory.Options, cfg *config.Config, files dir.FileSystem, clock func() int64, log *slog.Logger) (*memory.Store, *persistence.Disk) {
+func Keep(o memory.Options, cfg *config.Config, files dir.FileSystem, clock func() int64,
+	log *slog.Logger) (*memory.Store, *persistence.Disk) {
 	o.Journal = files != nil
 	keys, disk := memory.New(o), cfg.Persistence()
 	disk.Files, disk.AppendOnly, disk.Fsync, disk.Clock, disk.Log = files, files != nil, persistence.Always, clock, log

@@ -29,8 +29,8 @@ func Audit(s *shard.Shards) error {
 		lists := sh.Lists.Of(table.SpentList).Keys
 		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists ||
 			next != sh.Wheel.NextNS() {
-			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d", i, held, spent,
-				next, sh.InUse, lists, sh.Wheel.NextNS())
+			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d",
+				i, held, spent, next, sh.InUse, lists, sh.Wheel.NextNS())
 		}
 	}
 	if k, b := s.Room.SpentKeys.Load(), s.Room.SpentBytes.Load(); k != spentKeys || b != spentBytes {
@@ -68,7 +68,8 @@ func auditTable(t *table.Table) (a audit, err error) {
 
 // footprint is what is allocated for keys, except for the index.
 func footprint(t *table.Table) int64 {
-	n := int64(t.Slabs.FreePlaces.There*48+t.Keys.Tails.FreePlaces.There*32+t.Limits.FreePlaces.There*table.LimitEntryBytes) * table.SlabSize
+	n := int64(t.Slabs.FreePlaces.There*48+t.Keys.Tails.FreePlaces.There*32+t.Limits.FreePlaces.There*table.LimitEntryBytes) *
+		table.SlabSize
 	for _, key := range t.Keys.Huge {
 		n += int64(cap(key))
 	}

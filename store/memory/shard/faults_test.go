@@ -203,10 +203,12 @@ func TestWhatALeaseGivesBack(t *testing.T) {
 			memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", limit))
 			id := holdLease(t, s, "k", limit, 4, 60*second)
 			look := memtest.Calls(t, "k", limit)
-			if !memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) || memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) {
+			if !memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) ||
+				memtest.Did(s.Settle([]byte("k"), id, cost, memtest.At(t0))) {
 				t.Errorf("%s: a lease is not settled once", limit)
 			}
-			if _, err := s.Take(look, store.TakeOptions{Mode: cell.Peek}, memtest.At(t0)); err != nil || look[0].Decision.Remaining != left {
+			_, err := s.Take(look, store.TakeOptions{Mode: cell.Peek}, memtest.At(t0))
+			if err != nil || look[0].Decision.Remaining != left {
 				t.Errorf("%s: of a cost of %d, %d are left, want %d; %v", limit, cost, look[0].Decision.Remaining, left, err)
 			}
 			memtest.MustAudit(t, s)

@@ -208,7 +208,8 @@ func (m *limitsMachine) rename(t *rapid.T) {
 	moves := k != nil && from != to
 	if rapid.Bool().Draw(t, "only new") {
 		moves = moves && m.model.keys[to] == nil
-		if there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), memtest.At(m.model.nowNS)); there != (k != nil) || moved != moves {
+		there, moved, _ := m.store.RenameNew([]byte(from), []byte(to), memtest.At(m.model.nowNS))
+		if there != (k != nil) || moved != moves {
 			t.Fatalf("rename %q to %q, if new: %v, %v, want %v", from, to, there, moved, moves)
 		}
 	} else if got := memtest.Did(m.store.Rename([]byte(from), []byte(to), memtest.At(m.model.nowNS))); got != (k != nil) {

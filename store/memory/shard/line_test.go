@@ -62,7 +62,8 @@ func TestLineOfAState(t *testing.T) {
 	}
 	literal, _ := queue(s, limit(t, "5/1s"), 0)
 	named, _ := queue(s, limit(t, "5/1s"), 7)
-	if of("k", "5/1s", 0) != literal || of("k", "9/1s", 0) != literal || of("k", "5/1s", 7) != named || of("k", "1/1m,algo=log", 7) != named {
+	if of("k", "5/1s", 0) != literal || of("k", "9/1s", 0) != literal || of("k", "5/1s", 7) != named ||
+		of("k", "1/1m,algo=log", 7) != named {
 		t.Error("a queue is not found")
 	}
 	if of("k", "5/1m", 0) != nil || of("k", "5/1s", 8) != nil || of("l", "5/1s", 0) != nil {

@@ -130,12 +130,14 @@ func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
 			}
 			memtest.MustTake(t, s, 100, t0, []store.Call{policy(text)})
 			now := t0
-			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() { // which pass some again
+			// which pass some again
+			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() {
 				now += 20 * 60 * second // a third of the hour, and in another sub-window
 			}
 			for _, next := range []string{"50/month", text, "70/day", text} {
 				c := []store.Call{policy(next)}
-				if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(now)); err != nil || c[0].Decision.Remaining > 0 {
+				_, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(now))
+				if err != nil || c[0].Decision.Remaining > 0 {
 					t.Errorf("%s, %d ns ahead, then %s: %+v, %v", text, ahead, next, c[0].Decision, err)
 				}
 			}

@@ -110,7 +110,8 @@ func lengths(from, to int) (all []int) {
 func TestKeysOfOneHash(t *testing.T) {
 	table := newTable()
 	hash := binary.LittleEndian.Uint64([]byte("one hash"))
-	keys := [][]byte{[]byte("a"), []byte("b"), bytes.Repeat([]byte("c"), 40), bytes.Repeat([]byte("d"), 300), bytes.Repeat([]byte("e"), 300)}
+	keys := [][]byte{[]byte("a"), []byte("b"), bytes.Repeat([]byte("c"), 40), bytes.Repeat([]byte("d"), 300),
+		bytes.Repeat([]byte("e"), 300)}
 	for _, key := range keys {
 		table.add(hash, key)
 	}

@@ -23,7 +23,8 @@ func TestLimitEntriesOfAKey(t *testing.T) {
 	n, e := table.add(1<<32, []byte("key"))
 	const touched = 5 << touchedUnit
 	table.SetTouched(e, touched)
-	if e.HoldsLimits() || table.CountLimits(e) != 0 || table.LimitBytes(e) != 0 || table.LimitsEndNS(e) != 0 || table.TouchedNS(e) != touched {
+	if e.HoldsLimits() || table.CountLimits(e) != 0 || table.LimitBytes(e) != 0 || table.LimitsEndNS(e) != 0 ||
+		table.TouchedNS(e) != touched {
 		t.Error("a key without limits says otherwise")
 	}
 	table.DropLimits(e) // has none
@@ -114,7 +115,8 @@ func TestKeptStates(t *testing.T) {
 		{A: 4, B: 5, BlockedNS: 6}, {},
 		{Ring: []uint64{1, 2}}, {Ring: []uint64{3, 4}}, {Ring: []uint64{5}}, {A: 1}} {
 		table.Limits.Keep(p, &l, l.Code(), &st)
-		if got := table.Limits.State(p); got.A != st.A || got.B != st.B || got.BlockedNS != st.BlockedNS || !slices.Equal(got.Ring, st.Ring) {
+		got := table.Limits.State(p)
+		if got.A != st.A || got.B != st.B || got.BlockedNS != st.BlockedNS || !slices.Equal(got.Ring, st.Ring) {
 			t.Errorf("%+v is kept as %+v", st, got)
 		}
 	}

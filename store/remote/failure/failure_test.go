@@ -291,8 +291,9 @@ func TestModesOfPolicies(t *testing.T) {
 		limits string
 		want   Mode
 	}{
-		{"10/1m", Local}, {"@plain", Local}, {"@api", Allow}, {"@api:cust42", Allow}, {"@api:other", Allow}, {"@login", Deny}, {"@strict", Error},
-		{"@api @api:cust42", Allow}, {"@api 10/1m", Local}, {"@api @login", Deny}, {"@login @plain", Deny}, {"@login @strict @api", Error},
+		{"10/1m", Local}, {"@plain", Local}, {"@api", Allow}, {"@api:cust42", Allow}, {"@api:other", Allow}, {"@login", Deny},
+		{"@strict", Error}, {"@api @api:cust42", Allow}, {"@api 10/1m", Local}, {"@api @login", Deny}, {"@login @plain", Deny},
+		{"@login @strict @api", Error},
 	} {
 		var pairs []string
 		for limit := range strings.FieldsSeq(c.limits) {

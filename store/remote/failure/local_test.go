@@ -40,7 +40,8 @@ func TestLocalDecidesByAShare(t *testing.T) {
 		want  int
 	}{
 		{"100/1m", 5}, {"100/1m,burst=40", 2}, {"100/1m,burst=1", 1}, {"7/1m", 1}, {"100/1m,algo=window", 5}, {"100/1m,algo=slide", 5},
-		{"100/1m,algo=slide,buckets=6", 5}, {"100/1m,algo=log", 5}, {"3/1h,algo=log", 1}, {"100/1m,burst=1,warmup=5s", 1}, {"@api", 3}, {"@api:cust42", 0},
+		{"100/1m,algo=slide,buckets=6", 5}, {"100/1m,algo=log", 5}, {"3/1h,algo=log", 1}, {"100/1m,burst=1,warmup=5s", 1}, {"@api", 3},
+		{"@api:cust42", 0},
 	} {
 		passed, r := s.locally(t, strings.TrimSuffix(c.limit, ":cust42"), c.limit, 20, store.TakeOptions{Cost: 1})
 		if passed != c.want || r.Calls[0].Decision.Limit != r.Calls[0].Limit.Capacity() || !r.Calls[0].Ruled {

@@ -49,7 +49,8 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 	socket := linktest.StartRedis(t)
 	const prefix = `a*[b]?\^:`
 	s := newTestStore(t, socket, Options{Prefix: prefix})
-	others := []string{"other", "ax[b]?\\^:k", "celld:policies", prefix + "celld:policies", prefix + "celld:rules", prefix + "k" + "\x00turns"}
+	others := []string{"other", "ax[b]?\\^:k", "celld:policies", prefix + "celld:policies", prefix + "celld:rules",
+		prefix + "k" + "\x00turns"}
 	put(t, s, others...)
 	for i := range 3000 {
 		put(t, s, fmt.Sprint(prefix, "k", i))

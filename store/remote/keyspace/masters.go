@@ -40,7 +40,9 @@ func (k *Keyspace) mastersOf(ctx context.Context, nodes map[string]rueidis.Clien
 		asked.Go(func() {
 			var answer []rueidis.RedisMessage
 			node := nodes[address]
-			answer, errs[i] = inTime(k, ctx, func() ([]rueidis.RedisMessage, error) { return node.Do(ctx, node.B().Role().Build()).ToArray() })
+			answer, errs[i] = inTime(k, ctx, func() ([]rueidis.RedisMessage, error) {
+				return node.Do(ctx, node.B().Role().Build()).ToArray()
+			})
 			if errs[i] == nil {
 				roles[i], errs[i] = answer[0].ToString()
 			}

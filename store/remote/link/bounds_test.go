@@ -26,7 +26,8 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"unix:///a%zz": "%25", "redis://h?master=%zz": "%25", "redis://[%zz]": "%25", "redis://h?master=%00": "%00", "unix:///a%00": "%00", "redis://h/2147483648": "number",
+		"unix:///a%zz": "%25", "redis://h?master=%zz": "%25", "redis://[%zz]": "%25", "redis://h?master=%00": "%00", "unix:///a%00": "%00",
+		"redis://h/2147483648":    "number",
 		"redis://h?server-name=x": "options", "unix:///a?db=1&db=2": "twice",
 	} {
 		if _, err := ParseURL(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -57,7 +58,9 @@ func TestMistakes(t *testing.T) {
 	e := celldtest.NewAiling(t)
 	s := newTestLink(t, e.Socket, Options{})
 	client := *s.client.Load()
-	for answer, want := range map[string]string{"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": ""} {
+	for answer, want := range map[string]string{
+		"_\r\n": "know no master", "-ERR No such master with that name\r\n": "know no master", "-ERR odd\r\n": "",
+	} {
 		e.Answers(answer)
 		err := client.Do(t.Context(), client.B().Get().Key("k").Build()).Error()
 		if got := mistake(err, address{Master: "m"}); !strings.Contains(got, want) || (got == "") != (want == "") {

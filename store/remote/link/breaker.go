@@ -89,7 +89,8 @@ func (b *breaker) probeLater() {
 // probed handles the outcome of a probe while the breaker is open.
 func (b *breaker) probed(err error) {
 	if down := (*DownError)(nil); errors.As(err, &down) {
-		b.cause.Store(&DownError{Cause: down.Cause}) // the first cause may be a lost connection, and the next that the engine cannot be reached
+		// the first cause may be a lost connection, and the next that the engine cannot be reached
+		b.cause.Store(&DownError{Cause: down.Cause})
 		b.probeLater()
 		return
 	}

@@ -15,14 +15,15 @@ func TestCheck(t *testing.T) {
 		ahead      time.Duration // of its clock
 		want       []string      // ", WARN" is a warning's
 	}{
-		{"redis_version:7.2.4\r\nvalkey_version:8.1.1\r\nrole:master\r\nmaxmemory:9\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n", "", 0,
-			[]string{"version Valkey 8.1.1", "role master", "eviction policy noeviction", "persistence append-only file", "clock"}},
+		{"redis_version:7.2.4\r\nvalkey_version:8.1.1\r\nrole:master\r\nmaxmemory:9\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n",
+			"", 0, []string{"version Valkey 8.1.1", "role master", "eviction policy noeviction", "persistence append-only file", "clock"}},
 		{"redis_version:6.0.16\r\nrole:slave\r\nmaxmemory:9\r\nmaxmemory_policy:volatile-lru\r\naof_enabled:0\r\n", "-", time.Second,
 			[]string{"version Redis 6.0.16, WARN", "role slave, WARN", "eviction policy volatile-lru, WARN", "persistence none, WARN",
 				"clock, WARN"}},
-		{"redis_version:5.0.1\r\nredis_mode:sentinel\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n", "60 1", -time.Second,
-			[]string{"version Redis 5.0.1, WARN", "role sentinel, WARN", "eviction policy allkeys-lru, no maxmemory", "persistence snapshots",
-				"clock, WARN"}},
+		{"redis_version:5.0.1\r\nredis_mode:sentinel\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n",
+			"60 1", -time.Second,
+			[]string{"version Redis 5.0.1, WARN", "role sentinel, WARN", "eviction policy allkeys-lru, no maxmemory",
+				"persistence snapshots", "clock, WARN"}},
 		{"redis_version:6.2.0\r\naof_enabled:0\r\n", "", 50 * time.Millisecond,
 			[]string{"version Redis 6.2.0", "role not known", "eviction policy not known",
 				"persistence no append-only file; CONFIG GET is refused, so snapshots are not known", "clock"}},

@@ -160,7 +160,9 @@ func TestLookingAtANode(t *testing.T) {
 			t.Errorf("kept %v", s.nodes.all)
 		}
 		// Who is busy or gone is looked at later, and any other refusal is an answer.
-		for reply, again := range map[string]bool{"-BUSY a script\r\n": true, "close": true, "-NOPERM no\r\n": false, "-ERR unknown\r\n": false} {
+		for reply, again := range map[string]bool{
+			"-BUSY a script\r\n": true, "close": true, "-NOPERM no\r\n": false, "-ERR unknown\r\n": false,
+		} {
 			before := s.nodes.all["a"]
 			s.dialed.drain()
 			e.AnswersBy(func(command string) string {
@@ -187,7 +189,8 @@ func TestWhatIsKnownOfAnEngine(t *testing.T) {
 	a, b := &node{version: "Redis 7.0.1", eviction: "noeviction", persistence: "none"},
 		&node{version: "Redis 6.2.0", clockKnown: true, clock: 1500 * time.Microsecond, eviction: "x", persistence: "y"}
 	s.nodes.all, s.nodes.last = map[string]*node{"a": a, "b": b, "c": {version: "Redis 7.0.1"}}, a
-	if got, want := fmt.Sprintf("%v %s", s.Engine(), s.Kind()), "{[Redis 6.2.0 Redis 7.0.1] noeviction none 0s false} sentinel"; got != want {
+	got, want := fmt.Sprintf("%v %s", s.Engine(), s.Kind()), "{[Redis 6.2.0 Redis 7.0.1] noeviction none 0s false} sentinel"
+	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	s.nodes.last = b

@@ -56,7 +56,8 @@ func TestOpenRefuses(t *testing.T) {
 			return ""
 		})
 		err := newLink(Options{URL: "redis://me:s3cret@" + fake.addr + "/3"}).Connect()
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", reply, err, want)
 		}
 	}
@@ -199,7 +200,8 @@ func TestRedirections(t *testing.T) {
 	if second.Count("ASKING") != 1 {
 		t.Errorf("ASKING %d times", second.Count("ASKING"))
 	}
-	m, err := s.answerTo(&Request{Script: &Script{text: "return 7", Digest: "d"}, Keys: []string{"k"}, Deadline: time.Now().Add(time.Minute)})
+	m, err := s.answerTo(&Request{Script: &Script{text: "return 7", Digest: "d"}, Keys: []string{"k"},
+		Deadline: time.Now().Add(time.Minute)})
 	if n, _ := m.ToInt64(); err != nil || n != 7 || first.Count("EVALSHA d 1 k") != 1 || first.Count("EVAL return 7 1 k") != 1 {
 		t.Errorf("the script: %v, %v, %q", m, err, first.received)
 	}

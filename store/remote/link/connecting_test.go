@@ -106,7 +106,9 @@ func TestConnectingGoesOn(t *testing.T) {
 			}
 		}
 		c.e.Answers(":1\r\n")
-		if n := c.attempts(9); n != 1 || c.Away() != nil || c.said(`"msg":"connected to the engine","store":"engine","mode":"standalone"`) != 1 || c.client.Load() == nil || c.said("\n") != 5 {
+		n := c.attempts(9)
+		if n != 1 || c.Away() != nil || c.said(`"msg":"connected to the engine","store":"engine","mode":"standalone"`) != 1 ||
+			c.client.Load() == nil || c.said("\n") != 5 {
 			t.Errorf("%d attempts, away: %v, the log says\n%s", n, c.Away(), c.told.String())
 		}
 		if n := len(c.e.Probes()); n < 3 || c.over.Load() {
@@ -261,7 +263,8 @@ func TestARefusalOfACertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
 	if err != nil {
 		t.Fatal(err)
 	}

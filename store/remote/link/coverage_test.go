@@ -10,7 +10,9 @@ import (
 
 // clusterInfo is an answer of CLUSTER INFO, as RESP3 has it.
 func clusterInfo(state string, assigned, failed int) string {
-	text := fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:0\r\ncluster_slots_pfail:7\r\ncluster_slots_fail:%d\r\n", state, assigned, failed)
+	text := fmt.Sprintf(
+		"cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:0\r\ncluster_slots_pfail:7\r\ncluster_slots_fail:%d\r\n", state,
+		assigned, failed)
 	return fmt.Sprintf("=%d\r\ntxt:%s\r\n", len("txt:")+len(text), text)
 }
 
@@ -56,7 +58,8 @@ func TestCoverage(t *testing.T) {
 			if err := s.Away(); (err == nil) != (test.away == "") || err != nil && !strings.HasPrefix(err.Error(), test.away) {
 				t.Errorf("away: %v", err)
 			}
-			if n := strings.Count(log.String(), "have no master"); !strings.Contains(log.String(), test.said) || (n == 1) != (test.said != "") {
+			n := strings.Count(log.String(), "have no master")
+			if !strings.Contains(log.String(), test.said) || (n == 1) != (test.said != "") {
 				t.Errorf("the log says %d times, want %q:\n%s", n, test.said, log.String())
 			}
 			if asked := e.Asks("CLUSTER INFO"); test.name == "no right to ask" && asked != 1 {

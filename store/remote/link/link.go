@@ -37,8 +37,8 @@ type Options struct {
 	OutageBegins func(why string)           // is called when calls begin to fail; nil: nobody is, as below
 	OutageEnds   func(lasted time.Duration) // is called when they have been answered for a while
 
-	// For tests: the engine's time in Unix ns (nil: the engine is asked); what connects in place of the net; and the clock and the timers of
-	// breakers.
+	// For tests: the engine's time in Unix ns (nil: the engine is asked); what connects in place of the net; and the clock and the timers
+	// of breakers.
 	Time  func() int64
 	Dial  func(ctx context.Context, to string) (net.Conn, error)
 	Now   func() time.Time

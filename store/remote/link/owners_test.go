@@ -19,7 +19,9 @@ func clusterSlots(spans ...string) string {
 		if _, err := fmt.Sscanf(span, "%d-%d %s", &first, &last, &master); err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(&text, "*4\r\n:%d\r\n:%d\r\n*4\r\n$9\r\n127.0.0.1\r\n:7000\r\n$1\r\n%s\r\n*0\r\n*4\r\n$9\r\n127.0.0.1\r\n:7001\r\n$1\r\nr\r\n*0\r\n", first, last, master)
+		fmt.Fprintf(&text,
+			"*4\r\n:%d\r\n:%d\r\n*4\r\n$9\r\n127.0.0.1\r\n:7000\r\n$1\r\n%s\r\n*0\r\n*4\r\n$9\r\n127.0.0.1\r\n:7001\r\n$1\r\nr\r\n*0\r\n",
+			first, last, master)
 	}
 	return text.String()
 }

@@ -109,7 +109,8 @@ func TestOperationsThatAreLate(t *testing.T) {
 			goOn := 0
 			for j, late := range late {
 				o, down := all[j], (*link.DownError)(nil)
-				if is := len(o.answers) == 1; is != late || late && (!errors.As(o.answers[0], &down) || down.Sent || down.Cause != link.ErrLate.Cause) {
+				is := len(o.answers) == 1
+				if is != late || late && (!errors.As(o.answers[0], &down) || down.Sent || down.Cause != link.ErrLate.Cause) {
 					t.Errorf("%d: the operation %d: %v", i, j, o.answers)
 				}
 				if o.sent != nil {

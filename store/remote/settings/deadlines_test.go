@@ -30,7 +30,8 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 			}
 			var answered atomic.Int64
 			for range 5 {
-				linktest.InOwnTime(t, s.Timeout, name, func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
+				linktest.InOwnTime(t, s.Timeout, name,
+					func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
 				time.Sleep(10 * time.Millisecond)
 				read := r.read()
 				go func() { <-read; answered.Add(1) }()
@@ -62,7 +63,9 @@ func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
 			return ":1\r\n"
 		})
 		began := time.Now()
-		set, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy("p", *linktest.Literal(t, "1/1s"), policy.Options{}, done) })
+		set, err := linktest.Told(t, func(done func(bool, error)) {
+			s.SetPolicy("p", *linktest.Literal(t, "1/1s"), policy.Options{}, done)
+		})
 		if took := time.Since(began); !set || err != nil || took > s.Timeout+linktest.Late {
 			t.Errorf("%v, %v after %v", set, err, took)
 		}

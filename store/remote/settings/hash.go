@@ -78,7 +78,8 @@ func (h *hash) load(deadline time.Time) {
 	if k.Down() != nil {
 		return
 	}
-	answer, err := k.Await(&link.Request{Script: readSettings, Keys: []string{h.key}, Args: []string{h.version, h.since}, Deadline: deadline})
+	answer, err := k.Await(&link.Request{Script: readSettings, Keys: []string{h.key}, Args: []string{h.version, h.since},
+		Deadline: deadline})
 	if err != nil || !answer.IsArray() {
 		return
 	}

@@ -81,7 +81,8 @@ func TestReadingARegistry(t *testing.T) {
 			was := r.version + " " + r.since
 			e.Answers(c.reply)
 			asked := readOf(t, e, r)
-			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) || !strings.Contains(asked[0], readSettings.Digest) {
+			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) ||
+				!strings.Contains(asked[0], readSettings.Digest) {
 				t.Errorf("%d: asked %q", i, asked)
 			}
 			if r.loaded() != c.known || r.version != c.version || r.since != c.since || textOf(s.Policies) != c.has {

@@ -245,7 +245,8 @@ func TestTooManySettings(t *testing.T) {
 		t.Errorf("%v, %v", did, err)
 	}
 	setPolicyOf(t, s, "first", "2/1s", policy.Options{})
-	if did, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) }); !did || err != nil {
+	did, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "first"}, 0, done) })
+	if !did || err != nil {
 		t.Fatalf("%v, %v", did, err)
 	}
 	more := func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "more"}, 0, done) }
@@ -365,7 +366,8 @@ func TestALimitOfTheNameOfSettings(t *testing.T) {
 	if !setPolicyOf(t, s, "api", "10/1m", policy.Options{}) {
 		t.Error("the policy is not set")
 	}
-	if added, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) }); !added || err != nil {
+	added, err := linktest.Told(t, func(done func(bool, error)) { s.PutRule(policy.Rule{Pattern: "k"}, 0, done) })
+	if !added || err != nil {
 		t.Errorf("the rule is added: %v, %v", added, err)
 	}
 	if other := openSettings(t, addr); textOf(other.Policies) != textOf(s.Policies) || textOf(s.Policies) == "" {

@@ -66,7 +66,8 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		stores, asks, fails bool
 	}{
 		{"$1\r\n6\r\n", 7, true, false, false}, {"$1\r\n7\r\n", 7, false, true, false}, {"$1\r\n8\r\n", 7, false, true, false},
-		{"$1\r\n8\r\n", 0, true, false, false}, {"$1\r\n0\r\n", 0, true, false, false}, {"-READONLY x\r\n", 7, false, false, true}, {"$1\r\nx\r\n", 7, false, false, true},
+		{"$1\r\n8\r\n", 0, true, false, false}, {"$1\r\n0\r\n", 0, true, false, false}, {"-READONLY x\r\n", 7, false, false, true},
+		{"$1\r\nx\r\n", 7, false, false, true},
 	} {
 		e := celldtest.NewAiling(t)
 		s := newTestStore(t, e.Socket, Options{})
@@ -94,7 +95,8 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		m    marks
 		args string
 	}{
-		{marks{}, "0"}, {marks{key: "m", fields: []string{"5", "6"}, first: 7, last: 9}, "2 7 9 5 6"}, {marks{key: "m", fields: []string{"5"}, apart: true}, "0"},
+		{marks{}, "0"}, {marks{key: "m", fields: []string{"5", "6"}, first: 7, last: 9}, "2 7 9 5 6"},
+		{marks{key: "m", fields: []string{"5"}, apart: true}, "0"},
 	} {
 		if got := strings.Join(c.m.args(), " "); got != c.args {
 			t.Errorf("%d: %q", i, got)

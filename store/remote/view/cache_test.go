@@ -16,8 +16,9 @@ func TestContentsAreRemembered(t *testing.T) {
 		c     content
 		known bool
 	}{
-		{text(mostContent - 1), true}, {text(mostContent), false}, {hash, true}, {content{kind: kindHash, fields: append(hash.fields, field{"a", ""})}, false},
-		{text(1), true}, {content{kind: "list", foreign: true}, false},
+		{text(mostContent - 1), true}, {text(mostContent), false}, {hash, true},
+		{content{kind: kindHash, fields: append(hash.fields, field{"a", ""})}, false}, {text(1), true},
+		{content{kind: "list", foreign: true}, false},
 	} {
 		s.viewOf(7, []string{"k"}, c.c).cache()
 		if is, known := s.cache.Get("k"); known != c.known || known && (is.nowNS != 7 || is.kind != c.c.kind) {

@@ -41,7 +41,8 @@ func TestChangesThatGoTogether(t *testing.T) {
 			}, func(err error) { told = append(told, err) })
 		}
 		hold(change("k"), change("k", "list"), change("k"))
-		if len(told) != 3 || told[0] != nil || told[1] != store.ErrWrongType || told[2] != nil || decided != 2 || s.counts.Changes.Load() != 1 {
+		if len(told) != 3 || told[0] != nil || told[1] != store.ErrWrongType || told[2] != nil || decided != 2 ||
+			s.counts.Changes.Load() != 1 {
 			t.Errorf("%v, %d were decided by %d changes", told, decided, s.counts.Changes.Load())
 		}
 		// In a Cluster, those whose keys are apart are refused before anything is asked.

@@ -64,7 +64,8 @@ func TestWhatACommitAsks(t *testing.T) {
 				<-woken
 			}
 			if v.Err != c.err || v.Conflict() != c.conflict || len(v.missing) > 0 || s.counts.Changes.Load() != c.counts {
-				t.Errorf("%s: %v, conflict %v, %q are missing, %d are counted", c.name, v.Err, v.Conflict(), v.missing, s.counts.Changes.Load())
+				t.Errorf("%s: %v, conflict %v, %q are missing, %d are counted", c.name, v.Err, v.Conflict(), v.missing,
+					s.counts.Changes.Load())
 			}
 			if got := e.Commands()[asked:]; c.asks == nil && len(got) > 0 || c.asks != nil &&
 				(len(got) != 1 || !strings.Contains(got[0], c.asks.Digest+" "+c.keys)) {
@@ -135,7 +136,8 @@ func TestKeysOfARequest(t *testing.T) {
 		}
 		for names, together := range map[string]bool{"a": true, "a a": true, "{x}a {x}b": true, "a b": false, "{x}a {x}b c": false,
 			"c {x}a {x}b": false} {
-			if err := s.Link.CheckHashSlot(strings.Fields(names)); err != nil && err != link.ErrCrossSlot || (err == nil) != (together || !cluster) {
+			err := s.Link.CheckHashSlot(strings.Fields(names))
+			if err != nil && err != link.ErrCrossSlot || (err == nil) != (together || !cluster) {
 				t.Errorf("%s: %v", names, err)
 			}
 		}

@@ -168,7 +168,8 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 		if err != nil || one.Part {
 			return nil, false
 		}
-		if end := (store.Limits{one.LimitState}).EndNS(); !one.Limit.Leases && end <= uint64(v.NowNS) && end+uint64(Linger) > uint64(v.NowNS) {
+		end := (store.Limits{one.LimitState}).EndNS()
+		if !one.Limit.Leases && end <= uint64(v.NowNS) && end+uint64(Linger) > uint64(v.NowNS) {
 			k.left = append(k.left, f)
 			continue
 		}

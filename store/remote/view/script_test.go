@@ -153,7 +153,8 @@ func TestAnswersOfACommit(t *testing.T) {
 			done := make(chan struct{})
 			v.send(commitScript, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.cached || v.ticket.taken != c.taken || v.ticket.conflicts != c.conflicts {
+			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.cached || v.ticket.taken != c.taken ||
+				v.ticket.conflicts != c.conflicts {
 				t.Errorf("%s: %v, conflict %v, guess %v, %+v", c.name, v.Err, v.Conflict(), v.cached, v.ticket)
 			}
 			if n := s.counts.Conflicts.Load() - counted; n != c.counted {
@@ -426,7 +427,8 @@ func TestTheLeasesThatAChangeMarks(t *testing.T) {
 		store.Access{NowNS: now}); err != nil || terms.Lease == 0 {
 		t.Fatal(err, terms)
 	}
-	if _, changed, err := v.script(); err != nil || !changed || v.marks.last != uint64(terms.Lease) || v.marks.first != uint64(terms.Lease) {
+	_, changed, err := v.script()
+	if err != nil || !changed || v.marks.last != uint64(terms.Lease) || v.marks.first != uint64(terms.Lease) {
 		t.Fatalf("%v, %v, %+v", changed, err, v.marks)
 	}
 	stored := v.keys[0].want
@@ -452,14 +454,16 @@ func TestChangesThatAreRefused(t *testing.T) {
 	v := s.viewOf(now, []string{"a"}, content{kind: kindNone, expiry: noExpiry})
 	defer v.Close()
 	v.Table()
-	if _, err := v.Take([]store.Call{{Key: []byte("a"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
+	_, err := v.Take([]store.Call{{Key: []byte("a"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access)
+	if err != nil {
 		t.Fatal(err)
 	}
 	args, changed, err := v.script()
 	if err != nil || !changed || v.keys[0].want.kind != kindHash || len(args) < 6 || args[2] != kindNone || args[4] != "2" {
 		t.Fatalf("%q, %v, %v", args, changed, err)
 	}
-	if _, err := v.Take([]store.Call{{Key: []byte("b"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access); err != nil {
+	_, err = v.Take([]store.Call{{Key: []byte("b"), Limit: linktest.Literal(t, "5/1h")}}, store.TakeOptions{Cost: 1}, access)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, changed, err := v.script(); err != ErrUndeclared || changed {

@@ -70,8 +70,8 @@ func (t *ticket) pause(roundTrip time.Duration) time.Duration {
 func (v *View) giveUpTicket() {
 	if v.ticket.taken {
 		v.ticket.taken = false
-		v.views.Link.Send(&link.Request{Keys: []string{v.ticket.list}, Args: []string{"LREM", "1", v.ticket.name}, Deadline: v.views.deadline(),
-			Done: link.Ignore})
+		v.views.Link.Send(&link.Request{Keys: []string{v.ticket.list}, Args: []string{"LREM", "1", v.ticket.name},
+			Deadline: v.views.deadline(), Done: link.Ignore})
 	}
 }
 

@@ -111,7 +111,8 @@ func TestWhichReservesStandInLine(t *testing.T) {
 		d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
 		for i, want := range []bool{true, false, false} {
-			calls := [][]store.Call{{d.call("k", tenSeconds)}, {d.call("o", tenSeconds)}, {d.call("k", tenSeconds), d.call("o", tenSeconds)}}[i]
+			calls := [][]store.Call{{d.call("k", tenSeconds)}, {d.call("o", tenSeconds)},
+				{d.call("k", tenSeconds), d.call("o", tenSeconds)}}[i]
 			if reserve(calls...) != want {
 				t.Errorf("%d stands in line: %v", i, !want)
 			}

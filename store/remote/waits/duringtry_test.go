@@ -91,7 +91,8 @@ func TestWhenOthersWereQuicker(t *testing.T) {
 		againNS       time.Duration
 		losses        int // after 3
 	}{
-		{false, true, lookahead + 1, 4}, {false, true, lookahead, 3}, {false, false, time.Hour, 3}, {true, true, time.Hour, 0}, {true, false, 0, 0},
+		{false, true, lookahead + 1, 4}, {false, true, lookahead, 3}, {false, false, time.Hour, 3}, {true, true, time.Hour, 0},
+		{true, false, 0, 0},
 	} {
 		w := &Waits{lookahead: lookahead, lookAgain: lookAgain}
 		v := &waiter{states: []stateName{{key: "k"}}, own: store.TakeRequest{Calls: []store.Call{takeCall(t, "k", "1/1s,algo=conc")}}}
@@ -159,7 +160,8 @@ func TestWhichCallsWait(t *testing.T) {
 			d.spend("k", tenSeconds)
 			reqs := make([]store.TakeRequest, c.n)
 			for i := range reqs {
-				reqs[i] = store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)}, TakeOptions: store.TakeOptions{Cost: c.cost, Terms: c.terms}}
+				reqs[i] = store.TakeRequest{Calls: []store.Call{d.call("k", tenSeconds)},
+					TakeOptions: store.TakeOptions{Cost: c.cost, Terms: c.terms}}
 			}
 			d.s.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, make(signal, 1))
 			if n, _ := d.s.Waiting(); (n == 1) != c.waits {
@@ -193,7 +195,8 @@ func TestARefusalBlocks(t *testing.T) {
 				d.spend("k", limit)
 			}
 			terms := &store.Terms{Mode: store.Wait}
-			r := store.TakeRequest{Calls: []store.Call{d.call("k", limit)}, TakeOptions: store.TakeOptions{Cost: c.cost, Mode: c.mode, Terms: terms}}
+			r := store.TakeRequest{Calls: []store.Call{d.call("k", limit)},
+				TakeOptions: store.TakeOptions{Cost: c.cost, Mode: c.mode, Terms: terms}}
 			d.v.NowNS = time.Now().UnixNano()
 			refuse(d.v, &r, store.Access{}, uint64(c.wait))
 			one := r.Calls[0].Decision
@@ -202,7 +205,8 @@ func TestARefusalBlocks(t *testing.T) {
 				c.cost > 0 && (!one.Limited || one.RetryAfterNS != uint64(c.retry) || r.Taken.RetryAfterNS != uint64(c.retry)) {
 				t.Errorf("%d: %+v, %+v, %v", i, r.Taken, one, r.Err)
 			}
-			if next := d.plainly(0, store.TakeOptions{}, d.call("k", limit)); (next.Calls[0].Decision.ResetAfterNS == uint64(time.Minute)) != c.blocks {
+			next := d.plainly(0, store.TakeOptions{}, d.call("k", limit))
+			if (next.Calls[0].Decision.ResetAfterNS == uint64(time.Minute)) != c.blocks {
 				t.Errorf("%d: then %+v", i, next.Calls[0].Decision)
 			}
 		})

@@ -130,7 +130,8 @@ func TestWhoLeavesGivesItsGrant(t *testing.T) {
 		for _, of := range s.waits.lines.OfKey {
 			l := of[0]
 			for i, want := range []time.Duration{10 * time.Second, 20 * time.Second} {
-				if got := time.Until(l.grants[i].at).Round(10 * time.Second); got != want || l.Waiters[i].Request != &waiters[[]int{0, 2}[i]].reqs[0] {
+				got := time.Until(l.grants[i].at).Round(10 * time.Second)
+				if got != want || l.Waiters[i].Request != &waiters[[]int{0, 2}[i]].reqs[0] {
 					t.Errorf("%d goes ahead in %v, want %v", i, got, want)
 				}
 			}

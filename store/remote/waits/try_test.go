@@ -31,7 +31,8 @@ func TestWhenALineIsTried(t *testing.T) {
 		}
 		d.one()
 		l := d.line("k", tenSeconds)
-		if len(l.grants) != 1 || !l.booked(l.Waiters[0]) || l.grants[0].at.Sub(w.began) != 10*time.Second || !w.waits() || !l.next.IsZero() {
+		if len(l.grants) != 1 || !l.booked(l.Waiters[0]) || l.grants[0].at.Sub(w.began) != 10*time.Second || !w.waits() ||
+			!l.next.IsZero() {
 			t.Errorf("slots %+v, next %v", l.grants, l.next)
 		}
 		d.sleep(lookahead / 2)
@@ -129,7 +130,8 @@ func TestWhoMayWaitBehindOthers(t *testing.T) {
 		d.is(second, "too late by 1 ns", 0, true)
 		d.is(fourth, "the fourth", 0, true)
 		for _, c := range []*caller{second, fourth} {
-			if got, want := c.reqs[0].Taken.RetryAfterNS, c.reqs[0].Terms.MaxNS+1; int64(got) != want || c.reqs[0].Calls[0].Decision.Remaining != 0 {
+			got, want := c.reqs[0].Taken.RetryAfterNS, c.reqs[0].Terms.MaxNS+1
+			if int64(got) != want || c.reqs[0].Calls[0].Decision.Remaining != 0 {
 				t.Errorf("it is to come again in %d, want %d", got, want)
 			}
 		}

@@ -115,7 +115,8 @@ func TestWhoOfAFailedLineMayHaveBeenCounted(t *testing.T) {
 	decide(linktest.Down)
 	for i, c := range []*caller{granted, stands, late} {
 		<-c.done
-		if down := (*link.DownError)(nil); !errors.As(c.reqs[0].Err, &down) || down.Sent != (c == granted) || down.Cause != linktest.Down.Cause {
+		down := (*link.DownError)(nil)
+		if !errors.As(c.reqs[0].Err, &down) || down.Sent != (c == granted) || down.Cause != linktest.Down.Cause {
 			t.Errorf("%d: %#v", i, c.reqs[0].Err)
 		}
 	}

@@ -88,7 +88,8 @@ func Do(t testing.TB, l *link.Link, args ...string) *rueidis.RedisMessage {
 func ViewReply(did string, before int64, contents ...string) string {
 	now := time.Now()
 	head := []string{
-		celldtest.BulkOf(did), celldtest.BulkOf(fmt.Sprint(now.Unix())), celldtest.BulkOf(fmt.Sprint(now.Nanosecond() / 1000)), celldtest.IntOf(before),
+		celldtest.BulkOf(did), celldtest.BulkOf(fmt.Sprint(now.Unix())), celldtest.BulkOf(fmt.Sprint(now.Nanosecond() / 1000)),
+		celldtest.IntOf(before),
 	}
 	return celldtest.ArrayOf(append(head, contents...)...)
 }
