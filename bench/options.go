@@ -26,8 +26,8 @@ func parseOptions() options {
 	flag.StringVar(&o.rows, "rows", "",
 		"measure only the rows whose name this regular `expression` matches: "+strings.Join(rowNames(), " "))
 	flag.IntVar(&o.rounds, "rounds", 0, "number of rounds, whose median is shown (default 3, with -quick 1)")
-	flag.StringVar(&o.peers, "peers", strings.Join(slices.DeleteFunc(peerNames(), func(name string) bool { return name == "before" }), ","),
-		"measure only these servers")
+	others := slices.DeleteFunc(peerNames(), func(name string) bool { return name == "before" })
+	flag.StringVar(&o.peers, "peers", strings.Join(others, ","), "measure only these servers")
 	flag.StringVar(&o.celld, "celld", "", "more `flags` for celld, such as '--io-threads 2'")
 	flag.StringVar(&o.before, "before", "", "measure celld as of this `commit` as the peer before, to see what a change has cost")
 	flag.Parse()

@@ -74,9 +74,8 @@ var allPeers = []*peer{
 func rateOnRedis() *peer {
 	p := redisPeer("redis-rate", "redis_rate, called directly", "Allow")
 	p.version = func(t *tools) string {
-		return "redis_rate " + moduleVersion("github.com/go-redis/redis_rate/v10") + ", go-redis " +
-			moduleVersion("github.com/redis/go-redis/v9") +
-			", redis-server " + t.redisVersion()
+		return "redis_rate " + moduleVersion("github.com/go-redis/redis_rate/v10") +
+			", go-redis " + moduleVersion("github.com/redis/go-redis/v9") + ", redis-server " + t.redisVersion()
 	}
 	return p
 }

@@ -36,8 +36,8 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 			return err
 		}
 		if loaded.File != "" {
-			about := []any{"files", loaded.Files, "keys", loaded.Keys, "expired", loaded.Expired, "took",
-				loaded.Took.Round(time.Millisecond)}
+			about := []any{"files", loaded.Files, "keys", loaded.Keys, "expired", loaded.Expired,
+				"took", loaded.Took.Round(time.Millisecond)}
 			if len(loaded.NotRead) > 0 {
 				about = append(about, "not_read", loaded.NotRead)
 			}

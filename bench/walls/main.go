@@ -108,9 +108,9 @@ func main() {
 }
 
 func run(patterns []string, most int, verbose bool) error {
-	list, err := packages.Load(
-		&packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-			packages.NeedImports | packages.NeedDeps}, patterns...)
+	const needs = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+		packages.NeedImports | packages.NeedDeps
+	list, err := packages.Load(&packages.Config{Mode: needs}, patterns...)
 	if err != nil {
 		return err
 	}

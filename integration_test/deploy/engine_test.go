@@ -107,8 +107,8 @@ func TestComposeEngineExample(t *testing.T) {
 	}
 	sharesLimits(t, startContained(t, env), celld.Healthcheck.Test[1:], command)
 	lone := alone.Services["celld"]
-	celld.Environment, celld.DependsOn, celld.Networks, celld.Healthcheck.Test = lone.Environment, lone.DependsOn, lone.Networks,
-		lone.Healthcheck.Test
+	celld.Environment, celld.DependsOn = lone.Environment, lone.DependsOn
+	celld.Networks, celld.Healthcheck.Test = lone.Networks, lone.Healthcheck.Test
 	if !reflect.DeepEqual(celld, lone) || !reflect.DeepEqual(file.Services["app"], alone.Services["app"]) {
 		t.Errorf("%+v differs in more from %+v", file, alone)
 	}

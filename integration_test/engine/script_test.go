@@ -18,8 +18,8 @@ func TestLongScript(t *testing.T) {
 	srv := harness.Start(t, "--store", engines.StartEngine(t).URL, "--store-timeout", "1s")
 	c := harness.Dial(t, srv.Addr)
 	run := func(rounds int, key string) string {
-		return c.Do("EVAL", fmt.Sprintf(
-			"local x = 0 for i = 1, %d do x = x + i end return redis.call('SET', KEYS[1], '4000000000000000001')", rounds), "1", key)
+		loop := fmt.Sprintf("local x = 0 for i = 1, %d do x = x + i end ", rounds)
+		return c.Do("EVAL", loop+"return redis.call('SET', KEYS[1], '4000000000000000001')", "1", key)
 	}
 	celldtest.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
 	for rounds := 1 << 20; ; rounds *= 2 {

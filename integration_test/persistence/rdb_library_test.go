@@ -92,9 +92,8 @@ func TestTheLibraryReadsOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.MapOf(rapid.String(), rapid.Custom(func(t *rapid.T) store.Value {
 			// It knows no expiry of 0, and none that is past int64 in nanoseconds.
-			return rdb.StateOf(max(someTAT(t), 1),
-				rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12)).
-					Draw(t, "ms"))
+			ms := rapid.OneOf(rapid.Int64Range(-1, 2e12), rapid.Just[int64](-1), rapid.Int64Range(1, 9e12))
+			return rdb.StateOf(max(someTAT(t), 1), ms.Draw(t, "ms"))
 		})).Draw(t, "states")
 		var want seen
 		for key, st := range states {

@@ -209,28 +209,28 @@ func TestPing(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t, "--requirepass", "sesame")
 	_, port := harness.HostPort(srv.Addr)
-	if stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_REQUIREPASS=sesame"}, "ping", "--port", port); code != 0 ||
-		stderr != "" {
+	stdout, stderr, code := harness.RunToEnd(t, []string{"CELLD_REQUIREPASS=sesame"}, "ping", "--port", port)
+	if code != 0 || stderr != "" {
 		t.Errorf("celld ping: %d, %q, %q", code, stdout, stderr)
 	}
-	if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", "sesame",
-		"--bind", "0.0.0.0"); code != 0 || stderr != "" {
+	stdout, stderr, code = harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", "sesame", "--bind", "0.0.0.0")
+	if code != 0 || stderr != "" {
 		t.Errorf("celld ping --bind 0.0.0.0, as the server has it: %d, %q, %q", code, stdout, stderr)
 	}
-	if stdout, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame"); code != 0 ||
-		stdout+stderr != "" {
+	stdout, stderr, code = harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", "sesame")
+	if code != 0 || stdout+stderr != "" {
 		t.Errorf("celld ready: %d, %q, %q", code, stdout, stderr)
 	}
 	// It lives, and CONFIG SET may have given it another password.
 	for _, password := range []string{"wrong", ""} {
-		if stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", password); code != 0 || stderr != "" ||
-			!strings.Contains(stdout, "-") {
+		stdout, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass", password)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "-") {
 			t.Errorf("celld ping with the password %q: %d, %q, %q", password, code, stdout, stderr)
 		}
-		_, stderr, code := harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", password)
+		_, stderr, code = harness.RunToEnd(t, nil, "ready", "--port", port, "--requirepass", password)
 		oneLine(t, stderr, code, 1, map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"}[password])
 	}
-	_, stderr, code := harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass-file", "/nosuch/file")
+	_, stderr, code = harness.RunToEnd(t, nil, "ping", "--port", port, "--requirepass-file", "/nosuch/file")
 	oneLine(t, stderr, code, 2, "/nosuch/file")
 	_, stderr, code = harness.RunToEnd(t, nil, "ready", "--port", harness.FreePort(t))
 	oneLine(t, stderr, code, 1, "refused")

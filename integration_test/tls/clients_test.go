@@ -29,15 +29,14 @@ func TestClients(t *testing.T) {
 		if out, _ := harness.TryTool(t, "", "redis-cli", append(flags, "PING")...); strings.Contains(out, "PONG") {
 			t.Errorf("without a certificate: %q", out)
 		}
-		out, _ := harness.TryTool(t, "", "redis-cli",
-			append([]string{"--cert", w.theirs, "--key", w.theirKey}, append(flags, "PING")...)...)
-		if strings.Contains(out, "PONG") {
+		theirs := append([]string{"--cert", w.theirs, "--key", w.theirKey}, flags...)
+		if out, _ := harness.TryTool(t, "", "redis-cli", append(theirs, "PING")...); strings.Contains(out, "PONG") {
 			t.Errorf("with a stranger's certificate: %q", out)
 		}
 		long := strings.Repeat("x", 60_000) // of several records, both ways
-		if got, err := harness.TryTool(t, strings.Repeat("ECHO "+long+"\n", 20), "redis-cli", own...); err != nil ||
-			got != strings.Repeat(long+"\n", 20) {
-			t.Errorf("%v: %d bytes", err, len(got))
+		echoed, err := harness.TryTool(t, strings.Repeat("ECHO "+long+"\n", 20), "redis-cli", own...)
+		if err != nil || echoed != strings.Repeat(long+"\n", 20) {
+			t.Errorf("%v: %d bytes", err, len(echoed))
 		}
 	})
 	t.Run("go-redis", func(t *testing.T) {

@@ -131,16 +131,17 @@ func TestHashText(t *testing.T) {
 	now = t0
 	const log = "300/1h,algo=log"
 	take(100, log)
-	if got, want := written(), "MULTI\nDEL k\n"+
-		"HSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1"+calls(63)+
-		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(35)+
-		"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+	want := "MULTI\nDEL k\n" +
+		"HSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1" + calls(63) +
+		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1" + calls(35) +
+		"\nPEXPIREAT k 1700003600001\nEXEC\n"
+	if got := written(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	take(1, log)
-	if got, want := written(),
-		"MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1"+calls(36)+
-			"\nPEXPIREAT k 1700003600001\nEXEC\n"; got != want {
+	want = "MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1" + calls(36) +
+		"\nPEXPIREAT k 1700003600001\nEXEC\n"
+	if got := written(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	limits := store.Limits{}

@@ -95,8 +95,9 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: %v is of the user: %v", test.args, list[i], usage)
 			}
 		}
-		if command != nil && (command.Check != strings.Contains(test.args, "--check") || command.Given("timeout") != strings.Contains(
-			test.args, "timeout") || test.args == "--port 7 --timeout=9" && command.Config.Port.Get() != 7) {
+		if command != nil && (command.Check != strings.Contains(test.args, "--check") ||
+			command.Given("timeout") != strings.Contains(test.args, "timeout") ||
+			test.args == "--port 7 --timeout=9" && command.Config.Port.Get() != 7) {
 			t.Errorf("%s: %+v", test.args, command)
 		}
 		if strings.HasSuffix(test.args, "version -v") != strings.Contains(text, "\nmain ") {

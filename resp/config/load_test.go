@@ -225,9 +225,8 @@ func TestCheckOfCertificates(t *testing.T) {
 		if err := cfg.checkCertificates(time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
-		lines := cfg.Warnings()
-		if len(lines) > 0 !=
-			(strings.HasPrefix(settings, "tls-port") && strings.Contains(settings, old) && !strings.Contains(settings, good)) {
+		warns := strings.HasPrefix(settings, "tls-port") && strings.Contains(settings, old) && !strings.Contains(settings, good)
+		if lines := cfg.Warnings(); len(lines) > 0 != warns {
 			t.Errorf("%s: %q", settings, lines)
 		}
 	}

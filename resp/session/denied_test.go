@@ -103,8 +103,8 @@ func checkDenied(t *testing.T, srv *Service, keys map[string]int64, named, liter
 	if a != 20 || l != literal {
 		t.Errorf("literals: %+v, not 20 allowed and %d limited", literals, literal)
 	}
-	if a, l := p[decisions.ThrottleAllowed]+p[decisions.TakeAllowed], p[decisions.ThrottleLimited]+p[decisions.TakeLimited]; a != 10 ||
-		l != named {
+	a, l = p[decisions.ThrottleAllowed]+p[decisions.TakeAllowed], p[decisions.ThrottleLimited]+p[decisions.TakeLimited]
+	if a != 10 || l != named {
 		t.Errorf("@p: %+v, not 10 allowed and %d limited", p, named)
 	}
 }

@@ -53,8 +53,8 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if got, err := listen(config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}); err != nil ||
-		len(got) != 1 || got[0] != loopback {
+	both := config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}
+	if got, err := listen(both); err != nil || len(got) != 1 || got[0] != loopback {
 		t.Errorf("%v, %v", got, err)
 	}
 	taken := "--http-bind: listen on " + loopback.Addr().String() + ": address already in use"

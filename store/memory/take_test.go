@@ -276,8 +276,8 @@ func TestTakesAtOnce(t *testing.T) {
 				s.Settings(policy.PolicySetting)
 			},
 			func(i int) {
-				_, _ = s.PutRule(
-					policy.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}, clock.Load())
+				rule := policy.Rule{Deny: i%2 == 0, Pattern: key() + "*", UntilNS: clock.Load() + rand.Int64N(second)}
+				_, _ = s.PutRule(rule, clock.Load())
 				s.DeleteRule(policy.Rule{Pattern: key() + "*"}, clock.Load())
 				s.Rules(clock.Load())
 			},

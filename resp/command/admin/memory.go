@@ -143,8 +143,8 @@ func (f family) doctor(c *command.Call) {
 		}
 	}
 	find(m.Evicted > 0,
-		"%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).", m.Evicted,
-		cfg.MaxKeys.Get(), cfg.MaxMemoryText())
+		"%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).",
+		m.Evicted, cfg.MaxKeys.Get(), cfg.MaxMemoryText())
 	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(),
 		"The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())
 	find(cfg.MaxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.MaxKeys.Get())

@@ -47,8 +47,8 @@ func TestReplies(t *testing.T) {
 	} {
 		w.want(line, want)
 	}
-	if got := w.do(append([]string{"CL.MTAKE", "128"}, strings.Fields(strings.Repeat("n 5/1m ", 128))...)...); !strings.HasPrefix(got,
-		"*129\r\n*5\r\n:1\r\n:6\r\n") {
+	most := strings.Fields("CL.MTAKE 128" + strings.Repeat(" n 5/1m", 128))
+	if got := w.do(most...); !strings.HasPrefix(got, "*129\r\n*5\r\n:1\r\n:6\r\n") {
 		t.Errorf("128 pairs: %.40q", got)
 	}
 	for _, options := range []string{"WAIT 60000", "RESERVE 60000000 US"} {

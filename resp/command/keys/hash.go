@@ -110,9 +110,8 @@ func hscan(c *command.Call) {
 	readHash(c, func(args [][]byte) hashRead {
 		o := scanOptions{}
 		text := hscanWords.Read(args[3:], o.set)
-		return hashRead{func(name string) bool {
-			return text == "" && o.matches(name)
-		}, func(c *command.Call, fields [][2]string, found bool) {
+		asks := func(name string) bool { return text == "" && o.matches(name) }
+		return hashRead{asks, func(c *command.Call, fields [][2]string, found bool) {
 			if found && text != "" {
 				c.Error("%s", text)
 				return

@@ -68,8 +68,8 @@ func auditTable(t *table.Table) (a audit, err error) {
 
 // footprint is what is allocated for keys, except for the index.
 func footprint(t *table.Table) int64 {
-	n := int64(t.Slabs.FreePlaces.There*48+t.Keys.Tails.FreePlaces.There*32+t.Limits.FreePlaces.There*table.LimitEntryBytes) *
-		table.SlabSize
+	bytes := t.Slabs.FreePlaces.There*48 + t.Keys.Tails.FreePlaces.There*32 + t.Limits.FreePlaces.There*table.LimitEntryBytes
+	n := int64(bytes) * table.SlabSize
 	for _, key := range t.Keys.Huge {
 		n += int64(cap(key))
 	}

@@ -19,8 +19,8 @@ func TestKeysOfAllLengths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, model := memory.New(memory.Options{Shards: rapid.SampledFrom([]int{1, 4}).Draw(t, "shards")}), map[string]store.Value{}
 		drawKey := func() string {
-			length := rapid.SampledFrom([]int{0, 1, 7, 8, 9, 12, 15, 16, 17, 28, 39, 40, 41, 68, 69, 253, 254, 255, 256, 3000}).Draw(t,
-				"length")
+			lengths := []int{0, 1, 7, 8, 9, 12, 15, 16, 17, 28, 39, 40, 41, 68, 69, 253, 254, 255, 256, 3000}
+			length := rapid.SampledFrom(lengths).Draw(t, "length")
 			key := []byte(strings.Repeat("a", length))
 			if length > 0 && rapid.Bool().Draw(t, "differs") {
 				key[rapid.IntRange(0, length-1).Draw(t, "at")] = rapid.SampledFrom([]byte{0, 'b', 0xff}).Draw(t, "byte")

@@ -10,9 +10,8 @@ import (
 
 // clusterInfo is an answer of CLUSTER INFO, as RESP3 has it.
 func clusterInfo(state string, assigned, failed int) string {
-	text := fmt.Sprintf(
-		"cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:0\r\ncluster_slots_pfail:7\r\ncluster_slots_fail:%d\r\n", state,
-		assigned, failed)
+	text := fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\n"+
+		"cluster_slots_ok:0\r\ncluster_slots_pfail:7\r\ncluster_slots_fail:%d\r\n", state, assigned, failed)
 	return fmt.Sprintf("=%d\r\ntxt:%s\r\n", len("txt:")+len(text), text)
 }
 

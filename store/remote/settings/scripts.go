@@ -10,8 +10,9 @@ import (
 // change just after the loss hid it, and policies of files stayed away.
 //
 //	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456      a limit, and its epoch
-//	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    Unix ms of the engine until when it holds, 0: for ever
+//	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    until when, or 0
 //
+// A rule holds until a time of the engine, in Unix ms, or for ever.
 // An epoch is the version that made a policy, or reset it. What was taken under another epoch does not count any more. Versions are the
 // engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
 
