@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"celld/cell"
 )
@@ -323,6 +324,83 @@ func TestComments(t *testing.T) {
 			}
 			return true
 		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aText is what stands before a text that is all of a declaration.
+var aText = regexp.MustCompile(`^\t*(?:const |var )?\w+ += $`)
+
+// columns counts the columns of a line, and four for a tab.
+func columns(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
+
+// mayBeLong returns the lines of a node that may be longer than others: rows of a table, and what is of a long text.
+func mayBeLong(n ast.Node, position func(token.Pos) token.Position, lines []string) (numbers []int) {
+	line := func(p token.Pos) int { return position(p).Line }
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		first, code := line(n.Pos()), lines[line(n.Pos())-1]
+		indent := code[:len(code)-len(strings.TrimLeft(code, "\t"))]
+		text, _, _ := strings.Cut(n.Value, "\n")
+		if columns(indent+"\t"+text+",") > 140 || aText.MatchString(code[:position(n.Pos()).Column-1]) {
+			numbers = append(numbers, first)
+		}
+		for l := first + 1; l <= line(n.End()); l++ {
+			numbers = append(numbers, l)
+		}
+	case *ast.CompositeLit:
+		_, list := n.Type.(*ast.ArrayType)
+		_, table := n.Type.(*ast.MapType)
+		on := map[int]int{line(n.Lbrace): 1, line(n.Rbrace): 1} // what begins or ends there
+		for _, row := range n.Elts {
+			on[line(row.Pos())]++
+			on[line(row.End())]++
+		}
+		for _, row := range n.Elts {
+			if at := line(row.Pos()); (list || table) && at == line(row.End()) && on[at] == 2 {
+				numbers = append(numbers, at)
+			}
+		}
+	}
+	return numbers
+}
+
+// TestColumns holds lines of Go to 140 columns, except for rows of tables and texts.
+func TestColumns(t *testing.T) {
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		lines, long := strings.Split(string(text), "\n"), map[int]bool{}
+		for i, line := range lines {
+			if columns(line) > 140 {
+				long[i+1] = true
+			}
+		}
+		if err != nil || len(long) == 0 {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			for _, line := range mayBeLong(n, files.Position, lines) {
+				delete(long, line)
+			}
+			return true
+		})
+		for line := range long {
+			t.Errorf("%s:%d: there is something above column 140", path, line)
+		}
 		return nil
 	})
 	if err != nil {
