@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/store"
 )
@@ -21,8 +22,11 @@ func TestEverySecondWhileTheLoopIsBusy(t *testing.T) {
 		ms        = second / 1000
 		reads     = ms / 50 // the clock goes on by this at each reading
 		eachRound = 200     // keys that change, 1 ms
-		rounds    = 1500
 	)
+	rounds := 1200
+	if celldtest.Thorough {
+		rounds = 3000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
 		w, files := inMemory(t, func(o *persistence.Options) {

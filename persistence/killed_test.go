@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/store"
 )
@@ -195,7 +196,11 @@ func TestKilledWhileManyCall(t *testing.T) {
 	k.bucket, _ = cell.NewBucket(19, 1, 3600)
 	backNS := second * k.rnd.Int64N(2)
 	k.files = newMemory()
-	for process := range 7 {
+	processes := 3
+	if celldtest.Thorough {
+		processes = 7
+	}
+	for process := range processes {
 		k.startNS, k.began = k.nowNS()-backNS, time.Now()
 		k.w = k.open(k.files)
 		for _, c := range k.keys {

@@ -128,21 +128,6 @@ func benchServe(b *testing.B, depth int, call func(key string, i int) string, fi
 	}
 }
 
-// A decision about a key that is there allocates nothing, from the first byte of the request to the last of the reply.
-func TestServeAllocatesNothing(t *testing.T) {
-	for _, limits := range []int{1, 2, 5, 8} {
-		// The pool of scratches may drop one, and does so at random under the race detector; that is a few allocations
-		// a batch at most. With 8 limits 100 runs had 13 to 34 on average, so 400 runs are measured.
-		const decisions = 512
-		s, _, pipelines := benchSession(t, decisions, decisions, func(key string, i int) string {
-			return sessiontest.Frame("CL.THROTTLE", key, "15", "30", "60", fmt.Sprint(1+i%limits))
-		})
-		if n := testing.AllocsPerRun(400, func() { s.Serve(pipelines[0]) }); n > decisions/16 {
-			t.Errorf("%d limits: %v allocations for %d decisions", limits, n, decisions)
-		}
-	}
-}
-
 // BenchmarkServeScript is the cost of a decision through the wrapper that most people have.
 func BenchmarkServeScript(b *testing.B) {
 	d := &sink{}
