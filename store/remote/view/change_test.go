@@ -62,6 +62,6 @@ type holder struct {
 	batch *queue.Group
 }
 
-func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Group)           { h.batch = b }
-func (h *holder) Answer(error)                  {}
+func (h *holder) GoesWith(first queue.Operation) bool { return first == h }
+func (h *holder) Send(b *queue.Group)                 { h.batch = b }
+func (h *holder) Answer(error)                        {}
