@@ -20,7 +20,7 @@
 // The clock is read once a batch, which is what one read from a connection brought. Replies are gathered and sent together at its end.
 // While a batch runs it holds the execution lock shared; EXEC and scripts take it alone.
 //
-// A session that has to wait is paused: for the limiter (batch.go), for an engine or a goroutine (key transaction.go), or for its next turn
+// A session that has to wait is paused: for the limiter (batch.go), for an engine or a goroutine (keytx.go), or for its next turn
 // in the middle of a long command (steps.go). Each of these is a suspension: see session.go.
 //
 // # The command table

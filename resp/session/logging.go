@@ -12,8 +12,8 @@ import (
 const mostLogged = 10
 
 // LogVerbose logs, at loglevel verbose and debug, which client is slow or refused, and why: its address, its user, its command's name.
-// about has neither keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines
-// in each second. Any goroutine may call it.
+// about has neither keys, nor values, nor what may be a secret. A flood of refusals leaves its first lines in each second. Any goroutine
+// may call it.
 func (srv *Service) LogVerbose(text string, about ...any) {
 	if srv.logsVerbose() {
 		srv.Log.Bounded(mostLogged, text, loglimit.Verbose, text, about...)
