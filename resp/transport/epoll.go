@@ -109,7 +109,7 @@ func (l *epollLoop) run() {
 // rounds returns when the loop has ended, or another goroutine has taken it over.
 func (l *epollLoop) rounds() {
 	for {
-		n, err := l.wait(len(l.unread)+len(l.late)+len(l.woken)+len(l.chores) > 0)
+		n, err := l.wait(l.busy())
 		if err != nil { // nobody would serve its connections
 			l.server.Fatal("epoll_wait failed", "error", err)
 			return
@@ -126,6 +126,12 @@ func (l *epollLoop) rounds() {
 			return
 		}
 	}
+}
+
+// busy reports whether the loop has work before any event comes. A round that stood in Commit may have landed after this one looked for it:
+// then this one has taken its post, and no event is left that tells of it.
+func (l *epollLoop) busy() bool {
+	return len(l.unread)+len(l.late)+len(l.woken)+len(l.chores) > 0 || l.disk.ahead != nil && l.disk.ahead.landed.Load()
 }
 
 // finish does the work after the commit of a round. It returns false when the loop has ended.

@@ -249,3 +249,23 @@ func TestWhoIsWokenWhileTheDiskIsSlow(t *testing.T) {
 		writer.want("a\ndone\n")
 	})
 }
+
+// A round that lands in the middle of another is taken up, though that one has emptied the inbox: its clients waited for the next event of
+// their loop before, for a minute where nobody else called.
+func TestARoundLandsInAnother(t *testing.T) {
+	l, err := newEpollLoop(&Transport{synced: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	round := l.disk.standAside()
+	l.disk.land() // as a round begins
+	round.land(l, nil)
+	l.drainInbox() // as it goes on
+	if !l.busy() {
+		t.Error("the loop sleeps, and nothing will wake it")
+	}
+	if l.disk.land(); l.busy() || l.disk.ahead != nil {
+		t.Error("it has not landed")
+	}
+}
