@@ -144,7 +144,7 @@ staticcheck: $(BIN) ## staticcheck, in the version that bench/go.mod names, in e
 walls: $(BIN) ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
 	$(BIN)/walls -most 12 ./...
 
-go-test: go ## run every Go test with the race detector, and the long ones of one goroutine without it
+go-test: go ## run every Go test, those of several goroutines with the race detector
 	@TAGS=$(TAGS) $(SEED) .ci/go-test
 
 FUZZTIME := 1m
@@ -166,7 +166,7 @@ SOAK := 1h
 SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./soak -args -soak $(SOAK)
 
 soak: go ## run all kinds of load at once for SOAK=1h, with the race detector, and again without it
-	go -C integration_test test -race $(SOAK_TEST)
+	CELLD_RACE=1 go -C integration_test test $(SOAK_TEST)
 	go -C integration_test test $(SOAK_TEST)
 
 clean: ## delete the binary and what was installed or built for the tests

@@ -1,7 +1,3 @@
-//go:build !race || all
-
-// It takes 4 minutes of CPU with the race detector, and 1 without it.
-
 package engine
 
 import (

@@ -58,7 +58,7 @@ func StartOn(t testing.TB, dir string, flags ...string) *Server {
 	return Start(t, append([]string{"--dir", dir}, flags...)...)
 }
 
-// StartStress is Start for tests of many clients at once: with go test -race, the race detector watches celld too.
+// StartStress is Start for tests of many clients at once: with CELLD_RACE=1, the race detector watches celld.
 func StartStress(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	return Spec{Binary: StressBinary(t), Flags: flags}.Start(t)
