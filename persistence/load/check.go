@@ -7,14 +7,13 @@ import (
 
 	"celld/persistence/aof"
 	"celld/persistence/rdb"
-
-	"golang.org/x/sys/unix"
+	"celld/persistence/regular"
 )
 
 // Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It neither writes nor locks:
 // another process may use the directory. Call it in place of Load.
 func (l *Loader) Check() error {
-	if err := unix.Access(l.Dir.Clean(), unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
+	if err := regular.Writable(l.Dir.Clean()); err != nil {
 		return fmt.Errorf("cannot write to the directory of the data (--dir): %s: %w", l.Dir.Clean(), err)
 	}
 	paths, appendOnly, err := l.files()

@@ -7,10 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // goroutines are connections each of which has a goroutine: those whose handshake of TLS is not over, and where there are no event loops,
@@ -221,29 +218,10 @@ func (c *goroutineConn) awaitWake(buf []byte) (err error) {
 		n, err = c.secure.Read(buf)
 		c.secure.behind = append(c.secure.behind, buf[:n]...)
 	}
-	socket, ok := c.socket.(syscall.Conn)
-	if err != nil || !ok {
-		return err
-	}
-	raw, err := socket.SyscallConn()
 	if err != nil {
 		return err
 	}
-	return raw.Read(func(fd uintptr) bool { return hasEnded(fd, c.leaves) })
-}
-
-// hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux
-// do not tell that while there is something to read.
-func hasEnded(fd uintptr, half bool) bool {
-	poll := []unix.PollFd{{Fd: int32(fd)}}
-	if half {
-		poll[0].Events = pollHalf
-	}
-	for {
-		if _, err := unix.Poll(poll, 0); err != unix.EINTR {
-			return poll[0].Revents != 0
-		}
-	}
+	return awaitEnd(c.socket, c.leaves)
 }
 
 // round hands data to the session, which answers, and commits its changes. It commits after a panic, too: other rounds would wait for that.

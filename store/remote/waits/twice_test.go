@@ -17,18 +17,18 @@ import (
 // holder holds up what is asked of its key, until its batch goes on.
 type holder struct {
 	queue.Common
-	batch *queue.Group
+	batch chan *queue.Group
 }
 
 func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Group)           { h.batch = b }
+func (h *holder) Send(b *queue.Group)           { h.batch <- b }
 func (h *holder) Answer(error)                  {}
 
 // heldUp holds up all that is asked of a key, until the returned function is called.
 func (s *Store) heldUp(key string) (goOn func()) {
-	h := &holder{Common: queue.Common{Key: s.waits.Prefix + key, Deadline: time.Now().Add(time.Hour)}}
+	h := &holder{Common: queue.Common{Key: s.waits.Prefix + key, Deadline: time.Now().Add(time.Hour)}, batch: make(chan *queue.Group, 1)}
 	s.queues.Enqueue(h)
-	return h.batch.Next
+	return (<-h.batch).Next // what was asked before it may not have ended yet
 }
 
 type wakes struct{ atomic.Int32 }
