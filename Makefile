@@ -9,7 +9,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
+.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants simulate soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -161,6 +161,12 @@ MUTANTS := 200
 
 mutants: $(BIN) ## break MUTANTS=200 operators of each package (0: all), fail if its tests see less than 85 % (ARGS='-seed 1 ./cell')
 	nice $(BIN)/mutants -n $(MUTANTS) $(ARGS)
+
+SEEDS := 10000
+SEED_FROM := 1
+
+simulate: go ## run SEEDS=10000 seeds of the simulation, from SEED_FROM=1 on, and say which fail
+	go -C integration_test run ./simulation -seeds $(SEEDS) -seed $(SEED_FROM)
 
 SOAK := 1h
 SOAK_TEST := -count 1 -timeout 0 -v -run '^TestEverythingAtOnce$$' ./soak -args -soak $(SOAK)

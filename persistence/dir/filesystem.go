@@ -15,7 +15,7 @@ import (
 type FileSystem interface {
 	Open(name string) (File, error)   // to read
 	Create(name string) (File, error) // empty, to write
-	Append(name string) (File, error) // as it is or new, to write at its end and to read
+	Append(name string) (File, error) // as it is or new, to write at its end and to read. The directory of a new one is synced
 	Rename(from, to string) error     // and sync the directory
 	Remove(name string) error
 	List(dir string) ([]string, error) // the names of the plain files in it
@@ -53,7 +53,18 @@ func (System) Create(name string) (File, error) {
 }
 
 func (System) Append(name string) (File, error) {
-	return open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND)
+	f, err := open(name, os.O_RDWR|os.O_APPEND)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = open(name, os.O_RDWR|os.O_CREATE|os.O_APPEND); err != nil {
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(name)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (System) Names(name string, f File) (bool, error) {
@@ -87,13 +98,22 @@ func (System) Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(to))
-	if err != nil {
+	if err := syncDir(filepath.Dir(to)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotLasting, err)
+	}
+	return nil
+}
+
+// syncDir puts the names in a directory on the disk. Without it a new file, or all that was written to it, may be gone after a loss of
+// power.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
 	}
 	defer dir.Close()
 	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("%w: sync %s: %w", ErrNotLasting, dir.Name(), err)
+		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil
 }

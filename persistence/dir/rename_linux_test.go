@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A renamed file is not reported as on the disk before its directory is: a process whose fsync fails gets an error.
-func TestRenameSyncsTheDirectory(t *testing.T) {
+// A new or renamed file is not reported as on the disk before its directory is: a process whose fsync fails gets an error.
+func TestNamesAreSynced(t *testing.T) {
 	const child = "CELLD_TEST_RENAME_IN"
 	path := os.Getenv(child)
 	if path == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestRenameSyncsTheDirectory$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNamesAreSynced$")
 		cmd.Env = append(os.Environ(), child+"="+t.TempDir())
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
@@ -35,6 +35,14 @@ func TestRenameSyncsTheDirectory(t *testing.T) {
 	failFsync(t)
 	if err := (dir.System{}).Rename(from, to); !errors.Is(err, dir.ErrNotLasting) || !errors.Is(err, syscall.EDQUOT) {
 		t.Errorf("Rename: %v", err)
+	}
+	if _, err := (dir.System{}).Append(filepath.Join(path, "new")); !errors.Is(err, syscall.EDQUOT) {
+		t.Errorf("Append of a new file: %v", err)
+	}
+	if f, err := (dir.System{}).Append(to); err != nil {
+		t.Errorf("Append of a file that is there: %v", err)
+	} else {
+		f.Close()
 	}
 	if text, err := os.ReadFile(to); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)

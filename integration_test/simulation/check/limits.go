@@ -1,0 +1,392 @@
+// Package check says what is wrong with the history of a simulation. Its rules are those of docs/limits.md and docs/persistence.md; the
+// arithmetic is package cell's.
+//
+//	for _, fault := range check.Limits(history) {
+//		fmt.Println(fault)
+//	}
+package check
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"celld/cell"
+)
+
+// Kind is what a call asks.
+type Kind int
+
+const (
+	Throttle Kind = iota // CL.THROTTLE with Burst
+	Take                 // CL.TAKE with one limit
+	Peek                 // CL.TAKE ... PEEK
+	Del                  // DEL; Limit is the key's
+)
+
+// Call is one command of a client, with what it was answered.
+type Call struct {
+	Client int
+	Key    string
+	Kind   Kind
+	Limit  cell.Limit
+	Burst  [3]int64 // max_burst, count, period
+	Cost   int64
+
+	Began, Ended int64 // numbers of events of the simulation; Ended of a call without an answer: when it could not be decided any more
+
+	// The instants at which it may have been decided, in Unix ns: those at which the server has read its clock.
+	Times []int64
+
+	Answer []int64 // nil: none has come, or Error
+	Error  string  // celld's; "": none
+	Maybe  bool    // the error says that the call may have been counted
+	Text   string  // of the command, for people
+}
+
+// Crash is the end of a server's life, after which it reads its files.
+type Crash struct {
+	At   int64 // the number of the event
+	AtNS int64 // Unix ns
+	// ForgetsNS is how old changes may be that are lost; 0: only those that nobody was answered.
+	ForgetsNS int64
+	All       bool // nothing is kept
+}
+
+// History is what has happened.
+type History struct {
+	Calls   []Call
+	Crashes []Crash
+}
+
+// Limits checks that each answer is what package cell computes if calls of each key are decided one after the other, at instants between
+// their beginning and their end, and crashes forget no more than they may. It returns a text for each key for which no such order exists,
+// and how many keys have too many orders to try.
+func Limits(h History) (faults []string, undecided int) {
+	byKey := map[string][]Call{}
+	for _, c := range h.Calls {
+		byKey[c.Key] = append(byKey[c.Key], c)
+	}
+	var keys []string
+	for key := range byKey {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		switch is, tried := possible(byKey[key], h.Crashes); {
+		case !tried:
+			undecided++
+		case !is:
+			faults = append(faults, fmt.Sprintf("no order of the calls of key %s explains their answers:\n%s", key,
+				shortest(byKey[key], h.Crashes)))
+		}
+	}
+	return faults, undecided
+}
+
+// shortest lists the calls up to the first that nothing explains.
+func shortest(calls []Call, crashes []Crash) string {
+	n := len(calls)
+	for from, to := 1, n; from < to; {
+		middle := (from + to) / 2
+		if is, tried := possible(calls[:middle], crashes); is || !tried {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+		n = to
+	}
+	var b strings.Builder
+	for _, c := range calls[:n] {
+		answer := fmt.Sprint(c.Answer)
+		if c.Answer == nil {
+			answer = "no answer"
+		}
+		if c.Error != "" {
+			answer = c.Error
+		}
+		fmt.Fprintf(&b, "  %d-%d client %d %s: %s %v\n", c.Began, c.Ended, c.Client, c.Text, answer, span(c.Times))
+	}
+	for _, c := range crashes {
+		fmt.Fprintf(&b, "  %d crash at %d\n", c.At, c.AtNS)
+	}
+	return b.String()
+}
+
+func span(times []int64) string {
+	if len(times) == 0 {
+		return "never"
+	}
+	return fmt.Sprintf("at %d..%d", times[0], times[len(times)-1])
+}
+
+// state is what a key may hold.
+type state struct {
+	tat   uint64 // of CL.THROTTLE
+	st    cell.State
+	nowNS int64
+	past  []past // what a crash may bring back, the oldest first
+}
+
+// past is what the key held from an instant on.
+type past struct {
+	atNS     int64
+	answered int64 // the number of the event at which somebody was answered who has made it so; a crash before that may forget it
+	tat      uint64
+	st       cell.State
+}
+
+func sameState(a, b *cell.State) bool {
+	return a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && slices.Equal(a.Ring, b.Ring)
+}
+
+func clone(st cell.State) cell.State {
+	st.Ring = slices.Clone(st.Ring)
+	return st
+}
+
+// mostSteps is how many positions a search looks at. Most keys take some hundred. Where many calls have no answer, and crashes may forget
+// much, there may be millions.
+const mostSteps = 20_000
+
+// possible reports whether an order exists, and whether that could be found out. Calls of one client are in its order, so an order of all
+// is a merge of few queues. Porcupine, which knows no such queues, took minutes for 300 calls in pipelines.
+func possible(calls []Call, crashes []Crash) (is, tried bool) {
+	s := search{seen: map[string]bool{}}
+	for _, c := range crashes {
+		if !slices.ContainsFunc(calls, func(o Call) bool { return o.Began > c.At }) {
+			break // nobody sees what it has left
+		}
+		s.crashes = append(s.crashes, c)
+		s.forgetsNS = max(s.forgetsNS, c.ForgetsNS)
+	}
+	for _, c := range calls {
+		for len(s.queues) <= c.Client {
+			s.queues = append(s.queues, nil)
+		}
+		s.queues[c.Client] = append(s.queues[c.Client], c)
+	}
+	is = s.from(position{next: make([]int, len(s.queues))}, &state{past: []past{{}}})
+	return is, is || len(s.seen) < mostSteps
+}
+
+// search looks for an order.
+type search struct {
+	queues    [][]Call // by client
+	crashes   []Crash
+	forgetsNS int64
+	seen      map[string]bool // positions and states from which there is no way to the end
+}
+
+// position is how many of each queue, and of the crashes, have been put in order.
+type position struct {
+	next    []int
+	crashed int
+}
+
+// from reports whether there is an order of what is left.
+func (s *search) from(at position, is *state) bool {
+	ends, left := int64(math.MaxInt64), false
+	for i, queue := range s.queues {
+		if at.next[i] < len(queue) {
+			ends, left = min(ends, queue[at.next[i]].Ended), true
+		}
+	}
+	if at.crashed < len(s.crashes) {
+		ends = min(ends, s.crashes[at.crashed].At)
+	}
+	if !left {
+		return true
+	}
+	key := at.key(is)
+	if s.seen[key] || len(s.seen) == mostSteps {
+		return false
+	}
+	s.seen[key] = true
+	if at.crashed < len(s.crashes) && s.crashes[at.crashed].At <= ends {
+		for _, next := range crashed(is, s.crashes[at.crashed]) {
+			if s.from(position{at.next, at.crashed + 1}, next) {
+				return true
+			}
+		}
+	}
+	var ready []int
+	for i, queue := range s.queues {
+		if at.next[i] < len(queue) && queue[at.next[i]].Began <= ends { // what has ended before it began comes before it
+			ready = append(ready, i)
+		}
+	}
+	// Most calls are decided in the order of their answers.
+	slices.SortStableFunc(ready, func(a, b int) int { return cmp.Compare(s.queues[a][at.next[a]].Ended, s.queues[b][at.next[b]].Ended) })
+	for _, i := range ready {
+		queue := s.queues[i]
+		further := position{slices.Clone(at.next), at.crashed}
+		further.next[i]++
+		for _, next := range decided(is, queue[at.next[i]], at.crashed < len(s.crashes), s.forgetsNS) {
+			if s.from(further, next) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p position) key(is *state) string {
+	b := binary.AppendUvarint(nil, uint64(p.crashed))
+	for _, n := range p.next {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	b = binary.AppendUvarint(b, uint64(is.nowNS))
+	b = appendState(b, is.tat, &is.st)
+	for _, p := range is.past {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.atNS)), uint64(p.answered))
+		b = appendState(b, p.tat, &p.st)
+	}
+	return string(b)
+}
+
+func appendState(b []byte, tat uint64, st *cell.State) []byte {
+	for _, word := range []uint64{tat, st.A, st.B, st.BlockedNS, uint64(len(st.Ring))} {
+		b = binary.AppendUvarint(b, word)
+	}
+	for _, word := range st.Ring {
+		b = binary.AppendUvarint(b, word)
+	}
+	return b
+}
+
+// crashed returns what a key may hold after a crash.
+func crashed(s *state, c Crash) (next []*state) {
+	for i := len(s.past) - 1; i >= 0; i-- {
+		p := s.past[i]
+		back := &state{nowNS: s.nowNS, tat: p.tat, st: clone(p.st)}
+		if c.All {
+			back.tat, back.st = 0, cell.State{}
+		}
+		back.past = []past{{atNS: 0, tat: back.tat, st: clone(back.st)}}
+		next = append(next, back)
+		if c.All {
+			break
+		}
+		// It may be lost only if it is young or, where replies wait for the disk, if nobody was told of it.
+		if told := p.answered <= c.At || c.ForgetsNS > 0; told && p.atNS < c.AtNS-c.ForgetsNS {
+			break
+		}
+	}
+	return next
+}
+
+// decided returns what a key may hold after a call.
+func decided(s *state, c Call, crashes bool, forgetsNS int64) (next []*state) {
+	if c.Error != "" && !c.Maybe {
+		return []*state{s}
+	}
+	if c.Answer == nil {
+		next = append(next, s)
+	}
+	for _, nowNS := range c.Times {
+		if nowNS < s.nowNS {
+			continue
+		}
+		after := &state{nowNS: nowNS, tat: s.tat, st: clone(s.st)}
+		answer := after.perform(&c)
+		if c.Answer != nil && !slices.Equal(answer, c.Answer) {
+			continue
+		}
+		// The same state at an earlier instant allows all that it allows later.
+		if slices.ContainsFunc(next, func(o *state) bool { return o.tat == after.tat && sameState(&o.st, &after.st) }) {
+			continue
+		}
+		after.past = s.past
+		if changed := after.tat != s.tat || !sameState(&after.st, &s.st); crashes && changed {
+			answered := c.Ended
+			if c.Answer == nil {
+				answered = 1 << 62
+			}
+			after.past = append(slices.Clone(s.past), past{nowNS, answered, after.tat, clone(after.st)})
+			after.forget(forgetsNS, c.Began)
+		}
+		next = append(next, after)
+	}
+	return next
+}
+
+// forget drops what no crash can bring back any more: what is older than the newest that is both old and told.
+func (s *state) forget(forgetsNS, began int64) {
+	for i := len(s.past) - 1; i > 0; i-- {
+		if p := s.past[i]; p.atNS < s.nowNS-forgetsNS && (p.answered < began || forgetsNS > 0) {
+			s.past = s.past[i:]
+			return
+		}
+	}
+}
+
+// perform decides on a call at nowNS, and returns its answer.
+func (s *state) perform(c *Call) []int64 {
+	switch c.Kind {
+	case Throttle:
+		bucket, err := cell.NewBucket(c.Burst[0], c.Burst[1], c.Burst[2])
+		if err != nil {
+			panic(err)
+		}
+		tat, d, _ := bucket.Throttle(s.tat, s.nowNS, c.Cost)
+		s.tat = tat
+		retry := int64(-1)
+		if d.RetryAfterNS != cell.Never {
+			retry = max(1, seconds(d.RetryAfterNS))
+		}
+		return []int64{number(d.Limited), d.Limit, d.Remaining, retry, seconds(d.ResetAfterNS)}
+	case Del:
+		end := s.tat
+		if c.Limit.PeriodNS > 0 {
+			end = max(end, c.Limit.EndNS(&s.st))
+		}
+		was := number(end > uint64(s.nowNS))
+		s.tat, s.st = 0, cell.State{}
+		return []int64{was}
+	}
+	mode := cell.Take
+	if c.Kind == Peek {
+		mode = cell.Peek
+	}
+	l := c.Limit
+	if end := l.EndNS(&s.st); end <= uint64(s.nowNS) { // then the state is that of a key never seen
+		s.st = cell.State{}
+	}
+	if mode == cell.Take {
+		l.Fit(&s.st, s.nowNS)
+	}
+	d := l.Decide(&s.st, s.nowNS, c.Cost, mode)
+	granted := int64(0)
+	if !d.Limited && mode == cell.Take {
+		granted = c.Cost
+	}
+	return []int64{number(d.Limited), d.Limit, d.Remaining, milliseconds(d.RetryAfterNS), milliseconds(d.ResetAfterNS), granted, 0}
+}
+
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// seconds rounds as CL.THROTTLE does: up, if the fraction has a whole millisecond.
+func seconds(ns uint64) int64 {
+	s := int64(ns / 1e9)
+	if ns%1e9 >= 1e6 {
+		s++
+	}
+	return s
+}
+
+// milliseconds rounds up, as CL.TAKE does.
+func milliseconds(ns uint64) int64 {
+	if ns == cell.Never {
+		return -1
+	}
+	return int64((ns + 1e6 - 1) / 1e6)
+}

@@ -1,0 +1,58 @@
+// Command simulation runs celld, its clients, its disk and its network in one process in virtual time, from a seed: see docs/design.md.
+//
+//	go -C integration_test run ./simulation -seed 7            # one run, with its trace; the same each time, on each machine
+//	go -C integration_test run ./simulation -seed 7 -shrink    # what is left of it when all that is not needed to fail is left out
+//	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"celld/integration_test/simulation/runner"
+)
+
+func main() {
+	seed := flag.Uint64("seed", 1, "the first seed")
+	seeds := flag.Uint64("seeds", 0, "how many to run, without their traces; 0: one, with it")
+	twice := flag.Bool("twice", false, "run each seed twice, and compare the hashes")
+	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
+	shrink := flag.Bool("shrink", false, "leave out faults and clients that a failure does not need")
+	flag.Parse()
+	if err := run(*seed, *seeds, *twice, *shrink); err != nil {
+		fmt.Fprintln(os.Stderr, "simulation:", err)
+		os.Exit(1)
+	}
+}
+
+func run(seed, seeds uint64, twice, shrink bool) error {
+	ctx := context.Background()
+	p, err := runner.Build(ctx, World)
+	if err != nil {
+		return err
+	}
+	defer p.Close(ctx)
+	s := Simulation{Program: p}
+	switch {
+	case shrink:
+		return s.shrink(ctx, seed)
+	case seeds == 0:
+		r := s.Run(ctx, Seed{Number: seed, Trace: true})
+		fmt.Print(r.Output)
+		return r.Err
+	}
+	began := time.Now()
+	sum := s.Many(ctx, seed, seeds, runtime.NumCPU(), twice, func(done uint64, failed []Result) {
+		fmt.Fprintf(os.Stderr, "\r%d of %d seeds, %d failed, %s", done, seeds, len(failed), time.Since(began).Round(time.Second))
+	})
+	fmt.Fprintln(os.Stderr)
+	fmt.Print(sum)
+	if n := len(sum.Failed); n > 0 {
+		return fmt.Errorf("%d of %d seeds failed", n, seeds)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"celld/integration_test/simulation/runner"
+
+	_ "pgregory.net/rapid" // for its flags, which all tests here are given
+)
+
+// found are seeds that have found a fault of celld once.
+var found = []struct {
+	seed uint64
+	was  string
+}{
+	{98, "a new append-only file whose directory was not synced was gone after a loss of power, with appendfsync always, too"},
+}
+
+func program(t *testing.T) Simulation {
+	t.Helper()
+	p, err := runner.Build(t.Context(), World)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Simulation{p}
+}
+
+func TestSeedsThatHaveFoundAFault(t *testing.T) {
+	s := program(t)
+	for _, f := range found {
+		if r := s.Run(t.Context(), Seed{Number: f.seed}); r.Err != nil {
+			t.Errorf("%s: %v", f.was, r.Err)
+		}
+	}
+}
+
+// TestSeeds runs each seed twice. A failing one is run by go run ./simulation -seed N. CELLD_SEEDS is how many there are.
+func TestSeeds(t *testing.T) {
+	seeds, err := strconv.ParseUint(os.Getenv("CELLD_SEEDS"), 10, 64)
+	if err != nil {
+		seeds = 100
+	}
+	sum := program(t).Many(t.Context(), 1, seeds, runtime.GOMAXPROCS(0), true, nil)
+	for _, r := range sum.Failed {
+		t.Error(r.Err)
+	}
+	t.Log(sum)
+	if n := sum.Counts["undecided-keys"]; n*50 > sum.Counts["calls"]/50 {
+		t.Errorf("%d keys have too many orders to try", n)
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"celld/integration_test/simulation/disk"
+)
+
+// fault is something that happens at an instant.
+type fault struct {
+	at   time.Duration
+	kind string
+	long time.Duration // how long it lasts
+}
+
+// kinds are what may happen, and how.
+var kinds = map[string]func(w *world, f fault){
+	"kill":      func(w *world, f fault) { w.machine.restart(f, func() { w.machine.kill(false) }) },
+	"power":     func(w *world, f fault) { w.machine.restart(f, func() { w.machine.kill(true) }) },
+	"stop":      func(w *world, f fault) { w.machine.restart(f, w.machine.stop) },
+	"cut":       func(w *world, f fault) { w.network.CutOne() },
+	"full disk": func(w *world, f fault) { w.machine.refuse(f, syscall.ENOSPC, disk.Write, disk.Create, disk.Append) },
+	"bad disk":  func(w *world, f fault) { w.machine.refuse(f, syscall.EIO, disk.Sync, disk.Write, disk.SyncDir) },
+	"bad sync":  func(w *world, f fault) { w.machine.refuse(f, syscall.EIO, disk.Sync) },
+}
+
+func (p *plan) drawFaults() {
+	r := p.chance("faults")
+	names := []string{"kill", "power", "stop", "cut", "full disk", "bad disk", "bad sync"}
+	names = slices.DeleteFunc(names, func(string) bool { return r.IntN(2) == 0 })
+	spread := time.Duration(p.calls) * (p.think/2 + p.latency + 100*time.Microsecond) / time.Duration(p.pipeline)
+	for range r.IntN(8) {
+		if len(names) > 0 {
+			p.faults = append(p.faults, fault{
+				time.Duration(r.Int64N(int64(spread) + 1)), names[r.IntN(len(names))], time.Duration(r.Int64N(int64(2 * time.Second))),
+			})
+		}
+	}
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
+}
+
+// runFaults lets them happen, one after the other.
+func (w *world) runFaults() {
+	for i, f := range w.plan.faults {
+		time.Sleep(f.at - w.since())
+		if w.plan.masked[i] {
+			continue
+		}
+		w.event("fault", "%d: %s for %s", i, f.kind, f.long)
+		w.count(f.kind)
+		kinds[f.kind](w, f)
+	}
+}
+
+// restart ends the process, and starts another.
+func (m *machine) restart(f fault, end func()) {
+	end()
+	time.Sleep(f.long)
+	m.recover()
+}
+
+// refuse makes some operations of the disk fail for a while.
+func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
+	m.mu.Lock()
+	m.failing = true
+	m.mu.Unlock()
+	r := m.w.plan.chance("refusals " + f.at.String())
+	m.disk.SetFail(func(op disk.Op, _ string) error {
+		if slices.Contains(ops, op) && r.IntN(4) > 0 {
+			m.w.count("refused " + string(op))
+			return err
+		}
+		return nil
+	})
+	time.Sleep(f.long)
+	m.disk.SetFail(nil)
+	m.w.event("fault", "the disk is well again")
+	time.Sleep(3 * time.Second) // celld tries again within a second, and writes its files anew
+}

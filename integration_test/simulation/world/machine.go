@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/integration_test/simulation/check"
+	"celld/integration_test/simulation/disk"
+	"celld/persistence"
+	"celld/resp"
+	"celld/resp/config"
+	"celld/resp/transport"
+	"celld/store/memory"
+)
+
+// machine runs celld. Its disk outlives the process.
+type machine struct {
+	w    *world
+	disk *disk.Disk
+
+	mu      sync.Mutex
+	reads   []int64 // what its clock has said, each once
+	life    *life   // nil: it is down
+	lives   int
+	failing bool // the disk refuses writes, or has since the start of this life
+
+	mayBeDamaged bool // writes may be missing in the middle of a file
+}
+
+// life is one process.
+type life struct {
+	m      *machine
+	number int
+	server *resp.Server
+	files  *disk.Mount
+	cancel context.CancelFunc
+	ready  chan struct{} // closed when it serves
+	ended  chan struct{} // closed when Serve has returned
+	err    error
+	killed bool
+}
+
+const (
+	machineAddr = "127.0.0.1"
+	serverAddr  = machineAddr + ":6379"
+)
+
+func newMachine(w *world) *machine {
+	m := &machine{w: w, disk: disk.New(w.plan.chance("disk"))}
+	m.disk.Reorders = w.plan.reorders
+	if slow, r := w.plan.slowDisk, w.plan.chance("slow disk"); slow > 0 {
+		m.disk.Takes = func(disk.Op) time.Duration { return time.Duration(r.Int64N(int64(slow))) }
+	}
+	return m
+}
+
+// now is the machine's clock, and that of limits.
+func (m *machine) now() int64 {
+	now := time.Now().UnixNano()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.reads); n == 0 || m.reads[n-1] < now {
+		m.reads = append(m.reads, now)
+	}
+	return now
+}
+
+// looks is how often the clock was read.
+func (m *machine) looks() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.reads)
+}
+
+// between are the readings from one look to another.
+func (m *machine) between(from, to int) []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads[from:to:to]
+}
+
+// start starts a process, and returns when it serves or has ended.
+func (m *machine) start() {
+	w := m.w
+	cfg := config.New()
+	for _, s := range append([][2]string{{"maxmemory", "0"}, {"save", ""}}, w.plan.settings...) {
+		if err := cfg.Setting(s[0]).Value.Set(s[1]); err != nil {
+			panic(err)
+		}
+	}
+	l := &life{m: m, files: m.disk.Mount(), ready: make(chan struct{}), ended: make(chan struct{})}
+	m.mu.Lock()
+	m.lives++
+	l.number, m.life = m.lives, l
+	m.mu.Unlock()
+	log := slog.New(&logger{l})
+	exit := func(code int) { l.wrong("it ends itself with code %d", code) }
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), Journal: w.plan.fsync != "", Now: m.now})
+	files := cfg.Persistence()
+	files.Clock, files.Log, files.Files, files.Exit = m.now, log, l.files, exit
+	l.server = resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Clock: m.now, Version: "simulated",
+		Persistence: persistence.New(keys, files), Exit: exit})
+	ln, err := w.network.Listen(serverAddr)
+	if err != nil {
+		panic(err)
+	}
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(context.Background())
+	w.event("celld", "starts, life %d", l.number)
+	go func() {
+		l.err = l.server.Serve(ctx, []transport.Listener{{Listener: ln}}, func() { close(l.ready) })
+		close(l.ended)
+	}()
+	select {
+	case <-l.ready:
+		w.event("celld", "serves")
+	case <-l.ended:
+		w.event("celld", "ended at its start: %v", l.err)
+		m.repair(l)
+	}
+}
+
+// repair does what the error of a start says, where docs/persistence.md has it that a start may fail: the disk has lost a write of the
+// append-only file and kept a later one.
+func (m *machine) repair(l *life) {
+	_, text, _ := strings.Cut(l.err.Error(), "appendonly.aof: damaged at byte ")
+	text, _, _ = strings.Cut(text, ":")
+	at, err := strconv.Atoi(text)
+	if err != nil || !m.mayBeDamaged {
+		m.w.wrong("celld does not start: %v", l.err)
+		return
+	}
+	m.w.count("repaired")
+	l.files.Unmount()
+	m.w.network.Cut(machineAddr)
+	m.disk.Cut("/data/appendonly.aof", at)
+	m.start()
+}
+
+func (l *life) wrong(format string, args ...any) {
+	if !l.isKilled() {
+		l.m.w.wrong("life "+strings.Repeat("I", l.number)+": "+format, args...)
+	}
+}
+
+func (l *life) isKilled() bool {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	return l.killed
+}
+
+// kill ends the process at once: nothing that it does from now on is seen. With power, the disk loses what was not synced.
+func (m *machine) kill(power bool) {
+	m.mu.Lock()
+	l := m.life
+	if l == nil || l.killed {
+		m.mu.Unlock()
+		return
+	}
+	l.killed = true
+	m.mu.Unlock()
+	at := m.w.event("celld", "killed, power %v", power)
+	l.files.Unmount()
+	m.w.network.Cut(machineAddr)
+	if power {
+		m.disk.LosePower()
+		m.mayBeDamaged = m.mayBeDamaged || m.disk.Reorders && m.w.plan.fsync == "no"
+	}
+	m.crashed(at, power)
+	l.cancel()
+}
+
+// crashed notes what the next life need not know.
+func (m *machine) crashed(at int64, power bool) {
+	c := check.Crash{At: at, AtNS: m.now()}
+	switch slow := m.w.plan.slowDisk; {
+	case m.w.plan.fsync == "":
+		c.All = true
+	case m.w.plan.fsync == "always":
+	case m.w.plan.fsync == "no" && power, m.failing:
+		c.ForgetsNS = 1 << 61
+	default:
+		c.ForgetsNS = int64(time.Second + 40*slow)
+	}
+	m.w.mu.Lock()
+	m.w.history.Crashes = append(m.w.history.Crashes, c)
+	m.w.mu.Unlock()
+}
+
+// stop ends the process as SIGTERM does.
+func (m *machine) stop() {
+	m.mu.Lock()
+	l := m.life
+	m.mu.Unlock()
+	if l == nil || l.isKilled() {
+		return
+	}
+	m.w.event("celld", "is told to stop")
+	l.cancel()
+	select {
+	case <-l.ended:
+	case <-time.After(time.Minute):
+		m.w.wrong("celld has not stopped within a minute")
+		return
+	}
+	at := m.w.event("celld", "stopped: %v", l.err)
+	if l.err != nil && !m.failing {
+		m.w.wrong("celld stopped with an error: %v", l.err)
+	}
+	m.crashed(at, false)
+	l.files.Unmount()
+	m.mu.Lock()
+	l.killed = true
+	m.mu.Unlock()
+}
+
+// recover starts the process again if it is down.
+func (m *machine) recover() {
+	m.mu.Lock()
+	l := m.life
+	m.mu.Unlock()
+	if l == nil || l.isKilled() {
+		m.failing = false
+		m.start()
+	}
+}
+
+// logger puts what celld logs into the trace.
+type logger struct{ l *life }
+
+func (g *logger) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (g *logger) WithAttrs([]slog.Attr) slog.Handler               { return g }
+func (g *logger) WithGroup(string) slog.Handler                    { return g }
+
+func (g *logger) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(" " + a.String())
+		return true
+	})
+	if g.l.isKilled() {
+		return nil
+	}
+	g.l.m.w.event("celld", "%s %s%s", r.Level, r.Message, b.String())
+	if strings.Contains(r.Message, "panic") {
+		g.l.wrong("it has panicked: %s%s", r.Message, b.String())
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"celld/cell"
+)
+
+// plan is what a seed draws: sizes, settings, limits and faults.
+type plan struct {
+	seed     uint64
+	masked   map[int]bool
+	clients  int
+	calls    int           // of each client
+	think    time.Duration // the most between two batches of a client
+	pipeline int           // the most calls in a batch
+	latency  time.Duration
+	pieces   bool
+	keys     []key
+	settings [][2]string
+	fsync    string // "": nothing is kept
+	slowDisk time.Duration
+	reorders bool // the disk
+	faults   []fault
+}
+
+// key is a key with the limit that all callers use for it.
+type key struct {
+	name  string
+	text  string // of the limit; "": CL.THROTTLE asks
+	limit cell.Limit
+	burst [3]int64 // max_burst, count, period of CL.THROTTLE
+}
+
+// Numbers of what can be left out: faults from 0 on, clients from here on.
+const maskClients = 1000
+
+// limits are those that keys have, one of each algorithm at least.
+var limits = []string{
+	"5/1s", "100/1m", "3/10s,burst=1", "10/1s,algo=window", "7/2s,algo=slide", "20/3s,algo=slide,buckets=6", "4/1s,algo=log",
+	"5/1s,block=2s", "1/100ms", "1000/1h,algo=window,align=clock", "10/1s,warmup=2s,burst=1", "30/minute",
+}
+
+func draw(seed uint64, masked map[int]bool) plan {
+	p := plan{seed: seed, masked: masked}
+	r := p.chance("plan")
+	p.clients = 1 + r.IntN(5)
+	p.calls = 20 + r.IntN(150)
+	p.think = oneOf(r, 0, time.Millisecond, 20*time.Millisecond, 300*time.Millisecond)
+	p.pipeline = oneOf(r, 1, 1, 4, 40)
+	p.latency = oneOf(r, 0, 100*time.Microsecond, 5*time.Millisecond)
+	p.pieces = r.IntN(2) == 0
+	for i := range oneOf(r, 1, 3, 10) {
+		k := key{name: fmt.Sprintf("k%d", i)}
+		if r.IntN(2) == 0 {
+			k.burst = [3]int64{r.Int64N(10), 1 + r.Int64N(20), 1 + r.Int64N(5)}
+		} else {
+			k.text = limits[r.IntN(len(limits))]
+			var err error
+			if k.limit, err = cell.ParseLimit(k.text); err != nil {
+				panic(err)
+			}
+		}
+		p.keys = append(p.keys, k)
+	}
+	p.fsync = oneOf(r, "", "no", "everysec", "always")
+	if p.fsync != "" {
+		p.settings = append(p.settings, [2]string{"appendonly", "yes"}, [2]string{"appendfsync", p.fsync}, [2]string{"dir", "/data"})
+		if r.IntN(2) == 0 {
+			p.settings = append(p.settings, [2]string{"save", "1 1"})
+		}
+	}
+	p.slowDisk = oneOf(r, 0, 0, time.Millisecond, 100*time.Millisecond)
+	p.reorders = r.IntN(2) == 0
+	p.drawFaults()
+	return p
+}
+
+func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func (p *plan) parts() int { return len(p.faults) }
+
+func (p *plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
+		p.clients, p.calls, p.pipeline, p.think, p.latency, p.pieces)
+	fmt.Fprintf(&b, "slow disk %s, which reorders %v, settings %v; keys", p.slowDisk, p.reorders, p.settings)
+	for _, k := range p.keys {
+		fmt.Fprintf(&b, " %s=%s%v", k.name, k.text, k.burst)
+	}
+	for i, f := range p.faults {
+		fmt.Fprintf(&b, "; fault %d at %s: %s", i, f.at, f.kind)
+	}
+	return b.String()
+}

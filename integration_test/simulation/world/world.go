@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"celld/integration_test/simulation/check"
+	"celld/integration_test/simulation/network"
+)
+
+// world is one run. In WebAssembly one goroutine runs at a time, and the lock is never waited for.
+type world struct {
+	plan    plan
+	network *network.Network
+	machine *machine
+
+	mu      sync.Mutex
+	began   time.Time
+	prints  bool
+	hash    hash.Hash64
+	events  int64
+	counts  map[string]int // what has happened, by kind: each fault point must be met by some seeds
+	history check.History
+	faults  []string // what is wrong
+}
+
+// longest is when a world that has not come to its end hangs.
+const longest = 10 * time.Minute
+
+func newWorld(seed uint64, masked map[int]bool, prints bool) *world {
+	w := &world{plan: draw(seed, masked), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: map[string]int{}}
+	w.network = network.New(w.plan.chance("network"))
+	w.network.Latency, w.network.Pieces = w.plan.latency, w.plan.pieces
+	w.machine = newMachine(w)
+	return w
+}
+
+func (w *world) since() time.Duration { return time.Since(w.began) }
+
+// event notes something in the trace, and returns its number.
+func (w *world) event(who, format string, args ...any) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events++
+	line := fmt.Sprintf("%d %12s %s: %s\n", w.events, w.since(), who, fmt.Sprintf(format, args...))
+	w.hash.Write([]byte(line))
+	if w.prints {
+		fmt.Print(line)
+	}
+	return w.events
+}
+
+// count counts a kind of event.
+func (w *world) count(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[kind]++
+}
+
+// wrong notes what must not be.
+func (w *world) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.event("checker", "%s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = append(w.faults, text)
+}
+
+func (w *world) countsText() string {
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(w.counts)) {
+		fmt.Fprintf(&b, "%s=%d ", strings.ReplaceAll(kind, " ", "-"), w.counts[kind])
+	}
+	return b.String()
+}
+
+// run starts the machine, lets the clients and the faults go on until their ends, stops the machine, and checks what has happened.
+func (w *world) run() {
+	w.event("plan", "%s", w.plan.String())
+	late := time.AfterFunc(longest, func() {
+		panic("the world hangs")
+	})
+	defer late.Stop()
+	w.machine.start()
+	var all sync.WaitGroup
+	for i := range w.plan.clients {
+		if !w.plan.masked[maskClients+i] {
+			c := newClient(w, i)
+			all.Go(c.run)
+		}
+	}
+	all.Go(w.runFaults)
+	all.Wait()
+	w.machine.recover()
+	w.machine.stop()
+	faults, undecided := check.Limits(w.history)
+	for _, fault := range faults {
+		w.wrong("%s", fault)
+	}
+	w.counts["undecided keys"] = undecided
+}
+
+// chance returns a source of its own for each purpose, so that leaving out a fault or a client does not change what others draw.
+func (p *plan) chance(purpose string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(purpose))
+	return rand.New(rand.NewPCG(p.seed, h.Sum64()))
+}
