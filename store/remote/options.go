@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"celld/store/policy"
@@ -32,6 +34,8 @@ type Options struct {
 	// Time is limit time in Unix ns, for tests: the engine's is used where it is nil. Callers that wait, and timeouts, go by the
 	// system's clock.
 	Time func() int64
+
+	Dial func(ctx context.Context, to string) (net.Conn, error) // connects in place of the net, for simulations; nil: the net does
 
 	link func(*link.Options) // for tests: changes those of the link
 }

@@ -122,7 +122,7 @@ func (s *Store) linkOptions() link.Options {
 	of := link.Options{
 		URL: o.URL, Prefix: o.Prefix, PerHashSlot: o.Prefix + view.IDsKey, Username: o.Username, Password: o.Password,
 		TLSCertFile: o.TLSCertFile, TLSKeyFile: o.TLSKeyFile, TLSCACertFile: o.TLSCACertFile,
-		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Stats: &s.stats.Stats,
+		Timeout: o.Timeout, Log: o.Log, Time: o.Time, Dial: o.Dial, Stats: &s.stats.Stats,
 		OutageBegins: s.failure.Begins, OutageEnds: s.failure.Ends,
 	}
 	if o.link != nil {
