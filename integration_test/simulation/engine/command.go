@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,8 +92,8 @@ func (x *call) yes(is bool) {
 }
 
 // unsupported is for what this package does not simulate.
-func (x *call) unsupported(what, reply string) {
-	x.node.engine.unknown = append(x.node.engine.unknown, what)
+func (x *call) unsupported(reply string) {
+	x.node.engine.unknown = append(x.node.engine.unknown, fmt.Sprintf("%.100q", x.args))
 	x.fail(reply)
 }
 
@@ -103,11 +104,13 @@ func integer(text []byte) (n int64, ok bool) {
 }
 
 const (
-	errInteger = "ERR value is not an integer or out of range"
-	errSyntax  = "ERR syntax error"
-	errType    = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	errOOM     = "OOM command not allowed when used memory > 'maxmemory'."
-	errReplica = "READONLY You can't write against a read only replica."
+	errInteger   = "ERR value is not an integer or out of range"
+	errSyntax    = "ERR syntax error"
+	errType      = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	errNoCluster = "ERR This instance has cluster support disabled"
+	errNoScript  = "NOSCRIPT No matching script. Please use EVAL."
+	errOOM       = "OOM command not allowed when used memory > 'maxmemory'."
+	errReplica   = "READONLY You can't write against a read only replica."
 )
 
 // lookup finds the command of a call, and its keys. The error is Redis's; "": there is none.
@@ -122,7 +125,7 @@ func (x *call) lookup() (found [][]byte, wrong string) {
 			}
 			fmt.Fprintf(&quoted, "'%.*s' ", 128-quoted.Len(), arg)
 		}
-		e.unknown = append(e.unknown, strings.TrimSpace(x.arg(0)+" "+quoted.String()))
+		e.unknown = append(e.unknown, fmt.Sprintf("%.100q", x.args))
 		return nil, fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: %s", x.arg(0), quoted.String())
 	}
 	if n := x.command.arity; n > 0 && len(x.args) != n || len(x.args) < -n {
@@ -134,6 +137,9 @@ func (x *call) lookup() (found [][]byte, wrong string) {
 	case allKeys:
 		return x.args[1:], ""
 	case countedKeys:
+		if name == "evalsha" && len(x.args[1]) != 2*sha1.Size {
+			return nil, errNoScript
+		}
 		n, ok := integer(x.args[2])
 		switch {
 		case !ok:

@@ -6,6 +6,7 @@ import (
 	"celld/resp/wire"
 )
 
+// anyNode is of commands that Sentinels know, too.
 const anyNode = ofSentinel | noScript | whileDown
 
 // connectionCommands are about the connection, and messages.
@@ -14,14 +15,14 @@ func connectionCommands() []command {
 		{"hello", -1, anyNode | noAuth, noKeys, hello},
 		{"auth", -2, anyNode | noAuth, noKeys, auth},
 		{"select", 2, noScript | whileDown, noKeys, selectDB},
-		{"asking", 1, noScript, noKeys, func(x *call) { x.client.asking = true; x.ok() }},
+		{"asking", 1, noScript, noKeys, asking},
 		{"discard", 1, anyNode, noKeys, func(x *call) { x.fail("ERR DISCARD without MULTI") }}, // it has no MULTI
-		{"ping", -1, ofSentinel, noKeys, ping},
-		{"publish", 3, 0, noKeys, publish},
+		{"ping", -1, ofSentinel | noScript, noKeys, ping},
+		{"publish", 3, noScript, noKeys, publish},
 		{"subscribe", -2, anyNode, noKeys, subscribe},
-		{"unsubscribe", -1, anyNode, noKeys, unsubscribe},
-		{"punsubscribe", -1, anyNode, noKeys, func(x *call) { x.unsubscribed("punsubscribe", nil) }},
-		{"sunsubscribe", -1, noScript | whileDown, noKeys, func(x *call) { x.unsubscribed("sunsubscribe", nil) }},
+		{"unsubscribe", -1, anyNode, noKeys, func(x *call) { x.unsubscribe("unsubscribe", x.client.channels) }},
+		{"punsubscribe", -1, anyNode, noKeys, func(x *call) { x.unsubscribe("punsubscribe", nil) }},
+		{"sunsubscribe", -1, noScript | whileDown, noKeys, func(x *call) { x.unsubscribe("sunsubscribe", nil) }},
 	}
 }
 
@@ -56,7 +57,7 @@ func hello(x *call) {
 		}
 	}
 	if !c.authed {
-		x.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		x.fail("NOAUTH HELLO must be called with the client already authenticated")
 		return
 	}
 	proto, role := int64(2), "master"
@@ -79,7 +80,8 @@ func auth(x *call) {
 	switch len(x.args) {
 	case 2:
 		if x.node.engine.options.Password == "" {
-			x.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+			x.fail("ERR AUTH <password> called without any password configured for the default user. " +
+				"Are you sure your configuration is correct?")
 		} else if x.login("default", x.arg(1)) {
 			x.ok()
 		}
@@ -102,10 +104,21 @@ func (x *call) login(user, password string) bool {
 	return true
 }
 
+func asking(x *call) {
+	if x.node.engine.options.Kind != Cluster {
+		x.fail(errNoCluster)
+		return
+	}
+	x.client.asking = true
+	x.ok()
+}
+
 func selectDB(x *call) {
 	switch n, ok := integer(x.args[1]); {
 	case !ok:
-		x.fail("ERR invalid DB index")
+		x.fail(errInteger)
+	case n != int64(int32(n)):
+		x.fail("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case x.node.engine.options.Kind == Cluster && n != 0:
 		x.fail("ERR SELECT is not allowed in cluster mode")
 	case n < 0 || n >= databases:
@@ -172,32 +185,29 @@ func subscribe(x *call) {
 	}
 }
 
-func unsubscribe(x *call) {
-	gone := slices.Clone(x.client.channels)
+// unsubscribe ends subscriptions: those that are named, or all. There are none of patterns and slots.
+func (x *call) unsubscribe(what string, all []string) {
+	c, count := x.client, int64(0)
 	if len(x.args) > 1 {
-		gone = gone[:0]
-		for _, channel := range x.args[1:] {
-			gone = append(gone, string(channel))
-		}
+		all = nil
 	}
-	x.unsubscribed("unsubscribe", gone)
-}
-
-// unsubscribed removes channels. There are no subscriptions of patterns and slots.
-func (x *call) unsubscribed(what string, gone []string) {
-	c := x.client
-	for _, channel := range gone {
-		c.channels = slices.DeleteFunc(c.channels, func(other string) bool { return other == channel })
-		x.out = wire.AppendBulks(pushHead(x.out, x.resp3, 3), what, channel)
-		x.int(int64(len(c.channels)))
+	for _, channel := range x.args[1:] {
+		all = append(all, string(channel))
 	}
-	if len(gone) == 0 {
-		x.out = wire.AppendBulks(pushHead(x.out, x.resp3, 3), what)
-		x.null()
-		if what == "sunsubscribe" {
-			x.int(0)
-		} else {
-			x.int(int64(len(c.channels)))
+	each := func(name func()) {
+		x.out = wire.AppendString(pushHead(x.out, x.resp3, 3), what)
+		if name(); what != "sunsubscribe" {
+			count = int64(len(c.channels))
 		}
+		x.int(count)
+	}
+	for _, channel := range all {
+		if what == "unsubscribe" {
+			c.channels = slices.DeleteFunc(slices.Clone(c.channels), func(other string) bool { return other == channel })
+		}
+		each(func() { x.bulk(channel) })
+	}
+	if len(all) == 0 {
+		each(x.null)
 	}
 }

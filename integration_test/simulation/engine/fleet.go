@@ -163,7 +163,7 @@ func (n *Node) redirect(x *call, found [][]byte, asking bool) string {
 func clusterCommand(x *call) {
 	n := x.node
 	if n.engine.options.Kind != Cluster {
-		x.fail("ERR This instance has cluster support disabled")
+		x.fail(errNoCluster)
 		return
 	}
 	switch x.option(1) {
@@ -178,7 +178,7 @@ func clusterCommand(x *call) {
 	case "SHARDS":
 		x.clusterShards()
 	default:
-		x.unsupported("CLUSTER "+x.option(1), "ERR unknown subcommand '"+x.arg(1)+"'. Try CLUSTER HELP.")
+		x.unsupported("ERR unknown subcommand '" + x.arg(1) + "'. Try CLUSTER HELP.")
 	}
 }
 
@@ -282,7 +282,7 @@ func sentinelCommand(x *call) {
 			}
 		}
 	default:
-		x.unsupported("SENTINEL "+x.option(1), "ERR unknown subcommand '"+x.arg(1)+"'. Try SENTINEL HELP.")
+		x.unsupported("ERR unknown subcommand '" + x.arg(1) + "'. Try SENTINEL HELP.")
 	}
 }
 

@@ -98,7 +98,7 @@ func (x *call) expire(name string, since int64) {
 		x.fail(errInteger)
 		return
 	case len(x.args) > 3:
-		x.unsupported(name+" with options", "ERR Unsupported option "+x.arg(3))
+		x.unsupported("ERR Unsupported option " + x.arg(3))
 		return
 	case ms > math.MaxInt64-since:
 		x.fail("ERR invalid expire time in '" + name + "' command")

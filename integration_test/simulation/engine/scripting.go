@@ -25,7 +25,7 @@ func eval(x *call) {
 func evalSHA(x *call) {
 	s, ok := x.node.scripts.Get(x.arg(1))
 	if !ok {
-		x.fail("NOSCRIPT No matching script. Please use EVAL.")
+		x.fail(errNoScript)
 		return
 	}
 	x.runScript(s)
@@ -71,6 +71,8 @@ func (r *scriptRun) Call(args [][]byte) []byte {
 func (r *scriptRun) check(x *call) string {
 	found, wrong := x.lookup()
 	switch {
+	case x.command != nil && x.command.flags&noScript != 0:
+		return "ERR This Redis command is not allowed from script"
 	case strings.HasPrefix(wrong, "ERR unknown command"):
 		return "ERR Unknown Redis command called from script"
 	case strings.HasPrefix(wrong, "ERR wrong number of arguments"):
@@ -80,8 +82,6 @@ func (r *scriptRun) check(x *call) string {
 	}
 	flags := x.command.flags
 	switch {
-	case flags&noScript != 0:
-		return "ERR This Redis command is not allowed from script"
 	case flags&writes != 0 && x.node.refusesWrites():
 		return errReplica
 	case flags&grows != 0 && r.full && !r.wrote:

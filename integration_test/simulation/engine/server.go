@@ -11,7 +11,7 @@ import (
 // serverCommands tell what a node is.
 func serverCommands() []command {
 	return []command{
-		{"info", -1, ofSentinel | whileDown, noKeys, info},
+		{"info", -1, anyNode, noKeys, info},
 		{"config", -2, noScript | whileDown, noKeys, config},
 		{"time", 1, whileDown, noKeys, clock},
 		{"role", 1, ofSentinel | noScript | whileDown, noKeys, role},
@@ -85,23 +85,13 @@ func info(x *call) {
 }
 
 func config(x *call) {
-	if x.option(1) != "GET" {
-		x.unsupported("CONFIG "+x.option(1), "ERR unknown subcommand '"+x.arg(1)+"'. Try CONFIG HELP.")
+	value, known := map[string]string{"save": "", "maxmemory-policy": x.node.policy()}[strings.ToLower(x.arg(len(x.args)-1))]
+	if len(x.args) != 3 || x.option(1) != "GET" || !known {
+		x.unsupported(errSyntax)
 		return
 	}
-	if len(x.args) < 3 {
-		x.wrongArity("config|get")
-		return
-	}
-	x.pairs(len(x.args) - 2)
-	for i := range x.args[2:] {
-		name := strings.ToLower(x.arg(i + 2))
-		value, known := map[string]string{"save": "", "maxmemory-policy": x.node.policy()}[name]
-		if !known {
-			x.node.engine.unknown = append(x.node.engine.unknown, "CONFIG GET "+name)
-		}
-		x.out = wire.AppendBulks(x.out, name, value)
-	}
+	x.pairs(1)
+	x.out = wire.AppendBulks(x.out, strings.ToLower(x.arg(2)), value)
 }
 
 func clock(x *call) {

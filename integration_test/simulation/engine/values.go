@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"celld/resp/wire"
 )
@@ -47,69 +48,84 @@ func strlen(x *call) {
 	}
 }
 
-func set(x *call) {
-	expires, options := int64(never), map[string]bool{}
+// setOptions reads the options of SET: those that are given, and the word behind PX or PXAT. It answers with an error, and returns false,
+// where Redis does.
+func (x *call) setOptions() (given map[string]bool, expiry []byte, ok bool) {
+	given = map[string]bool{}
+	excluded := map[string]string{"NX": "XX", "XX": "NX", "KEEPTTL": "PX PXAT", "PX": "PX PXAT KEEPTTL", "PXAT": "PX PXAT KEEPTTL"}
 	for i := 3; i < len(x.args); i++ {
 		option := x.option(i)
 		switch option {
 		case "NX", "XX", "GET", "KEEPTTL":
-		case "PX", "PXAT":
-			if i++; i == len(x.args) {
-				x.fail(errSyntax)
-				return
-			}
-			ms, ok := integer(x.args[i])
-			since := int64(0)
-			if option == "PX" {
-				since = x.nowMs()
-			}
-			switch {
-			case !ok:
-				x.fail(errInteger)
-				return
-			case ms <= 0 || ms > math.MaxInt64-since:
-				x.fail("ERR invalid expire time in 'set' command")
-				return
-			}
-			expires = since + ms
-			option = "expiry"
 		case "EX", "EXAT":
-			x.unsupported("SET with "+option, errSyntax)
-			return
+			x.unsupported(errSyntax)
+			return nil, nil, false
+		case "PX", "PXAT":
+			if i++; i < len(x.args) {
+				expiry = x.args[i]
+				break
+			}
+			fallthrough
 		default:
 			x.fail(errSyntax)
+			return nil, nil, false
+		}
+		for other := range strings.FieldsSeq(excluded[option]) {
+			if given[other] {
+				x.fail(errSyntax)
+				return nil, nil, false
+			}
+		}
+		given[option] = true
+	}
+	return given, expiry, true
+}
+
+func set(x *call) {
+	given, expiry, ok := x.setOptions()
+	if !ok {
+		return
+	}
+	expires := int64(never)
+	if expiry != nil {
+		since := int64(0)
+		if given["PX"] {
+			since = x.nowMs()
+		}
+		ms, ok := integer(expiry)
+		switch {
+		case !ok:
+			x.fail(errInteger)
+			return
+		case ms <= 0 || ms > math.MaxInt64-since:
+			x.fail("ERR invalid expire time in 'set' command")
 			return
 		}
-		exclusive := map[string]string{"NX": "XX", "XX": "NX", "KEEPTTL": "expiry", "expiry": "KEEPTTL"}
-		if options[exclusive[option]] || option == "expiry" && options[option] {
-			x.fail(errSyntax)
-			return
-		}
-		options[option] = true
+		expires = since + ms
 	}
 	old := x.find(x.args[1])
-	if options["GET"] {
+	if given["GET"] {
 		if old != nil && old.kind != "string" {
 			x.fail(errType)
 			return
 		}
 		x.textOf(old)
 	}
-	if options["NX"] && old != nil || options["XX"] && old == nil {
-		if !options["GET"] {
+	if given["NX"] && old != nil || given["XX"] && old == nil {
+		if !given["GET"] {
 			x.null()
 		}
 		return
 	}
-	if options["KEEPTTL"] && old != nil {
+	if given["KEEPTTL"] && old != nil {
 		expires = old.expires
 	}
-	if expires != never && expires <= x.nowMs() && !options["KEEPTTL"] {
+	if expiry != nil && expires <= x.nowMs() {
 		x.db.remove(x.arg(1))
 	} else {
 		x.db.put(x.arg(1), &value{kind: "string", text: x.arg(2), expires: expires, size: int64(len(x.args[2]))})
 	}
-	if !options["GET"] {
+	if !given["GET"] {
 		x.ok()
 	}
 }
@@ -228,7 +244,7 @@ func rpush(x *call) {
 
 func lpop(x *call) {
 	if len(x.args) > 2 {
-		x.unsupported("LPOP with a count", errSyntax)
+		x.unsupported(errSyntax)
 		return
 	}
 	v, ok := x.of("list")
