@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ var kinds = []struct {
 
 // newEngine is New for a test, which fails if somebody sends what is not simulated.
 func newEngine(t testing.TB, o Options) *Engine {
-	o.Rand = rand.New(rand.NewPCG(1, 2))
+	o.Rand = testRand()
 	e := New(o)
 	t.Cleanup(func() {
 		for _, command := range e.Unknown() {

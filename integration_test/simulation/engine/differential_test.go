@@ -30,7 +30,7 @@ func TestDifferential(t *testing.T) {
 	t.Run("scripts", b.scripts)
 	t.Run("commands", b.random)
 	t.Run("all", b.all)
-	user := regexp.MustCompile("ACL SETUSER celld .*\\+eval.*").FindString(celldtest.ReadFile(t, "../../../docs/engine.md"))
+	user := regexp.MustCompile(`ACL SETUSER celld .*\+eval.*`).FindString(celldtest.ReadFile(t, "../../../docs/engine.md"))
 	words := regexp.MustCompile(`\+([a-z]+)`).FindAllStringSubmatch(user, -1)
 	if len(words) < 30 {
 		t.Fatal("docs/engine.md has no user")

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -77,7 +78,9 @@ func (e *end) isClosed() bool {
 
 func (e *end) Write(p []byte) (n int, err error) {
 	e.out.change(func() {
-		if err = io.ErrClosedPipe; !e.out.closed {
+		if e.out.closed {
+			err = &net.OpError{Op: "write", Net: "simulated", Addr: e.RemoteAddr(), Err: syscall.EPIPE}
+		} else {
 			n, err = e.out.buffer.Write(p)
 		}
 	})

@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/resp/wire"
+	"celld/store"
+)
+
+// A failover loses what the replica had not received, in both kinds of fleet.
+func TestFailover(t *testing.T) {
+	for _, o := range []Options{
+		{Kind: Sentinel, Replicas: 2, Lag: 50 * time.Millisecond},
+		{Kind: Cluster, Replicas: 1, Lag: 50 * time.Millisecond},
+		{Kind: Cluster, Replicas: 1, Lag: 50 * time.Millisecond, Valkey: true, Notice: 100 * time.Millisecond},
+	} {
+		faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+			u.leaves("k", 99)
+			time.Sleep(time.Second)
+			u.leaves("k", 98)
+			u.leaves("k", 97) // which the replica does not get
+			old := e.MasterOf("k")
+			if !e.Failover(old) {
+				t.Fatal("no replica can take over")
+			}
+			time.Sleep(o.Notice) // the old master goes on until it learns that
+			if left := u.recovers("k", 3*time.Second); left != 98 {
+				t.Errorf("%d left: the tail was not lost", left)
+			}
+			now := e.MasterOf("k")
+			time.Sleep(10 * time.Second)
+			u.leaves("k", 97)
+			time.Sleep(time.Second)
+			if now == old || !e.Failover(now) {
+				t.Error("the old master is not a replica")
+			}
+			time.Sleep(time.Second)
+			if left := u.recovers("k", 3*time.Second); left != 96 {
+				t.Errorf("%d left after a failover in quiet", left)
+			}
+		})
+	}
+}
+
+// A master dies, and a replica takes over by itself.
+func TestNodeTimeout(t *testing.T) {
+	for _, kind := range []Kind{Sentinel, Cluster} {
+		for name, fault := range map[string]func(*Node) (back func()){
+			"killed":   func(n *Node) func() { n.Kill(); return n.Start },
+			"paused":   func(n *Node) func() { n.Pause(); return n.Resume },
+			"isolated": func(n *Node) func() { n.Isolate(); return n.Heal },
+		} {
+			o := Options{Kind: kind, Replicas: 2, Files: EachWrite, NodeTimeout: 2 * time.Second, Notice: 50 * time.Millisecond}
+			faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+				u.leaves("k", 99)
+				master := e.MasterOf("k")
+				back := fault(master)
+				time.Sleep(o.NodeTimeout + o.Notice)
+				if left := u.recovers("k", 3*time.Second); left != 98 && name != "isolated" {
+					t.Errorf("%s: %d left", name, left)
+				}
+				if e.MasterOf("k") == master {
+					t.Errorf("%s: the master is still the master", name)
+				}
+				back()
+				time.Sleep(10 * time.Second)
+				if left := u.recovers("k", 0); left != 97 && name != "isolated" {
+					t.Errorf("%s, and back: %d left", name, left)
+				}
+				if master.isMaster() {
+					t.Errorf("%s, and back: it is a master", name)
+				}
+			})
+		}
+	}
+}
+
+// A Cluster that lacks a master serves the rest, if it may.
+func TestCoverage(t *testing.T) {
+	for _, part := range []bool{true, false} {
+		o := Options{Kind: Cluster, NodeTimeout: 2 * time.Second, PartOK: part, Files: EachWrite}
+		faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+			dead, other := e.MasterOf("k"), ""
+			for i := 0; e.MasterOf(other) == dead; i++ {
+				other = fmt.Sprint(i)
+			}
+			u.leaves("k", 99)
+			u.leaves(other, 99)
+			dead.Kill()
+			time.Sleep(10 * time.Second)
+			if n, known := u.Facts().SlotsWithoutMaster, u.Facts().SlotsKnown; !known || n < slots/3 || n > slots/3+1 {
+				t.Errorf("%d slots have no master (%v)", n, known)
+			}
+			if u.fails("k", "", false); part {
+				u.leaves(other, 98)
+			} else {
+				u.fails(other, "the Cluster is down", false)
+			}
+			if away := u.Away(); (away == nil) != part {
+				t.Errorf("away: %v", away)
+			}
+			dead.Start()
+			if left := u.recovers("k", 5*time.Second); left != 98 {
+				t.Errorf("%d left", left)
+			}
+			u.recovers(other, 5*time.Second)
+		})
+	}
+}
+
+// An isolated master of a Cluster that clients reach goes on for the timeout. What it has granted is lost then.
+func TestIsolate(t *testing.T) {
+	o := Options{Kind: Cluster, Replicas: 1, NodeTimeout: 2 * time.Second}
+	faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+		u.leaves("k", 99)
+		master := e.MasterOf("k")
+		master.Isolate()
+		u.leaves("k", 98)
+		time.Sleep(o.NodeTimeout + time.Millisecond)
+		if left := u.recovers("k", 3*time.Second); left != 98 {
+			t.Errorf("%d left on the other side", left)
+		}
+		master.Heal()
+		u.leaves("k", 97)
+		if got := e.raw(t, master, "GET k"); !strings.HasPrefix(got, "-MOVED ") {
+			t.Errorf("the old master: %q", got)
+		}
+	})
+}
+
+// raw asks a node by a connection of its own, in RESP2.
+func (e *Engine) raw(t *testing.T, n *Node, lines ...string) (replies string) {
+	conn, err := e.Dial(context.Background(), n.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	h := &half{conn, t, bufio.NewReader(conn)}
+	for _, line := range lines {
+		replies += h.ask(wire.AppendCommand(nil, strings.Fields(line)...), 1)
+	}
+	return replies
+}
+
+// Messages reach clients of all nodes of a Cluster.
+func TestPublish(t *testing.T) {
+	e := newEngine(t, Options{Kind: Cluster})
+	conn, err := e.Dial(context.Background(), e.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	h := &half{conn, t, bufio.NewReader(conn)}
+	h.ask(wire.AppendCommand(nil, "SUBSCRIBE", "c"), 1)
+	for i, n := range e.Nodes() {
+		e.raw(t, n, fmt.Sprint("PUBLISH c ", i))
+		if got, want := h.ask(nil, 1), fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n%d\r\n", i); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The same seed, clock and commands bring the same replies.
+func TestRepeats(t *testing.T) {
+	run := func() (replies []string) {
+		now := int64(1_800_000_000_000_000_000)
+		e := New(Options{Rand: testRand(), Replicas: 1, MaxMemory: 600, Evicts: true, Clock: func(int) int64 { return now }})
+		conn, _ := e.Dial(context.Background(), e.Addrs()[0])
+		defer conn.Close()
+		h, r := &half{conn, t, bufio.NewReader(conn)}, testRand()
+		for range 5000 {
+			now += r.Int64N(1e9)
+			args := anyCommand(r)
+			if r.IntN(10) == 0 {
+				args = [][]byte{[]byte("RANDOMKEY")}
+			}
+			replies = append(replies, h.ask(wire.AppendCommand(nil, args...), 1))
+		}
+		return replies
+	}
+	if a, b := run(), run(); !slices.Equal(a, b) {
+		t.Error("replies differ")
+	}
+}
+
+// A slot moves. Calls on one key are decided all the while; those of keys that are in two places wait.
+func TestMoveSlot(t *testing.T) {
+	faulty(t, Options{Kind: Cluster, Replicas: 1}, func(t *testing.T, e *Engine, u *user) {
+		const slot = "{k}"
+		keys := []string{slot + "a", slot + "b", slot + "c"}
+		for _, key := range keys {
+			u.leaves(key, 99)
+		}
+		from := e.MasterOf(slot)
+		to := e.Nodes()[(from.index+1)%3]
+		m := e.MoveSlot(slotOf([]byte(slot)), to)
+		for _, key := range keys {
+			u.leaves(key, 98)
+		}
+		u.leaves(slot+"new", 99)
+		if left := m.Keys(1); left != 2 {
+			t.Errorf("%d keys are left", left)
+		}
+		for _, key := range keys {
+			u.leaves(key, 97)
+		}
+		taken := make(chan error, 1)
+		go func() { taken <- u.takeAll(keys[:2]...) }()
+		time.Sleep(100 * time.Millisecond)
+		select {
+		case err := <-taken:
+			t.Errorf("keys in two places: %v", err)
+		default:
+		}
+		m.End()
+		if err := <-taken; err != nil {
+			t.Error(err)
+		}
+		for i, want := range []int64{96, 96, 96} {
+			u.leaves(keys[i], want)
+		}
+		u.leaves(slot+"new", 98)
+		if e.MasterOf(slot) != to {
+			t.Error("the slot has not moved")
+		}
+		if !e.Failover(to) {
+			t.Error("no replica")
+		}
+		if left := u.recovers(keys[0], 3*time.Second); left != 95 {
+			t.Errorf("%d left on the replica of the new master", left)
+		}
+	})
+}
+
+// takeAll takes from a limit of each key, from all or from none.
+func (u *user) takeAll(keys ...string) error {
+	limit, err := cell.ParseLimit("5/1h")
+	if err != nil {
+		return err
+	}
+	r := []store.TakeRequest{{TakeOptions: store.TakeOptions{Cost: 1}}}
+	for _, key := range keys {
+		r[0].Calls = append(r[0].Calls, store.Call{Key: []byte(key + "-t"), Limit: &limit})
+	}
+	w := make(waker, 1)
+	if !u.TakeBatch(r, store.Access{NowNS: time.Now().UnixNano()}, w) {
+		<-w
+	}
+	return r[0].Err
+}
