@@ -66,6 +66,8 @@ type half struct {
 	r *bufio.Reader
 }
 
+func newHalf(t *testing.T, conn net.Conn) *half { return &half{conn, t, bufio.NewReader(conn)} }
+
 // ask sends bytes, and reads a number of replies.
 func (h *half) ask(frame []byte, n int) string {
 	var raw bytes.Buffer
@@ -94,7 +96,7 @@ func (b *both) dial() *two {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &two{b, [2]*half{{sim, b.t, bufio.NewReader(sim)}, {real, b.t, bufio.NewReader(real)}}}
+	return &two{b, [2]*half{newHalf(b.t, sim), newHalf(b.t, real)}}
 }
 
 func (c *two) close() {

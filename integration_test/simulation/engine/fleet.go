@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,8 +27,10 @@ func newTopology(masters, replicas int) *topology {
 			t.master[i] = -1
 		}
 	}
-	for slot := range t.owner {
-		t.owner[slot] = slot * masters / slots
+	for i := range masters {
+		for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
+			t.owner[slot] = i
+		}
 	}
 	return t
 }
@@ -126,8 +129,9 @@ func (n *Node) redirect(x *call, found [][]byte, asking bool) string {
 	if n.engine.options.Kind != Cluster || len(found) == 0 {
 		return ""
 	}
-	slot, missing := slotOf(found[0]), 0
+	slot, missing, several := slotOf(found[0]), 0, false
 	for _, key := range found {
+		several = several || !bytes.Equal(key, found[0])
 		if slotOf(key) != slot {
 			return "CROSSSLOT Keys in request don't hash to the same slot"
 		}
@@ -150,7 +154,7 @@ func (n *Node) redirect(x *call, found [][]byte, asking bool) string {
 		}
 		return fmt.Sprintf("ASK %d %s", slot, move.to.Addr)
 	case move != nil && move.to == n && owner != n && asking:
-		if len(found) > 1 && missing > 0 {
+		if several && missing > 0 {
 			return "TRYAGAIN Multiple keys request during rehashing of slot"
 		}
 		return ""

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"slices"
@@ -142,7 +141,7 @@ func (e *Engine) raw(t *testing.T, n *Node, lines ...string) (replies string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	h := &half{conn, t, bufio.NewReader(conn)}
+	h := newHalf(t, conn)
 	for _, line := range lines {
 		replies += h.ask(wire.AppendCommand(nil, strings.Fields(line)...), 1)
 	}
@@ -157,7 +156,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	h := &half{conn, t, bufio.NewReader(conn)}
+	h := newHalf(t, conn)
 	h.ask(wire.AppendCommand(nil, "SUBSCRIBE", "c"), 1)
 	for i, n := range e.Nodes() {
 		e.raw(t, n, fmt.Sprint("PUBLISH c ", i))
@@ -174,7 +173,7 @@ func TestRepeats(t *testing.T) {
 		e := New(Options{Rand: testRand(), Replicas: 1, MaxMemory: 600, Evicts: true, Clock: func(int) int64 { return now }})
 		conn, _ := e.Dial(context.Background(), e.Addrs()[0])
 		defer conn.Close()
-		h, r := &half{conn, t, bufio.NewReader(conn)}, testRand()
+		h, r := newHalf(t, conn), testRand()
 		for range 5000 {
 			now += r.Int64N(1e9)
 			args := anyCommand(r)
