@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
@@ -29,13 +31,15 @@ type both struct {
 	clock    *os.File
 	mu       sync.Mutex
 	nowNS    int64
-	compared map[string]int // replies, by the command's name in lower case
-	samples  map[string][][][]byte
+	compared map[string]int        // replies, by the command's name in lower case
+	samples  map[string][][][]byte // calls of scripts, by their digests
+	texts    map[string][]byte     // scripts that redis-server does not know yet
+	late     atomic.Int64          // how long the next reply to SET takes, in ns
 }
 
 // newBoth starts both, each empty.
 func newBoth(t *testing.T) *both {
-	b := &both{t: t, compared: map[string]int{}, samples: map[string][][][]byte{}}
+	b := &both{t: t, compared: map[string]int{}, samples: map[string][][][]byte{}, texts: map[string][]byte{}}
 	library, file := filepath.Join(t.TempDir(), "clock.so"), filepath.Join(t.TempDir(), "clock")
 	harness.Tool(t, "gcc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c", "-ldl")
 	var err error
@@ -157,6 +161,31 @@ func (b *both) sample(args [][]byte) {
 	b.samples[sha] = append(all, call)
 }
 
+// tapped is a connection whose scripts are kept as samples.
+type tapped struct {
+	net.Conn
+	both *both
+	in   []byte
+}
+
+func (c *tapped) Write(p []byte) (int, error) {
+	c.in = append(c.in, p...)
+	for {
+		args, size, _ := wire.ParseCommand(c.in, nil)
+		if size == 0 {
+			break
+		}
+		if string(args[0]) == "EVAL" {
+			c.both.mu.Lock()
+			c.both.sample(args)
+			c.both.texts[celldtest.Digest(string(args[1]))] = bytes.Clone(args[1])
+			c.both.mu.Unlock()
+		}
+		c.in = c.in[size:]
+	}
+	return c.Conn.Write(p)
+}
+
 // serve is a Dial whose connections are to both. Messages come from the Engine alone.
 func (b *both) serve(context.Context, string) (net.Conn, error) {
 	ours, theirs := pair("both")
@@ -181,6 +210,9 @@ func (b *both) serve(context.Context, string) (net.Conn, error) {
 					break
 				}
 				replies := c.do(args...)
+				if string(args[0]) == "SET" {
+					time.Sleep(time.Duration(b.late.Swap(0)))
+				}
 				if _, err := theirs.Write([]byte(replies)); err != nil {
 					return
 				}

@@ -153,8 +153,7 @@ func (n *Node) serve(c *client, args [][]byte) bool {
 	}
 	n.catchUp()
 	x := &call{node: n, client: c, db: &n.data[c.db], dbIndex: c.db, args: args, nowNS: n.nowNS(), resp3: c.resp3}
-	keyed := n.perform(x)
-	if keyed && n.drops > 0 {
+	if applied := n.perform(x); applied && n.drops > 0 {
 		n.drops--
 		c.ending = true
 		c.signal()

@@ -16,7 +16,7 @@ import (
 	"celld/store/remote"
 )
 
-// user is a celld's Store on an Engine. Its limits are of 100 calls, which take days to come back.
+// user is a celld's Store on an Engine. Its limits are of 100 calls, each of which takes 1,000 s to come back.
 type user struct {
 	*remote.Store
 	t *testing.T
@@ -53,7 +53,7 @@ func (w waker) Wake() { w <- struct{}{} }
 // take takes one of a key's calls, and returns how many are left.
 func (u *user) take(key string) (left int64, err error) {
 	u.t.Helper()
-	bucket, err := cell.NewBucket(99, 1, 86400)
+	bucket, err := cell.NewBucket(99, 1, 1000)
 	if err != nil {
 		u.t.Fatal(err)
 	}

@@ -154,8 +154,8 @@ func (x *call) lookup() (found [][]byte, wrong string) {
 	return nil, ""
 }
 
-// perform checks a client's command in the order in which Redis does, and runs it. It reports whether the command uses keys, and was run.
-func (n *Node) perform(x *call) (keyed bool) {
+// perform checks a client's command in the order in which Redis does, and runs it. It reports whether that was a success, and used keys.
+func (n *Node) perform(x *call) (applied bool) {
 	found, wrong := x.lookup()
 	c := x.client
 	asking := c.asking
@@ -182,7 +182,7 @@ func (n *Node) perform(x *call) (keyed bool) {
 		return false
 	}
 	x.execute()
-	return len(found) > 0
+	return len(found) > 0 && x.out[0] != '-'
 }
 
 func (n *Node) refusesWrites() bool { return n.readOnly || !n.isMaster() }

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -89,6 +92,10 @@ func (b *both) store(t *testing.T) {
 	}()
 	storetest.Run(t, func() store.Limiter { l, _ := another(); return l })
 	storetest.RunStore(t, func() (store.Store, *policy.Set) { return another() })
+	l, _ := another() // whose new key is answered too late, so it is decided again
+	l.nowNS.Store(4_102_444_800_000_000_000)
+	b.late.Store(int64(2 * remote.CommitWithin))
+	(&user{l.Store, t}).leaves("new", 99)
 	for _, l := range open {
 		l.Close()
 	}
@@ -103,8 +110,27 @@ var words = []string{
 
 // scripts runs what a Store has run again, with some arguments replaced, and with keys that hold something else.
 func (b *both) scripts(t *testing.T) {
+	leaseWhileMoving(t, func(e *Engine, ctx context.Context, to string) (net.Conn, error) { // the script for keys in two places
+		conn, err := e.Dial(ctx, to)
+		return &tapped{Conn: conn, both: b}, err
+	})
 	c, r := b.dial(), celldtest.NewRand(t)
 	defer c.close()
+	for _, sha := range slices.Sorted(maps.Keys(b.texts)) {
+		c.do([]byte("EVAL"), b.texts[sha], []byte("0"))
+	}
+	made := 0 // in the source
+	for _, file := range []string{"*.go", "*/*.go"} {
+		paths, _ := filepath.Glob("../../../store/remote/" + file)
+		for _, path := range paths {
+			if !strings.HasSuffix(path, "_test.go") {
+				made += strings.Count(celldtest.ReadFile(t, path), "NewScript(")
+			}
+		}
+	}
+	if made--; len(b.samples) != made { // one is NewScript itself
+		t.Errorf("%d scripts have been run, of %d", len(b.samples), made)
+	}
 	shas := slices.Sorted(maps.Keys(b.samples))
 	for range 3000 {
 		all := b.samples[shas[r.IntN(len(shas))]]
@@ -123,7 +149,6 @@ func (b *both) scripts(t *testing.T) {
 		b.pass(r)
 		c.do(args...)
 	}
-	t.Log(len(shas), "scripts")
 }
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -238,19 +239,63 @@ func TestMoveSlot(t *testing.T) {
 	})
 }
 
+// A lease is taken while its slot moves: its ids' hash is on the one node, and the key on the other.
+func TestMoveSlotOfLeases(t *testing.T) {
+	leaseWhileMoving(t, (*Engine).Dial)
+}
+
+func leaseWhileMoving(t *testing.T, dial func(*Engine, context.Context, string) (net.Conn, error)) {
+	t.Helper()
+	faulty(t, Options{Kind: Cluster}, func(t *testing.T, e *Engine, _ *user) {
+		u := open(t, e, func(ctx context.Context, to string) (net.Conn, error) { return dial(e, ctx, to) })
+		first, err := u.lease("z")
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := e.MasterOf("z")
+		m := e.MoveSlot(slotOf([]byte("z")), e.Nodes()[(from.index+1)%3])
+		if left := m.Keys(1); left != 1 {
+			t.Fatalf("%d keys are left", left)
+		}
+		if second, err := u.lease("z"); err != nil || second <= first {
+			t.Errorf("%d, then %d, %v", first, second, err)
+		}
+		m.End()
+		if third, err := u.lease("z"); err != nil || third <= first {
+			t.Errorf("%d, then %d, %v", first, third, err)
+		}
+	})
+}
+
+// lease takes a lease, and returns its id.
+func (u *user) lease(key string) (id int64, err error) {
+	limit, err := cell.ParseLimit("5/1h")
+	if err != nil {
+		return 0, err
+	}
+	terms := &store.Terms{LeaseNS: 60e9}
+	o := store.TakeOptions{Cost: 1, Terms: terms}
+	err = u.ask(store.TakeRequest{Calls: []store.Call{{Key: []byte(key), Limit: &limit}}, TakeOptions: o})
+	return terms.Lease, err
+}
+
 // takeAll takes from a limit of each key, from all or from none.
 func (u *user) takeAll(keys ...string) error {
 	limit, err := cell.ParseLimit("5/1h")
 	if err != nil {
 		return err
 	}
-	r := []store.TakeRequest{{TakeOptions: store.TakeOptions{Cost: 1}}}
+	r := store.TakeRequest{TakeOptions: store.TakeOptions{Cost: 1}}
 	for _, key := range keys {
-		r[0].Calls = append(r[0].Calls, store.Call{Key: []byte(key + "-t"), Limit: &limit})
+		r.Calls = append(r.Calls, store.Call{Key: []byte(key + "-t"), Limit: &limit})
 	}
-	w := make(waker, 1)
-	if !u.TakeBatch(r, store.Access{NowNS: time.Now().UnixNano()}, w) {
+	return u.ask(r)
+}
+
+func (u *user) ask(r store.TakeRequest) error {
+	w, one := make(waker, 1), []store.TakeRequest{r}
+	if !u.TakeBatch(one, store.Access{NowNS: time.Now().UnixNano()}, w) {
 		<-w
 	}
-	return r[0].Err
+	return one[0].Err
 }
