@@ -33,6 +33,7 @@ func TestDifferential(t *testing.T) {
 	t.Run("scripts", b.scripts)
 	t.Run("commands", b.random)
 	t.Run("all", b.all)
+	t.Run("refused", b.refused)
 	user := regexp.MustCompile(`ACL SETUSER celld .*\+eval.*`).FindString(celldtest.ReadFile(t, "../../../docs/engine.md"))
 	words := regexp.MustCompile(`\+([a-z]+)`).FindAllStringSubmatch(user, -1)
 	if len(words) < 30 {
@@ -178,7 +179,7 @@ func anyCommand(r *rand.Rand) [][]byte {
 	key := func() string { return pick(r, "k1", "k2", "k3", "k4") }
 	word := func() string { return pick(r, "a", "b", "c", words[r.IntN(len(words))]) }
 	number := func() string { return pick(r, "0", "1", "-1", "2", "-2", "5", words[r.IntN(len(words))]) }
-	ms := func() string { return pick(r, "1", "100", "2000", "3600000", words[r.IntN(len(words))]) }
+	ms := func() string { return pick(r, "0", "1", "100", "2000", "3600000", words[r.IntN(len(words))]) }
 	at := func() string {
 		return pick(r, "1800000000", "1800000000123", "1800000400000", "4102444800000", number())
 	}
@@ -235,6 +236,41 @@ func (b *both) random(t *testing.T) {
 			c.do(args...)
 		}
 	}
+}
+
+// refused asks both while they refuse writes: because the memory is full, and as read-only replicas.
+func (b *both) refused(t *testing.T) {
+	r, n := celldtest.NewRand(t), b.sim.Nodes()[0]
+	rounds := func() {
+		c := b.dial()
+		defer c.close()
+		for range 1000 {
+			args := anyCommand(r)
+			row := b.sim.commands[strings.ToLower(string(args[0]))]
+			switch {
+			case row.flags&(reads|writes) == 0:
+				continue
+			case r.IntN(3) == 0:
+				args = byScript("return redis.call(unpack(ARGV))", args)
+			case r.IntN(3) == 0: // a script that has written may go on
+				args = byScript("redis.call('DEL', 'k1') return redis.pcall(unpack(ARGV))", args)
+			}
+			b.pass(r)
+			c.do(args...)
+		}
+	}
+	real := harness.Dial(t, b.addr)
+	real.Do("CONFIG", "SET", "maxmemory", "1")
+	n.OOM(true)
+	rounds()
+	real.Do("CONFIG", "SET", "maxmemory", "0")
+	n.OOM(false)
+	real.Do("REPLICAOF", "127.0.0.1", "1")
+	n.ReadOnly(true)
+	rounds()
+	real.Do("REPLICAOF", "NO", "ONE")
+	n.ReadOnly(false)
+	rounds()
 }
 
 // unsimulated are forms that celld does not send, and the Engine answers with an error of its own.

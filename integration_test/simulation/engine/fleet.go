@@ -96,7 +96,7 @@ func (n *Node) learn() {
 	time.AfterFunc(time.Duration(n.engine.options.Rand.Int64N(int64(n.engine.options.Notice))), func() {
 		n.engine.mu.Lock()
 		defer n.engine.mu.Unlock()
-		if n.reachable() && n.view != n.engine.fleet {
+		if n.reachable() {
 			n.adopt()
 		}
 	})

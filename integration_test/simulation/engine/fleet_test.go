@@ -82,6 +82,27 @@ func TestNodeTimeout(t *testing.T) {
 	}
 }
 
+// A master that has lost its keys takes those of its replica away, too.
+func TestRestartWithoutFiles(t *testing.T) {
+	o := Options{Kind: Cluster, Replicas: 1, Notice: 50 * time.Millisecond}
+	faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+		u.leaves("k", 99)
+		u.leaves("k", 98)
+		master := e.MasterOf("k")
+		master.Kill()
+		master.Start()
+		time.Sleep(time.Second)
+		if left := u.recovers("k", 3*time.Second); left != 99 {
+			t.Errorf("%d left", left)
+		}
+		e.Failover(master)
+		time.Sleep(time.Second)
+		if left := u.recovers("k", 3*time.Second); left != 98 {
+			t.Errorf("%d left on the replica", left)
+		}
+	})
+}
+
 // A Cluster that lacks a master serves the rest, if it may.
 func TestCoverage(t *testing.T) {
 	for _, part := range []bool{true, false} {
