@@ -23,12 +23,12 @@ type command struct {
 type flags int
 
 const (
-	reads     flags = 1 << iota
-	writes          // a replica refuses it, and a master passes it on
-	grows           // takes memory
-	noScript        // not for scripts
-	noAuth          // before AUTH
-	whileDown       // while the node loads its data, or is busy
+	reads        flags = 1 << iota
+	writes             // a replica refuses it, and a master passes it on
+	grows              // takes memory
+	noScript           // not for scripts
+	noAuth             // before AUTH
+	whileLoading       // its data
 	ofSentinel
 )
 
@@ -63,8 +63,7 @@ type call struct {
 	args    [][]byte
 	nowNS   int64
 	resp3   bool
-	script  *scriptRun // nil: no script calls it
-	writes  bool       // it may remove what is over
+	writes  bool // it may remove what is over
 	out     []byte
 }
 
@@ -173,7 +172,7 @@ func (n *Node) perform(x *call) (applied bool) {
 			wrong = errOOM
 		case n.refusesWrites() && is(writes):
 			wrong = errReplica
-		case n.refuses != "" && !is(whileDown):
+		case n.refuses != "" && !is(n.allows):
 			wrong = n.refuses
 		}
 	}

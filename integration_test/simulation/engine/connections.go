@@ -7,22 +7,22 @@ import (
 )
 
 // anyNode is of commands that Sentinels know, too.
-const anyNode = ofSentinel | noScript | whileDown
+const anyNode = ofSentinel | noScript | whileLoading
 
 // connectionCommands are about the connection, and messages.
 func connectionCommands() []command {
 	return []command{
 		{"hello", -1, anyNode | noAuth, noKeys, hello},
 		{"auth", -2, anyNode | noAuth, noKeys, auth},
-		{"select", 2, noScript | whileDown, noKeys, selectDB},
+		{"select", 2, noScript | whileLoading, noKeys, selectDB},
 		{"asking", 1, noScript, noKeys, asking},
 		{"discard", 1, anyNode, noKeys, func(x *call) { x.fail("ERR DISCARD without MULTI") }}, // it has no MULTI
 		{"ping", -1, ofSentinel | noScript, noKeys, ping},
-		{"publish", 3, noScript, noKeys, publish},
+		{"publish", 3, noScript | whileLoading, noKeys, publish},
 		{"subscribe", -2, anyNode, noKeys, subscribe},
 		{"unsubscribe", -1, anyNode, noKeys, func(x *call) { x.unsubscribe("unsubscribe", x.client.channels) }},
 		{"punsubscribe", -1, anyNode, noKeys, func(x *call) { x.unsubscribe("punsubscribe", nil) }},
-		{"sunsubscribe", -1, noScript | whileDown, noKeys, func(x *call) { x.unsubscribe("sunsubscribe", nil) }},
+		{"sunsubscribe", -1, noScript | whileLoading, noKeys, func(x *call) { x.unsubscribe("sunsubscribe", nil) }},
 	}
 }
 

@@ -162,22 +162,32 @@ func (e *Engine) replace(master *Node) bool {
 		}
 	}
 	t.master[heir.index] = -1
+	for _, m := range e.moves { // the heir goes on with the slots that move
+		if m.from == master {
+			m.from = heir
+		}
+		if m.to == master {
+			m.to = heir
+		}
+	}
 	t.failed[master.index] = !master.reachable()
 	e.change(t, heir)
 	return true
 }
 
 // Loading makes the node answer that it loads its data, until it is called with false.
-func (n *Node) Loading(is bool) { n.refuse(is, "LOADING Redis is loading the dataset in memory") }
+func (n *Node) Loading(is bool) {
+	n.refuse(is, "LOADING Redis is loading the dataset in memory", whileLoading)
+}
 
 // Busy makes the node answer that a script runs.
 func (n *Node) Busy(is bool) {
-	n.refuse(is, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
+	n.refuse(is, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", noAuth)
 }
 
-func (n *Node) refuse(is bool, how string) {
+func (n *Node) refuse(is bool, how string, except flags) {
 	n.do(func() {
-		if n.refuses = ""; is {
+		if n.refuses, n.allows = "", except; is {
 			n.refuses = how
 		}
 	})
@@ -235,10 +245,14 @@ func (e *Engine) MoveSlot(slot int, to *Node) *Move {
 	return m
 }
 
-// Keys moves some keys, and returns how many are left. Negative: all.
+// Keys moves some keys, if the nodes reach each other, and returns how many are left. Negative: all.
 func (m *Move) Keys(count int) (left int) {
 	m.engine.mu.Lock()
 	defer m.engine.mu.Unlock()
+	return m.keys(count)
+}
+
+func (m *Move) keys(count int) (left int) {
 	db := &m.from.data[0]
 	var names []string
 	for _, name := range db.names {
@@ -247,6 +261,9 @@ func (m *Move) Keys(count int) (left int) {
 		}
 	}
 	slices.Sort(names)
+	if !m.from.reachable() || !m.to.reachable() {
+		return len(names)
+	}
 	if count < 0 || count > len(names) {
 		count = len(names)
 	}
@@ -260,13 +277,17 @@ func (m *Move) Keys(count int) (left int) {
 	return len(names) - count
 }
 
-// End moves what is left, and makes the new master the slot's.
-func (m *Move) End() {
-	m.Keys(-1)
+// End moves what is left, and makes the new master the slot's. It returns false, and does neither, while the nodes do not reach each other.
+func (m *Move) End() bool {
 	m.engine.mu.Lock()
 	defer m.engine.mu.Unlock()
+	if !m.from.reachable() || !m.to.reachable() {
+		return false
+	}
+	m.keys(-1)
 	delete(m.engine.moves, m.slot)
 	t := m.engine.fleet.next()
 	t.owner[m.slot] = m.to.index
 	m.engine.change(t, m.to, m.from)
+	return true
 }

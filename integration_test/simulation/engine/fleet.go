@@ -105,7 +105,7 @@ func (n *Node) learn() {
 // fleetCommands are those of Clusters and Sentinels.
 func fleetCommands() []command {
 	return []command{
-		{"cluster", -2, noScript | whileDown, noKeys, clusterCommand},
+		{"cluster", -2, noScript | whileLoading, noKeys, clusterCommand},
 		{"sentinel", -2, ofSentinel | noScript, noKeys, sentinelCommand},
 	}
 }

@@ -300,6 +300,37 @@ func (u *user) lease(key string) (id int64, err error) {
 	return terms.Lease, err
 }
 
+// Masters fail over while a slot moves.
+func TestFailoverWhileMoving(t *testing.T) {
+	faulty(t, Options{Kind: Cluster, Replicas: 1}, func(t *testing.T, e *Engine, u *user) {
+		u.leaves("{k}a", 99)
+		u.leaves("{k}b", 99)
+		from := e.MasterOf("{k}")
+		to := e.Nodes()[(from.index+1)%3]
+		m := e.MoveSlot(slotOf([]byte("k")), to)
+		m.Keys(1)
+		if !e.Failover(from) || !e.Failover(to) {
+			t.Fatal("no replica")
+		}
+		time.Sleep(10 * time.Second)
+		for _, want := range []int64{98, 97} {
+			u.leaves("{k}a", want)
+			u.leaves("{k}b", want)
+			m.to.Pause()
+			if m.End() {
+				t.Error("a slot has moved to a node that does not answer")
+			}
+			m.to.Resume()
+		}
+		if !m.End() || e.MasterOf("{k}") == to {
+			t.Error("the slot has not moved to the replica")
+		}
+		time.Sleep(10 * time.Second)
+		u.leaves("{k}a", 96)
+		u.leaves("{k}b", 96)
+	})
+}
+
 // takeAll takes from a limit of each key, from all or from none.
 func (u *user) takeAll(keys ...string) error {
 	limit, err := cell.ParseLimit("5/1h")

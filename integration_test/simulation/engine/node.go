@@ -28,8 +28,9 @@ type Node struct {
 	up        bool
 	paused    chan struct{} // closed by Resume; nil: it runs
 	isolated  time.Time     // since when it has lost the others; zero: it has not
-	refuses   string        // the error of all commands that use keys; "": none
-	full      bool          // writes that take memory are refused
+	refuses   string        // the error of all commands but those that allows has; "": none
+	allows    flags
+	full      bool // writes that take memory are refused
 	readOnly  bool
 	lag       time.Duration
 	offset    time.Duration // of its clock

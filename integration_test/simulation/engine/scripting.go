@@ -56,7 +56,7 @@ func (r *scriptRun) OverOutput(int) bool { return false }
 // Call runs a command, after the checks that Redis makes for scripts.
 func (r *scriptRun) Call(args [][]byte) []byte {
 	by := r.call
-	x := &call{node: by.node, client: by.client, db: by.db, dbIndex: by.dbIndex, args: args, nowNS: by.nowNS, resp3: r.resp3, script: r}
+	x := &call{node: by.node, client: by.client, db: by.db, dbIndex: by.dbIndex, args: args, nowNS: by.nowNS, resp3: r.resp3}
 	x.out = r.out[:0]
 	if wrong := r.check(x); wrong != "" {
 		x.fail(wrong)

@@ -12,9 +12,9 @@ import (
 func serverCommands() []command {
 	return []command{
 		{"info", -1, anyNode, noKeys, info},
-		{"config", -2, noScript | whileDown, noKeys, config},
-		{"time", 1, whileDown, noKeys, clock},
-		{"role", 1, ofSentinel | noScript | whileDown, noKeys, role},
+		{"config", -2, noScript | whileLoading, noKeys, config},
+		{"time", 1, whileLoading, noKeys, clock},
+		{"role", 1, ofSentinel | noScript | whileLoading, noKeys, role},
 	}
 }
 
