@@ -40,6 +40,8 @@ type Call struct {
 
 	// The instants at which it may have been decided, in Unix ns: those at which the server has read its clock.
 	Times []int64
+	// On an engine these are not known. It was decided between these, in Unix ns.
+	FromNS, ToNS int64
 
 	Answer []int64 // nil: none has come, or Error
 	Error  string  // celld's; "": none
@@ -60,6 +62,7 @@ type Crash struct {
 type History struct {
 	Calls   []Call
 	Crashes []Crash
+	Losses  []Loss // of an engine
 }
 
 // Limits checks that each answer is what package cell computes if calls of each key are decided one after the other, at instants between

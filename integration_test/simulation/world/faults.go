@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/disk"
+	"celld/integration_test/simulation/engine"
 )
 
 // fault is something that happens at an instant.
@@ -17,19 +18,61 @@ type fault struct {
 
 // kinds are what may happen, and how.
 var kinds = map[string]func(w *world, f fault){
-	"kill":      func(w *world, f fault) { w.machine.restart(f, func() { w.machine.kill(false) }) },
-	"power":     func(w *world, f fault) { w.machine.restart(f, func() { w.machine.kill(true) }) },
-	"stop":      func(w *world, f fault) { w.machine.restart(f, w.machine.stop) },
-	"cut":       func(w *world, f fault) { w.network.CutOne() },
-	"full disk": func(w *world, f fault) { w.machine.refuse(f, syscall.ENOSPC, disk.Write, disk.Create, disk.Append) },
-	"bad disk":  func(w *world, f fault) { w.machine.refuse(f, syscall.EIO, disk.Sync, disk.Write, disk.SyncDir) },
-	"bad sync":  func(w *world, f fault) { w.machine.refuse(f, syscall.EIO, disk.Sync) },
+	"kill":      func(w *world, f fault) { m := w.some(f); m.restart(f, func() { m.kill(false) }) },
+	"power":     func(w *world, f fault) { m := w.some(f); m.restart(f, func() { m.kill(true) }) },
+	"stop":      func(w *world, f fault) { m := w.some(f); m.restart(f, m.stop) },
+	"cut":       func(w *world, _ fault) { w.network.CutOne() },
+	"full disk": func(w *world, f fault) { w.some(f).refuse(f, syscall.ENOSPC, disk.Write, disk.Create, disk.Append) },
+	"bad disk":  func(w *world, f fault) { w.some(f).refuse(f, syscall.EIO, disk.Sync, disk.Write, disk.SyncDir) },
+	"bad sync":  func(w *world, f fault) { w.some(f).refuse(f, syscall.EIO, disk.Sync) },
+	"engine killed": func(w *world, f fault) {
+		w.fleet.loses(f, func(n *engine.Node) { n.Kill() }, func(n *engine.Node) { n.Start() })
+	},
+	"engine paused": func(w *world, f fault) { w.fleet.fails(f, (*engine.Node).Pause, (*engine.Node).Resume) },
+	"engine fails over": func(w *world, f fault) {
+		w.fleet.loses(f, func(n *engine.Node) { w.fleet.engine.Failover(n) }, func(*engine.Node) {})
+	},
+	"engine loads": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.Loading(true) }, func(n *engine.Node) { n.Loading(false) })
+	},
+	"engine read-only": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.ReadOnly(true) }, func(n *engine.Node) { n.ReadOnly(false) })
+	},
+	"engine full": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.OOM(true) }, func(n *engine.Node) { n.OOM(false) })
+	},
+	"engine's scripts gone": func(w *world, f fault) { w.fleet.fails(f, (*engine.Node).FlushScripts, func(*engine.Node) {}) },
+	"engine's replies lost": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.DropReplies(1 + int(f.long%7)) }, func(n *engine.Node) { n.DropReplies(0) })
+	},
+	"engine evicts": func(w *world, f fault) {
+		w.fleet.loses(f, func(n *engine.Node) { n.Evict(1 + int(f.long%3)) }, func(*engine.Node) {})
+	},
+	"slot moves": func(w *world, f fault) { w.fleet.moves(f) },
 }
+
+// some is the machine that a fault is about.
+func (w *world) some(f fault) *machine { return w.all[int(f.long/time.Microsecond)%len(w.all)] }
+
+// faultsOf are the kinds that a plan may have.
+func (p *plan) faultsOf() []string {
+	switch p.engine {
+	case noEngine:
+		return []string{"kill", "power", "stop", "cut", "full disk", "bad disk", "bad sync"}
+	case "alone":
+		return append([]string{"kill", "stop", "cut"}, engineFaults...)
+	case "sentinel":
+		return append([]string{"kill", "stop", "cut", "engine fails over"}, engineFaults...)
+	}
+	return append([]string{"kill", "stop", "cut", "engine fails over", "slot moves"}, engineFaults...)
+}
+
+var engineFaults = []string{"engine killed", "engine paused", "engine loads", "engine read-only", "engine full", "engine's scripts gone",
+	"engine's replies lost", "engine evicts"}
 
 func (p *plan) drawFaults() {
 	r := p.chance("faults")
-	names := []string{"kill", "power", "stop", "cut", "full disk", "bad disk", "bad sync"}
-	names = slices.DeleteFunc(names, func(string) bool { return r.IntN(2) == 0 })
+	names := slices.DeleteFunc(p.faultsOf(), func(string) bool { return r.IntN(2) == 0 })
 	spread := time.Duration(p.calls) * (p.think/2 + p.latency + 100*time.Microsecond) / time.Duration(p.pipeline)
 	for range r.IntN(8) {
 		if len(names) > 0 {

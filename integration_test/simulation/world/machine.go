@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 // machine runs celld. Its disk outlives the process.
 type machine struct {
 	w    *world
+	addr string
 	disk *disk.Disk
 
 	mu      sync.Mutex
@@ -44,13 +46,13 @@ type life struct {
 	killed bool
 }
 
-const (
-	machineAddr = "127.0.0.1"
-	serverAddr  = machineAddr + ":6379"
-)
+func (m *machine) name() string { return "celld " + m.addr }
 
-func newMachine(w *world) *machine {
-	m := &machine{w: w, disk: disk.New(w.plan.chance("disk"))}
+// serves is where clients connect to.
+func (m *machine) serves() string { return m.addr + ":6379" }
+
+func newMachine(w *world, number int) *machine {
+	m := &machine{w: w, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
 	m.disk.Reorders = w.plan.reorders
 	if slow, r := w.plan.slowDisk, w.plan.chance("slow disk"); slow > 0 {
 		m.disk.Takes = func(disk.Op) time.Duration { return time.Duration(r.Int64N(int64(slow))) }
@@ -102,24 +104,34 @@ func (m *machine) start() {
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), Journal: w.plan.fsync != "", Now: m.now})
 	files := cfg.Persistence()
 	files.Clock, files.Log, files.Files, files.Exit = m.now, log, l.files, exit
-	l.server = resp.NewServer(resp.Options{Config: cfg, Store: keys, Log: log, Clock: m.now, Version: "simulated",
-		Persistence: persistence.New(keys, files), Exit: exit})
-	ln, err := w.network.Listen(serverAddr)
+	o := resp.Options{Config: cfg, Store: keys, Log: log, Clock: m.now, Version: "simulated",
+		Persistence: persistence.New(keys, files), Exit: exit}
+	if w.fleet != nil {
+		var err error
+		if o.Engine, err = w.fleet.open(l, cfg, keys.Set, log); err != nil {
+			panic(err)
+		}
+	}
+	l.server = resp.NewServer(o)
+	ln, err := w.network.Listen(m.serves())
 	if err != nil {
 		panic(err)
 	}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
-	w.event("celld", "starts, life %d", l.number)
+	w.event(m.name(), "starts, life %d", l.number)
 	go func() {
 		l.err = l.server.Serve(ctx, []transport.Listener{{Listener: ln}}, func() { close(l.ready) })
+		if o.Engine != nil {
+			o.Engine.Close()
+		}
 		close(l.ended)
 	}()
 	select {
 	case <-l.ready:
-		w.event("celld", "serves")
+		w.event(m.name(), "serves")
 	case <-l.ended:
-		w.event("celld", "ended at its start: %v", l.err)
+		w.event(m.name(), "ended at its start: %v", l.err)
 		m.repair(l)
 	}
 }
@@ -136,7 +148,7 @@ func (m *machine) repair(l *life) {
 	}
 	m.w.count("repaired")
 	l.files.Unmount()
-	m.w.network.Cut(machineAddr)
+	m.w.network.Cut(m.addr)
 	m.disk.Cut("/data/appendonly.aof", at)
 	m.start()
 }
@@ -163,9 +175,9 @@ func (m *machine) kill(power bool) {
 	}
 	l.killed = true
 	m.mu.Unlock()
-	at := m.w.event("celld", "killed, power %v", power)
+	at := m.w.event(m.name(), "killed, power %v", power)
 	l.files.Unmount()
-	m.w.network.Cut(machineAddr)
+	m.w.network.Cut(m.addr)
 	if power {
 		m.disk.LosePower()
 		m.mayBeDamaged = m.mayBeDamaged || m.disk.Reorders && m.w.plan.fsync == "no"
@@ -199,7 +211,7 @@ func (m *machine) stop() {
 	if l == nil || l.isKilled() {
 		return
 	}
-	m.w.event("celld", "is told to stop")
+	m.w.event(m.name(), "is told to stop")
 	l.cancel()
 	select {
 	case <-l.ended:
@@ -207,7 +219,7 @@ func (m *machine) stop() {
 		m.w.wrong("celld has not stopped within a minute")
 		return
 	}
-	at := m.w.event("celld", "stopped: %v", l.err)
+	at := m.w.event(m.name(), "stopped: %v", l.err)
 	if l.err != nil && !m.failing {
 		m.w.wrong("celld stopped with an error: %v", l.err)
 	}
@@ -245,7 +257,7 @@ func (g *logger) Handle(_ context.Context, r slog.Record) error {
 	if g.l.isKilled() {
 		return nil
 	}
-	g.l.m.w.event("celld", "%s %s%s", r.Level, r.Message, b.String())
+	g.l.m.w.event(g.l.m.name(), "%s %s%s", r.Level, r.Message, b.String())
 	if strings.Contains(r.Message, "panic") {
 		g.l.wrong("it has panicked: %s%s", r.Message, b.String())
 	}

@@ -24,6 +24,10 @@ type plan struct {
 	fsync    string // "": nothing is kept
 	slowDisk time.Duration
 	reorders bool // the disk
+	machines int
+	engine   string
+	replicas int
+	lag      time.Duration // of replicas
 	faults   []fault
 }
 
@@ -58,11 +62,7 @@ func draw(seed uint64, masked map[int]bool) plan {
 		if r.IntN(2) == 0 {
 			k.burst = [3]int64{r.Int64N(10), 1 + r.Int64N(20), 1 + r.Int64N(5)}
 		} else {
-			k.text = limits[r.IntN(len(limits))]
-			var err error
-			if k.limit, err = cell.ParseLimit(k.text); err != nil {
-				panic(err)
-			}
+			k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
 		}
 		p.keys = append(p.keys, k)
 	}
@@ -75,8 +75,20 @@ func draw(seed uint64, masked map[int]bool) plan {
 	}
 	p.slowDisk = oneOf(r, 0, 0, time.Millisecond, 100*time.Millisecond)
 	p.reorders = r.IntN(2) == 0
+	p.machines = 1
+	if p.engine = oneOf(r, noEngine, noEngine, "alone", "cluster", "sentinel"); p.engine != noEngine {
+		p.drawFleet(r)
+	}
 	p.drawFaults()
 	return p
+}
+
+func limitOf(text string) (string, cell.Limit) {
+	l, err := cell.ParseLimit(text)
+	if err != nil {
+		panic(err)
+	}
+	return text, l
 }
 
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -87,6 +99,7 @@ func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
 		p.clients, p.calls, p.pipeline, p.think, p.latency, p.pieces)
+	fmt.Fprintf(&b, "%d machines, engine %q with %d replicas, lag %s, ", p.machines, p.engine, p.replicas, p.lag)
 	fmt.Fprintf(&b, "slow disk %s, which reorders %v, settings %v; keys", p.slowDisk, p.reorders, p.settings)
 	for _, k := range p.keys {
 		fmt.Fprintf(&b, " %s=%s%v", k.name, k.text, k.burst)

@@ -19,7 +19,8 @@ import (
 type world struct {
 	plan    plan
 	network *network.Network
-	machine *machine
+	fleet   *fleet // nil: limits are in memory, and there is one machine
+	all     []*machine
 
 	mu      sync.Mutex
 	began   time.Time
@@ -38,7 +39,12 @@ func newWorld(seed uint64, masked map[int]bool, prints bool) *world {
 	w := &world{plan: draw(seed, masked), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: map[string]int{}}
 	w.network = network.New(w.plan.chance("network"))
 	w.network.Latency, w.network.Pieces = w.plan.latency, w.plan.pieces
-	w.machine = newMachine(w)
+	if w.plan.engine != noEngine {
+		w.fleet = newFleet(w)
+	}
+	for i := range w.plan.machines {
+		w.all = append(w.all, newMachine(w, i))
+	}
 	return w
 }
 
@@ -88,7 +94,9 @@ func (w *world) run() {
 		panic("the world hangs")
 	})
 	defer late.Stop()
-	w.machine.start()
+	for _, m := range w.all {
+		m.start()
+	}
 	var all sync.WaitGroup
 	for i := range w.plan.clients {
 		if !w.plan.masked[maskClients+i] {
@@ -98,8 +106,14 @@ func (w *world) run() {
 	}
 	all.Go(w.runFaults)
 	all.Wait()
-	w.machine.recover()
-	w.machine.stop()
+	for _, m := range w.all {
+		m.recover()
+		m.stop()
+	}
+	if w.fleet != nil {
+		w.fleet.check()
+		return
+	}
 	faults, undecided := check.Limits(w.history)
 	for _, fault := range faults {
 		w.wrong("%s", fault)

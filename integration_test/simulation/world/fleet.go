@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+
+	"celld/integration_test/simulation/check"
+	"celld/integration_test/simulation/engine"
+	"celld/resp/config"
+	"celld/store/policy"
+	"celld/store/remote"
+	"celld/store/remote/link"
+)
+
+// noEngine is the plan of a world whose limits are in memory.
+const noEngine = ""
+
+// fleet is the engine that all machines share.
+type fleet struct {
+	w      *world
+	engine *engine.Engine
+	rnd    *rand.Rand // of the faults
+}
+
+// drawFleet draws the engine, and limits that it can keep as buckets.
+func (p *plan) drawFleet(r *rand.Rand) {
+	p.machines, p.replicas, p.lag = 1+r.IntN(4), r.IntN(2), oneOf(r, 0, time.Millisecond, 200*time.Millisecond)
+	if p.engine == "sentinel" {
+		p.replicas = 1 + r.IntN(2)
+	}
+	p.fsync, p.settings, p.slowDisk = "", nil, 0
+	p.settings = append(p.settings, [2]string{"store", "redis://engine"}, [2]string{"store-prefix", oneOf(r, "", "p:")})
+	if r.IntN(3) == 0 {
+		p.settings = append(p.settings, [2]string{"store-denials", "0"})
+	}
+	for i := range p.keys {
+		k := &p.keys[i]
+		if k.text != "" {
+			k.text, k.limit = limitOf(oneOf(r, "5/1s", "100/1m", "3/10s,burst=1", "1/100ms"))
+		}
+	}
+}
+
+func newFleet(w *world) *fleet {
+	p := &w.plan
+	f := &fleet{w: w, rnd: p.chance("faults of the engine")}
+	o := engine.Options{Replicas: p.replicas, Lag: p.lag, Rand: p.chance("engine"), Files: engine.EachWrite,
+		Kind: map[string]engine.Kind{"alone": engine.Alone, "cluster": engine.Cluster, "sentinel": engine.Sentinel}[p.engine]}
+	if p.replicas > 0 {
+		o.NodeTimeout, o.Notice = 2*time.Second, 500*time.Millisecond
+	}
+	f.engine = engine.New(o)
+	for _, addr := range f.engine.Addrs() {
+		ln, err := w.network.Listen(addr)
+		if err != nil {
+			panic(err)
+		}
+		go f.serve(addr, ln)
+	}
+	return f
+}
+
+func (f *fleet) serve(addr string, ln net.Listener) {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			_ = f.engine.Serve(addr, conn)
+			conn.Close()
+		}()
+	}
+}
+
+// open opens the engine for a process.
+func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slog.Logger) (*remote.Store, error) {
+	o := cfg.EngineOptions()
+	o.URL, o.Policies, o.Log = f.engine.URL(), policies, log
+	o.Dial = func(_ context.Context, to string) (net.Conn, error) {
+		if l.isKilled() {
+			return nil, net.ErrClosed
+		}
+		conn, err := f.w.network.Dial(l.m.addr+":0", to)
+		if err != nil {
+			return nil, err
+		}
+		return conn, nil
+	}
+	return remote.Open(*o)
+}
+
+// slack is how far celld's idea of the engine's time may be wrong: it knows when it has asked, and when the answer came.
+func (f *fleet) slack() int64 { return int64(4*f.w.plan.latency + time.Millisecond) }
+
+// nowNS is the engine's time, at the earliest and at the latest.
+func (f *fleet) nowNS() (earliest, latest int64) {
+	now := time.Now().UnixNano()
+	return now - f.slack(), now + f.slack()
+}
+
+// masters are the nodes that decide.
+func (f *fleet) masters() (list []*engine.Node) {
+	for _, k := range f.w.plan.keys {
+		if n := f.engine.MasterOf(f.prefix() + k.name); n != nil && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (f *fleet) prefix() string {
+	for _, s := range f.w.plan.settings {
+		if s[0] == "store-prefix" {
+			return s[1]
+		}
+	}
+	return ""
+}
+
+// fails does something to a master for a while.
+func (f *fleet) fails(is fault, begin, end func(*engine.Node)) {
+	masters := f.masters()
+	if len(masters) == 0 {
+		return
+	}
+	n := masters[f.rnd.IntN(len(masters))]
+	begin(n)
+	time.Sleep(is.long)
+	end(n)
+	f.w.event("fault", "the engine is well again")
+}
+
+// loses is fails, where what was granted may be forgotten.
+func (f *fleet) loses(is fault, begin, end func(*engine.Node)) {
+	at := f.w.event("fault", "the engine may forget")
+	loss := check.Loss{Began: at, Ended: at}
+	f.fails(is, begin, end)
+	time.Sleep(4*time.Second + f.w.plan.lag) // until each node knows who is master
+	loss.Ended = f.w.event("fault", "the engine forgets no more")
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.w.history.Losses = append(f.w.history.Losses, loss)
+}
+
+// moves moves the slot of a key to another master.
+func (f *fleet) moves(is fault) {
+	masters := f.masters()
+	if len(masters) < 2 {
+		return
+	}
+	k := f.w.plan.keys[f.rnd.IntN(len(f.w.plan.keys))]
+	from := f.engine.MasterOf(f.prefix() + k.name)
+	to := masters[f.rnd.IntN(len(masters))]
+	if from == to {
+		return
+	}
+	move := f.engine.MoveSlot(int(link.HashSlot(f.prefix()+k.name)), to)
+	time.Sleep(is.long / 2)
+	move.Keys(1)
+	time.Sleep(is.long / 2)
+	for range 100 {
+		if move.Keys(-1) == 0 && move.End() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (f *fleet) check() {
+	for _, command := range f.engine.Unknown() {
+		f.w.wrong("the engine was asked for %s, which is not simulated", command)
+	}
+	for _, fault := range check.Bounds(f.w.history) {
+		f.w.wrong("%s", fault)
+	}
+}
