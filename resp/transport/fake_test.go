@@ -390,8 +390,10 @@ func newPeer(t *testing.T, conn net.Conn) peer {
 	return peer{conn, bufio.NewReader(conn), t}
 }
 
+// send waits for as long as want does, however long the peer has been there: a test of many steps is slow on a busy machine.
 func (p peer) send(raw string) {
 	p.t.Helper()
+	_ = p.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(p.Conn, raw); err != nil {
 		p.t.Fatal(err)
 	}
@@ -399,6 +401,7 @@ func (p peer) send(raw string) {
 
 func (p peer) want(text string) {
 	p.t.Helper()
+	_ = p.SetReadDeadline(time.Now().Add(patience))
 	got := make([]byte, len(text))
 	if n, err := io.ReadFull(p, got); err != nil || string(got) != text {
 		p.t.Fatalf("%.60q, %v; want %.60q", got[:n], err, text)

@@ -33,9 +33,11 @@ func Dial(t *testing.T, addr string) Client {
 	return Client{conn, bufio.NewReader(conn), t}
 }
 
+// Ask waits for as long as Patience, however long the connection has been open.
 func (c Client) Ask(raw, want string) {
 	c.T.Helper()
 	c.Send(raw)
+	_ = c.SetReadDeadline(time.Now().Add(Patience))
 	got := make([]byte, len(want))
 	if n, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		c.T.Fatalf("%.40q: %q, %v; want %q", raw, got[:n], err, want)
@@ -47,6 +49,7 @@ func (c Client) Send(raw string) {
 	if raw == "" {
 		return
 	}
+	_ = c.SetWriteDeadline(time.Now().Add(Patience))
 	if _, err := io.WriteString(c, raw); err != nil {
 		c.T.Fatal(err)
 	}
