@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -323,62 +322,6 @@ func TestForeignKeys(t *testing.T) {
 	p.do("EXISTS", "foreign")
 	p.want("EXEC", "*2\r\n-"+errWrongType+"\r\n:1\r\n")
 	p.want("CL.RESET foreign", ":1\r\n")
-}
-
-// Whatever is asked, in pipelines that are cut anywhere, is answered on an engine as in memory, and counted the same.
-func TestPipelinesOnAnEngine(t *testing.T) {
-	t.Parallel()
-	forms := []string{
-		"CL.THROTTLE $K 4 1 60", "CL.TAKE $K 5/1m", "GET $K", "SET $K 179000090000000000$N", "SETNX $K 1790000800000000000", "GETDEL $K",
-		"DEL $K j", "EXISTS $K $K", "TTL $K", "EXPIRE $K 5$N", "RENAME $K k$N", "COPY $K k$N REPLACE", "HGETALL $K", "TYPE $K",
-		"PING", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT REPLY ON", "ECHO hi", "DBSIZE", "OBJECT ENCODING $K", "GET", "NOSUCH",
-		"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "UNWATCH", "HELLO 3", "CLIENT TRACKING ON", "INFO nosuch", "CL.RENEW $K 1 5",
-		"EVAL return{redis.call('EXISTS',KEYS[1]),redis.pcall('SET',KEYS[1],'179000070000000000$N')} 1 $K",
-		"EVAL return{redis.call('HSET',KEYS[1],'a','b')} 1 $K",
-	}
-	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		at := newWorld(t)
-		w, e := engineWorld(t, r.IntN(2) > 0)
-		p, q := at.connect(), w.connect()
-		var b strings.Builder
-		multi := false
-		for range r.IntN(60) {
-			form := forms[r.IntN(len(forms))]
-			if multi && form == "DBSIZE" { // which is refused
-				continue
-			}
-			multi = form == "MULTI" || multi && form != "EXEC" && form != "DISCARD"
-			form = strings.NewReplacer("$K", fmt.Sprint("k", r.IntN(3)), "$N", strconv.Itoa(r.IntN(5))).Replace(form)
-			b.WriteString(sessiontest.Frame(strings.Fields(form)...))
-		}
-		pipeline := b.String()
-		cut := r.IntN(len(pipeline) + 1)
-		want, got := p.send(pipeline), q.send(pipeline[:cut])
-		got += q.send(pipeline[cut:])
-		if got += answerAll(e, q); got != want {
-			t.Fatalf("seed %d: %q\n got %q\nwant %q", seed, pipeline, got, want)
-		}
-		for _, row := range at.Commands.Rows {
-			name := row.Name
-			a, b := stats.Of(row), stats.Of(w.Commands.Find([]byte(name)))
-			aCalls, _, _ := a.Read()
-			bCalls, _, _ := b.Read()
-			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() || a.Rejected.Load() != b.Rejected.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls,
-					a.Failed.Load())
-			}
-		}
-		if a, b := at.Stats.ErrorReplies.Load(), w.Stats.ErrorReplies.Load(); a != b {
-			t.Errorf("seed %d: %d errors, want %d", seed, b, a)
-		}
-		if a, b := at.Decisions.Sum(), w.Decisions.Sum(); a != b {
-			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
-		}
-		if len(e.Opened) != e.Closed {
-			t.Errorf("seed %d: %d views, %d closed", seed, len(e.Opened), e.Closed)
-		}
-	}
 }
 
 // What waits for the engine is bounded, and so are the keys of one view.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -50,46 +49,5 @@ func TestAPipelineUnderAnotherLogMax(t *testing.T) {
 	got := c.send(call + call + "CONFIG SET log-max 8\r\n" + call + call + "CONFIG SET log-max 9\r\n" + call)
 	if got != reply+reply+"+OK\r\n"+refused+refused+"+OK\r\n"+reply {
 		t.Errorf("%q", got)
-	}
-}
-
-// Each call of a pipeline is answered under its own limit, whatever the number of limits, also where they are more than shapes
-// are kept of.
-func TestPipelinesOfManyLimits(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.connect()
-	for range 20 {
-		var pipeline, want strings.Builder
-		for range 1000 {
-			limit, shape := 1+rand.IntN(300), rand.IntN(3)
-			switch shape {
-			case 0:
-				pipeline.WriteString(sessiontest.Frame("CL.THROTTLE", "k", fmt.Sprint(limit-1), "1", "60", "0"))
-				fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n", limit, limit)
-			case 1:
-				pipeline.WriteString(sessiontest.Frame("CL.TAKE", "t", fmt.Sprint(limit, "/1h"), "PEEK"))
-				fmt.Fprintf(&want, "*7\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n:0\r\n:0\r\n", limit, limit)
-			case 2:
-				pipeline.WriteString("1\r\n")
-				fmt.Fprintf(&want, "-ERR unknown command '1', with args beginning with: \r\n")
-				pipeline.WriteString(sessiontest.Frame("ECHO", fmt.Sprint(limit)))
-				fmt.Fprintf(&want, "$%d\r\n%d\r\n", len(fmt.Sprint(limit)), limit)
-			}
-			if rand.IntN(3) > 0 { // some in a row
-				n := rand.IntN(100)
-				for i := range n {
-					pipeline.WriteString(sessiontest.Frame("CL.THROTTLE", "k", fmt.Sprint(limit+i), "1", "60", "0"))
-					fmt.Fprintf(&want, "*5\r\n:0\r\n:%d\r\n:%d\r\n:-1\r\n:0\r\n", limit+i+1, limit+i+1)
-				}
-			}
-		}
-		if got := p.send(pipeline.String()); got != want.String() {
-			i := 0
-			for i < len(got) && got[i] == want.String()[i] {
-				i++
-			}
-			t.Fatalf("at %d: %.80q, want %.80q", i, got[i:], want.String()[i:])
-		}
 	}
 }

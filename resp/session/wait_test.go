@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"celld/resp/session/sessiontest"
-	"celld/resp/stats"
 	"celld/store/storetest"
 )
 
@@ -69,60 +68,6 @@ func TestAnAnswerThatComesAtOnce(t *testing.T) {
 	}
 	p.Serve(nil)
 	p.want("PING", "+PONG\r\n")
-}
-
-// Whatever is asked, in one pipeline on each of some connections, is answered as by a server that answers at once.
-func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
-	t.Parallel()
-	forms := []string{
-		"CL.THROTTLE $K 4 1 60", "CL.THROTTLE $K 2 1 60 $N", "CL.THROTTLE $K @p $N", "CL.THROTTLE $K 4 x 60",
-		"CL.THROTTLE $K 1 1 60 4611686018427387904", "GCRA $K 3 1 60 TOKENS 2", "GCRA $K 3 1", "CL.TAKE $K 5/1m",
-		"CL.TAKE $K 3/1m 9/1h,algo=window COST 2 UPTO FULL", "CL.TAKE $K @p US", "CL.TAKE $K 5/x",
-		"CL.MTAKE 2 $K 5/1m l 6/1m", "CL.MTAKE 2 $K 5/1m", "CL.GIVE $K 5/1m 1", "CL.GIVE $K 5/1m 0", "PING", "GET $K", "TTL $K", "DEL $K",
-		"CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "ECHO hi", "CL.POLICY SET p $N/1m", "INFO nosuch", "HELLO 3",
-	}
-	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		at, _ := laterWorld(t)
-		at.limiter = at.Store
-		later, l := laterWorld(t)
-		var pipelines []string
-		for range 1 + r.IntN(3) {
-			var b strings.Builder
-			for range r.IntN(150) {
-				form := forms[r.IntN(len(forms))]
-				if r.IntN(3) > 0 {
-					form = forms[0]
-				}
-				form = strings.NewReplacer("$K", fmt.Sprint("k", r.IntN(3)), "$N", strconv.Itoa(r.IntN(5)-1)).Replace(form)
-				b.WriteString(sessiontest.Frame(strings.Fields(form)...))
-			}
-			pipelines = append(pipelines, b.String())
-		}
-		for _, pipeline := range pipelines { // on one key after the other, as the answers' order is not told
-			p, q := at.connect(), later.connect()
-			want, cut := p.send(pipeline), r.IntN(len(pipeline)+1)
-			got := q.send(pipeline[:cut])
-			if cut < len(pipeline) {
-				got += q.send(pipeline[cut:])
-			}
-			if got += q.settle(l); got != want {
-				t.Fatalf("seed %d: %q\n got %q\nwant %q", seed, pipeline, got, want)
-			}
-		}
-		for _, name := range []string{"cl.throttle", "cl.take", "gcra", "cl.mtake", "cl.give"} {
-			a, b := stats.Of(at.Commands.Find([]byte(name))), stats.Of(later.Commands.Find([]byte(name)))
-			aCalls, _, _ := a.Read()
-			bCalls, _, _ := b.Read()
-			if aCalls != bCalls || a.Failed.Load() != b.Failed.Load() {
-				t.Errorf("seed %d: %s: %d calls and %d failed, want %d and %d", seed, name, bCalls, b.Failed.Load(), aCalls,
-					a.Failed.Load())
-			}
-		}
-		if a, b := at.Decisions.Sum(), later.Decisions.Sum(); a != b {
-			t.Errorf("seed %d: decisions %v, want %v", seed, b, a)
-		}
-	}
 }
 
 // Sessions that wait are answered each with its own, whatever the order.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -27,7 +28,11 @@ func abreast(turns int, fn func(i, turn int)) {
 
 // A call with block= is denied while another, without, is about to pass: the block stays.
 func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
-	const turns, each = 20_000, 4
+	const each = 4
+	turns := 5_000
+	if celldtest.Thorough {
+		turns = 20_000
+	}
 	s := memory.New(memory.Options{})
 	limits := []string{"10/1m", "10/1m,block=1h"}
 	var batches [2][]store.TakeRequest

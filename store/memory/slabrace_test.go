@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -17,7 +18,11 @@ import (
 // Slabs come and go under all that holds the numbers of slots: batches that touch them without a lock, scans, exports and
 // drains, while policies change and the wall clock is set.
 func TestSlabsComeAndGoUnderAll(t *testing.T) {
-	const keys, turns = 40_000, 6
+	const keys = 40_000
+	turns := 3
+	if celldtest.Thorough {
+		turns = 6
+	}
 	texts := []string{"9/1h", "9/day", "9/1h,algo=log", "9/1h,algo=slide,buckets=3", "9/1h,algo=window,align=clock,block=1m"}
 	for _, o := range []memory.Options{{MaxKeys: keys, Shards: 2, Journal: true}, {MaxKeys: keys / 2, Shards: 8, Journal: true}} {
 		s := memory.New(o)
