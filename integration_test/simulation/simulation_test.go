@@ -17,6 +17,7 @@ var found = []struct {
 	was  string
 }{
 	{98, "a new append-only file whose directory was not synced was gone after a loss of power, with appendfsync always, too"},
+	{2135, "while the master that Sentinels name was away, celld opened 800 connections a second, and left a goroutine for each third"},
 }
 
 func program(t *testing.T) Simulation {

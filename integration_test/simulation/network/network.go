@@ -30,6 +30,9 @@ type Network struct {
 
 	Latency time.Duration // the most that bytes travel; some arrive at once. 0: they never travel
 	Pieces  bool          // reads return less than has arrived, at random
+
+	// Refuses reports that nobody listens, though a port is open; nil: nowhere.
+	Refuses func(addr string) bool
 }
 
 // New returns a network without machines.
@@ -64,7 +67,7 @@ func (n *Network) Dial(from, to string) (*Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ln := n.listeners[remote]
-	if ln == nil {
+	if ln == nil || n.Refuses != nil && n.Refuses(to) {
 		return nil, syscall.ECONNREFUSED
 	}
 	if local.Port() == 0 {

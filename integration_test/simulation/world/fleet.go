@@ -24,6 +24,23 @@ type fleet struct {
 	w      *world
 	engine *engine.Engine
 	rnd    *rand.Rand // of the faults
+
+	second time.Duration // the last in which somebody has connected
+	dials  int           // in that second
+}
+
+// mostDials is how many connections the machines may open in a second. Who opens more keeps a core busy while the engine is away.
+const mostDials = 100
+
+func (f *fleet) dialed(to string) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	if second := time.Since(f.w.began).Truncate(time.Second); second != f.second {
+		f.second, f.dials = second, 0
+	}
+	if f.dials++; f.dials > mostDials {
+		panic("the machines connect without a pause, now to " + to)
+	}
 }
 
 // drawFleet draws the engine, and limits that it can keep as buckets.
@@ -54,6 +71,7 @@ func newFleet(w *world) *fleet {
 		o.NodeTimeout, o.Notice = 2*time.Second, 500*time.Millisecond
 	}
 	f.engine = engine.New(o)
+	w.network.Refuses = func(addr string) bool { return f.engine.At(addr) != nil && !f.engine.Listens(addr) }
 	for _, addr := range f.engine.Addrs() {
 		ln, err := w.network.Listen(addr)
 		if err != nil {
@@ -85,6 +103,7 @@ func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slo
 		if l.isKilled() {
 			return nil, net.ErrClosed
 		}
+		f.dialed(to)
 		conn, err := f.w.network.Dial(l.m.addr+":0", to)
 		if err != nil {
 			return nil, err

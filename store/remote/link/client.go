@@ -112,6 +112,16 @@ func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
 
 // Dial connects to a node, which the next look checks. Clients that are given to Use must connect by it.
 func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+	if l.address.Master != "" {
+		defer func() {
+			if err != nil {
+				l.pace.failed(to)
+			}
+		}()
+		if wait := l.pace.pause(to); wait > 0 && !l.pause(wait) {
+			return nil, net.ErrClosed
+		}
+	}
 	switch {
 	case l.options.Dial != nil:
 		conn, err = l.options.Dial(ctx, to)
@@ -128,7 +138,11 @@ func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *
 	l.dialed.add(to)
 	l.made.Add(1)
 	l.open.Add(1)
-	return &openConn{Conn: conn, open: &l.open}, nil
+	counted := &openConn{Conn: conn, open: &l.open, to: to, made: time.Now()}
+	if l.address.Master != "" {
+		counted.pace = &l.pace
+	}
+	return counted, nil
 }
 
 // openConn is a connection that counts as open until it is closed.
@@ -136,10 +150,19 @@ type openConn struct {
 	net.Conn
 	open *atomic.Int64
 	once sync.Once
+
+	pace *pace // nil: it does not matter how soon it is closed
+	to   string
+	made time.Time
 }
 
 func (c *openConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+	c.once.Do(func() {
+		c.open.Add(-1)
+		if c.pace != nil && time.Since(c.made) < paceInterval {
+			c.pace.failed(c.to)
+		}
+	})
 	return c.Conn.Close()
 }
 

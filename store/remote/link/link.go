@@ -63,6 +63,7 @@ type Link struct {
 	client  atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
 	cluster atomic.Bool                    // keys of one request must share a hash slot
 	dialed  dialed
+	pace    pace
 	made    atomic.Int64           // connections to nodes, ever
 	open    atomic.Int64           // those that are not closed yet
 	away    atomic.Pointer[string] // why the engine was away when it was last asked; nil: it was not
@@ -224,8 +225,7 @@ func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string,
 			}
 		case <-opened:
 		}
-		if err == nil {
-			l.watch(client)
+		if err == nil && !l.watch(client) {
 			return
 		}
 		if why != said {

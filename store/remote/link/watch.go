@@ -17,11 +17,22 @@ import (
 // ready, and connects an idle celld anew.
 const watchInterval = time.Second
 
-// watch asks whether the engine is there, and checks nodes that were connected to, until the Link is closed.
-func (l *Link) watch(client rueidis.Client) {
+// watch asks whether the engine is there, and checks nodes that were connected to, until the Link is closed. It returns true if another
+// client should be made in place of this one.
+func (l *Link) watch(client rueidis.Client) (again bool) {
 	said := false // that it is away: if calls have found out, that is logged already
+	away := 0     // how many looks in a row have found that
 	for ok := true; ok; ok = l.pause(watchInterval) {
-		switch why := l.look(client); {
+		why := l.look(client)
+		if away++; why == "" {
+			away = 0
+		}
+		if l.address.Master != "" && away == mostLooks {
+			l.client.Store(nil)
+			client.Close()
+			return true
+		}
+		switch {
 		case why != "":
 			if !said && l.Down() == nil {
 				l.log.Warn("the engine is away", "store", l.name, "why", why)
@@ -49,6 +60,7 @@ func (l *Link) watch(client rueidis.Client) {
 		}
 	}
 	client.Close() // once more: it may have come after Close
+	return false
 }
 
 // look asks the engine whether it is there and takes calls, and notes why not. In a Cluster some nodes may, and others not: see coverage.
