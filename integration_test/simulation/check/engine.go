@@ -8,16 +8,21 @@ import (
 	"celld/cell"
 )
 
-// Loss is a time in which an engine may have forgotten what it had granted: a failover, a kill, an eviction.
-type Loss struct{ Began, Ended int64 } // numbers of events
+// Loss is a time in which what was granted may have been forgotten: a crash without files, or of an engine a failover or an eviction.
+type Loss struct {
+	Began, Ended int64 // numbers of events
+	FromNS       int64 // when it began, Unix ns
+}
 
-// Bounds checks calls of limits of GCRA that several processes share through an engine. Nobody but the engine knows when it has decided, so
-// this does not look for an order. It says whether more has passed in some span than the limit allows, and whether a call was denied though
+// Bounds checks calls of limits of GCRA whose instants nobody knows: those that an engine decides, and those that wait. So this does not
+// look for an order. It says whether more has passed in some span than the limit allows, and whether a call was denied though
 // all that may have been counted leaves room for it. docs/engine.md allows the first after a loss.
 func Bounds(h History) (faults []string) {
 	byKey := map[string][]Call{}
 	for _, c := range h.Calls {
-		byKey[c.Key] = append(byKey[c.Key], c)
+		if c.Bounded {
+			byKey[c.Key] = append(byKey[c.Key], c)
+		}
 	}
 	var keys []string
 	for key := range byKey {

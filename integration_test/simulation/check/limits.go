@@ -25,6 +25,8 @@ const (
 	Take                 // CL.TAKE with one limit
 	Peek                 // CL.TAKE ... PEEK
 	Del                  // DEL; Limit is the key's
+	Acquire              // CL.TAKE with algo=conc, whose answer ends in the id of the lease
+	Release              // CL.RELEASE of Lease
 )
 
 // Call is one command of a client, with what it was answered.
@@ -42,6 +44,9 @@ type Call struct {
 	Times []int64
 	// On an engine these are not known. It was decided between these, in Unix ns.
 	FromNS, ToNS int64
+	Bounded      bool  // it may have been decided at another instant than Times: it is for Bounds, and so are all calls of its key
+	Lease        int64 // that a Release ends
+	BoundNS      int64 // when the connection may have ended that the lease of an Acquire is bound to; 0: it is not bound
 
 	Answer []int64 // nil: none has come, or Error
 	Error  string  // celld's; "": none
@@ -71,7 +76,9 @@ type History struct {
 func Limits(h History) (faults []string, undecided int) {
 	byKey := map[string][]Call{}
 	for _, c := range h.Calls {
-		byKey[c.Key] = append(byKey[c.Key], c)
+		if c.Kind != Acquire && c.Kind != Release && !c.Bounded {
+			byKey[c.Key] = append(byKey[c.Key], c)
+		}
 	}
 	var keys []string
 	for key := range byKey {

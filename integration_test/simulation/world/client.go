@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type client struct {
 	number int
 	rnd    *rand.Rand
 	conn   *network.Conn
-	of     *machine // that it is connected to
+	of     *machine     // that it is connected to
+	holds  []check.Call // leases, which it may release
 	reader *bufio.Reader
 }
 
@@ -65,13 +67,13 @@ func (c *client) draw() (a asked) {
 		return a
 	}
 	k := c.w.plan.keys[c.rnd.IntN(len(c.w.plan.keys))]
-	a.Client, a.Key, a.Cost = c.number, k.name, 1
+	a.Client, a.Key, a.Cost, a.Bounded = c.number, k.name, 1, k.waits || c.w.fleet != nil && !k.held
 	if c.rnd.IntN(5) == 0 {
 		a.Cost = c.rnd.Int64N(4)
 	}
 	var words []string
 	switch {
-	case c.rnd.IntN(30) == 0 && c.w.fleet == nil:
+	case c.rnd.IntN(30) == 0 && c.w.fleet == nil && !k.held && !k.waits:
 		a.Kind, a.Limit, words = check.Del, k.limit, []string{"DEL", k.name}
 	case k.text == "":
 		a.Kind, a.Burst = check.Throttle, k.burst
@@ -79,9 +81,31 @@ func (c *client) draw() (a asked) {
 	default:
 		a.Kind, a.Limit, a.Cost = check.Take, k.limit, max(1, a.Cost)
 		words = []string{"CL.TAKE", k.name, k.text, "COST", fmt.Sprint(a.Cost)}
-		if c.rnd.IntN(10) == 0 {
+		switch {
+		case k.held:
+			return c.drawLease(a, k)
+		case k.waits && c.rnd.IntN(2) == 0:
+			words = append(words, "WAIT", fmt.Sprint(c.rnd.IntN(3000)))
+		case c.rnd.IntN(10) == 0:
 			a.Kind, words = check.Peek, append(words, "PEEK")
 		}
+	}
+	a.raw, a.Text = string(wire.AppendCommand(nil, words...)), strings.Join(words, " ")
+	return a
+}
+
+// drawLease takes a lease, or gives one back.
+func (c *client) drawLease(a asked, k key) asked {
+	words := []string{"CL.TAKE", k.name, k.text}
+	a.Kind, a.Cost = check.Acquire, 1
+	mine := slices.IndexFunc(c.holds, func(l check.Call) bool { return l.Key == k.name })
+	switch {
+	case mine >= 0 && c.rnd.IntN(2) == 0:
+		a.Kind, a.Lease = check.Release, c.holds[mine].Answer[7]
+		c.holds = slices.Delete(c.holds, mine, mine+1)
+		words = []string{"CL.RELEASE", k.name, fmt.Sprint(a.Lease)}
+	case c.rnd.IntN(3) == 0:
+		words = append(words, "WAIT", fmt.Sprint(c.rnd.IntN(1000)))
 	}
 	a.raw, a.Text = string(wire.AppendCommand(nil, words...)), strings.Join(words, " ")
 	return a
@@ -104,9 +128,7 @@ func (c *client) ask(calls []asked, raw string) {
 	}
 	for i := range calls {
 		calls[i].looks = c.of.looks()
-		if c.w.fleet != nil {
-			calls[i].FromNS, _ = c.w.fleet.nowNS()
-		}
+		calls[i].FromNS, _ = c.w.nowNS()
 		calls[i].Began = c.w.event(c.name(), "asks %s", calls[i].Text)
 	}
 	conn := c.conn
@@ -123,8 +145,9 @@ func (c *client) ask(calls []asked, raw string) {
 			c.conn = nil
 		}
 		a.Times = c.of.between(a.looks, c.of.looks())
-		if c.w.fleet != nil {
-			_, a.ToNS = c.w.fleet.nowNS()
+		_, a.ToNS = c.w.nowNS()
+		if a.Kind == check.Acquire && len(a.Answer) == 8 && a.Answer[0] == 0 {
+			c.holds = append(c.holds, a.Call)
 		}
 		if a.plain == "" {
 			c.w.mu.Lock()
@@ -171,7 +194,8 @@ func (c *client) read(a *asked) error {
 		c.w.count("error " + strings.SplitN(a.Error, " ", 2)[0])
 		// The first calls that meet a full disk may have been counted.
 		a.Maybe = strings.HasPrefix(a.Error, "MISCONF") || strings.Contains(a.Error, "may have been counted")
-		if a.Maybe || c.w.fleet != nil && (strings.HasPrefix(a.Error, "STOREDOWN") || strings.HasPrefix(a.Error, "OOM")) || strings.HasPrefix(a.Error, "LOADING") {
+		switch code, _, _ := strings.Cut(a.Error, " "); {
+		case a.Maybe, code == "LOADING", c.w.fleet != nil && (code == "STOREDOWN" || code == "OOM"):
 			return nil
 		}
 		c.w.wrong("%s: %s was answered -%s", c.name(), a.Text, a.Error)

@@ -199,8 +199,11 @@ func (m *machine) crashed(at int64, power bool) {
 		c.ForgetsNS = int64(time.Second + 40*slow)
 	}
 	m.w.mu.Lock()
+	defer m.w.mu.Unlock()
 	m.w.history.Crashes = append(m.w.history.Crashes, c)
-	m.w.mu.Unlock()
+	if m.w.fleet == nil && (c.All || c.ForgetsNS > 0) {
+		m.w.history.Losses = append(m.w.history.Losses, check.Loss{Began: 0, Ended: at, FromNS: c.AtNS - c.ForgetsNS})
+	}
 }
 
 // stop ends the process as SIGTERM does.

@@ -37,6 +37,8 @@ type key struct {
 	text  string // of the limit; "": CL.THROTTLE asks
 	limit cell.Limit
 	burst [3]int64 // max_burst, count, period of CL.THROTTLE
+	waits bool     // some callers wait
+	held  bool     // it limits what is in flight
 }
 
 // Numbers of what can be left out: faults from 0 on, clients from here on.
@@ -63,6 +65,14 @@ func draw(seed uint64, masked map[int]bool) plan {
 			k.burst = [3]int64{r.Int64N(10), 1 + r.Int64N(20), 1 + r.Int64N(5)}
 		} else {
 			k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
+		}
+		switch r.IntN(6) {
+		case 0:
+			k = key{name: k.name, waits: true}
+			k.text, k.limit = limitOf(oneOf(r, "5/1s", "20/1s,burst=3", "3/10s,burst=1", "1/100ms"))
+		case 1:
+			k = key{name: k.name, held: true}
+			k.text, k.limit = limitOf(oneOf(r, "1/1s,algo=conc", "3/500ms,algo=conc", "10/1m,algo=conc"))
 		}
 		p.keys = append(p.keys, k)
 	}

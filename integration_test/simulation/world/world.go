@@ -50,6 +50,15 @@ func newWorld(seed uint64, masked map[int]bool, prints bool) *world {
 
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
+// nowNS is the time by which calls are decided, at the earliest and at the latest.
+func (w *world) nowNS() (earliest, latest int64) {
+	now, slack := time.Now().UnixNano(), int64(0)
+	if w.fleet != nil {
+		slack = w.fleet.slack()
+	}
+	return now - slack, now + slack
+}
+
 // event notes something in the trace, and returns its number.
 func (w *world) event(who, format string, args ...any) int64 {
 	w.mu.Lock()
@@ -112,7 +121,9 @@ func (w *world) run() {
 	}
 	if w.fleet != nil {
 		w.fleet.check()
-		return
+	}
+	for _, fault := range slices.Concat(check.Bounds(w.history), check.Leases(w.history)) {
+		w.wrong("%s", fault)
 	}
 	faults, undecided := check.Limits(w.history)
 	for _, fault := range faults {
