@@ -20,17 +20,19 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	seeds := flag.Uint64("seeds", 0, "how many to run, without their traces; 0: one, with it")
 	twice := flag.Bool("twice", false, "run each seed twice, and compare the hashes")
+	first := flag.Bool("first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
 	shrink := flag.Bool("shrink", false, "leave out faults and clients that a failure does not need")
 	flag.Parse()
-	if err := run(*seed, *seeds, *twice, *shrink); err != nil {
+	if err := run(*seed, *seeds, *twice, *first, *shrink); err != nil {
 		fmt.Fprintln(os.Stderr, "simulation:", err)
 		os.Exit(1)
 	}
 }
 
-func run(seed, seeds uint64, twice, shrink bool) error {
-	ctx := context.Background()
+func run(seed, seeds uint64, twice, first, shrink bool) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	p, err := runner.Build(ctx, World)
 	if err != nil {
 		return err
@@ -47,6 +49,9 @@ func run(seed, seeds uint64, twice, shrink bool) error {
 	}
 	began := time.Now()
 	sum := s.Many(ctx, seed, seeds, runtime.NumCPU(), twice, func(done uint64, failed []Result) {
+		if first && len(failed) > 0 {
+			stop()
+		}
 		fmt.Fprintf(os.Stderr, "\r%d of %d seeds, %d failed, %s", done, seeds, len(failed), time.Since(began).Round(time.Second))
 	})
 	fmt.Fprintln(os.Stderr)

@@ -129,14 +129,14 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, atOnce int, t
 					}
 				}
 				mu.Lock()
-				if r.Err != nil {
+				if r.Err != nil && ctx.Err() == nil {
 					sum.Failed = append(sum.Failed, r)
 				}
 				sum.Virtual += r.Virtual
 				for kind, n := range r.Counts {
 					sum.Counts[kind] += n
 				}
-				if now := time.Now(); tell != nil && now.Sub(told) > time.Second {
+				if now := time.Now(); tell != nil && (now.Sub(told) > time.Second || r.Err != nil) {
 					told = now
 					tell(seed-first+1, sum.Failed)
 				}
