@@ -104,12 +104,12 @@ func tooFew(key string, calls []Call) (faults []string) {
 		interval, _ := denied.bucket()
 		most := int64(math.MinInt64) // the TAT that the key had at most
 		for _, first := range calls {
-			if !first.mayCount() || first.Began > denied.Ended {
+			if !first.mayCount() && !first.Waits || first.Began > denied.Ended {
 				continue
 			}
 			tat := first.ToNS
 			for _, c := range calls {
-				if c.mayCount() && c.Began <= denied.Ended && c.ToNS >= first.FromNS {
+				if (c.mayCount() || c.Waits) && c.Began <= denied.Ended && c.ToNS >= first.FromNS {
 					each, _ := c.bucket()
 					tat += c.Cost * each
 				}

@@ -45,6 +45,7 @@ type Call struct {
 	// On an engine these are not known. It was decided between these, in Unix ns.
 	FromNS, ToNS int64
 	Bounded      bool  // it may have been decided at another instant than Times: it is for Bounds, and so are all calls of its key
+	Waits        bool  // those who come later are denied as if it had taken already, until it has its answer
 	Lease        int64 // that a Release ends
 	BoundNS      int64 // when the connection may have ended that the lease of an Acquire is bound to; 0: it is not bound
 

@@ -155,7 +155,8 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 		case !deadline.IsZero() && !deadline.After(now):
 			err = os.ErrDeadlineExceeded
 		}
-		if room := window - p.bytes; err == nil && room > 0 {
+		room := window - p.bytes
+		if err == nil && room > 0 {
 			some := b[n:min(len(b), n+room)]
 			if p.last = now.Add(late); len(p.chunks) > 0 && p.last.Before(p.chunks[len(p.chunks)-1].at) {
 				p.last = p.chunks[len(p.chunks)-1].at
@@ -165,7 +166,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 			n += len(some)
 		}
 		p.mu.Unlock()
-		if n > 0 {
+		if err == nil && room > 0 {
 			p.changed.happens()
 		}
 		if err != nil || n == len(b) {

@@ -85,7 +85,7 @@ func (c *client) draw() (a asked) {
 		case k.held:
 			return c.drawLease(a, k)
 		case k.waits && c.rnd.IntN(2) == 0:
-			words = append(words, "WAIT", fmt.Sprint(c.rnd.IntN(3000)))
+			a.Waits, words = true, append(words, "WAIT", fmt.Sprint(c.rnd.IntN(3000)))
 		case c.rnd.IntN(10) == 0:
 			a.Kind, words = check.Peek, append(words, "PEEK")
 		}
