@@ -72,17 +72,16 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 		c := sessiontest.Dial(t, addr)
 		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"),
 			":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
-		disk.Full.Store(true)
-		c.Ask(named("CL.POLICY SET NAME 9/1d RESET\r\nCL.POLICY SET NAME:new 9/1d\r\nCL.RULE ADD DENY NAME*\r\n"), misconf+misconf+misconf)
-		c.Ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"), misconf+misconf+misconf)
-		want := func() {
-			c.Ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"),
-				"$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
+		for _, first := range []string{"CL.POLICY SET NAME 9/1d RESET\r\n", "CL.POLICY SET NAME:new 9/1d\r\n", "CL.RULE ADD DENY NAME*\r\n"} {
+			disk.Full.Store(true)
+			c.Ask(named(first), misconf) // alone: on a busy machine, what came with it could be in a later round
+			c.Ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"),
+				misconf+misconf+misconf)
+			disk.Full.Store(false)
+			eventually(t, "write though the disk has space again", func() bool { return srv.Persist.Refusal() == nil })
 		}
-		want()
-		disk.Full.Store(false)
-		eventually(t, "write though the disk has space again", func() bool { return srv.Persist.Refusal() == nil })
-		want()
+		c.Ask(named("CL.POLICY GET NAME\r\nCL.POLICY GET NAME:new\r\nCL.POLICY GET NAME:late\r\n"),
+			"$4\r\n9/1d\r\n$4\r\n9/1d\r\n$-1\r\n")
 		c.Ask(named("CL.TAKE NAME:k @NAME PEEK\r\n"), "*7\r\n:1\r\n:0\r\n:0\r\n")
 	})
 }

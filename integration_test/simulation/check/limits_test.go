@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"celld/cell"
+
+	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 )
 
 // call is a CL.THROTTLE k 1 1 1: two at once, one a second.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"celld/persistence/dir"
+
+	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 )
 
 func write(t *testing.T, f dir.File, text string) {

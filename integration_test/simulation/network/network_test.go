@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 )
 
 // pair is a connection, in fake time.

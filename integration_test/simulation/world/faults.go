@@ -25,6 +25,9 @@ var kinds = map[string]func(w *world, f fault){
 	"full disk": func(w *world, f fault) { w.some(f).refuse(f, syscall.ENOSPC, disk.Write, disk.Create, disk.Append) },
 	"bad disk":  func(w *world, f fault) { w.some(f).refuse(f, syscall.EIO, disk.Sync, disk.Write, disk.SyncDir) },
 	"bad sync":  func(w *world, f fault) { w.some(f).refuse(f, syscall.EIO, disk.Sync) },
+	"clock set": func(w *world, f fault) { // by up to an hour, forwards or back
+		w.some(f).setClock((f.long - time.Second) * time.Duration(1+(f.long/time.Millisecond)%3600))
+	},
 	"engine killed": func(w *world, f fault) {
 		w.fleet.loses(f, func(n *engine.Node) { n.Kill() }, func(n *engine.Node) { n.Start() })
 	},
@@ -58,6 +61,9 @@ func (w *world) some(f fault) *machine { return w.all[int(f.long/time.Microsecon
 func (p *plan) faultsOf() []string {
 	switch p.engine {
 	case noEngine:
+		if p.steps { // a process that starts takes limits as its wall clock has them
+			return []string{"clock set", "cut", "full disk", "bad disk", "bad sync"}
+		}
 		return []string{"kill", "power", "stop", "cut", "full disk", "bad disk", "bad sync"}
 	case "alone":
 		return append([]string{"kill", "stop", "cut"}, engineFaults...)

@@ -30,6 +30,8 @@ type machine struct {
 	lives   int
 	failing bool // the disk refuses writes, or has since the start of this life
 
+	aheadNS int64 // its wall clock, of the time of limits
+
 	mayBeDamaged bool // writes may be missing in the middle of a file
 }
 
@@ -71,6 +73,21 @@ func (m *machine) now() int64 {
 	return now
 }
 
+// readClocks reads the wall clock and that of limits.
+func (m *machine) readClocks() (wallNS, nowNS int64, ok bool) {
+	nowNS = m.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return nowNS + m.aheadNS, nowNS, true
+}
+
+// setClock sets the wall clock.
+func (m *machine) setClock(by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.aheadNS += int64(by)
+}
+
 // looks is how often the clock was read.
 func (m *machine) looks() int {
 	m.mu.Lock()
@@ -105,7 +122,7 @@ func (m *machine) start() {
 	files := cfg.Persistence()
 	files.Clock, files.Log, files.Files, files.Exit = m.now, log, l.files, exit
 	o := resp.Options{Config: cfg, Store: keys, Log: log, Clock: m.now, Version: "simulated",
-		Persistence: persistence.New(keys, files), Exit: exit}
+		Persistence: persistence.New(keys, files), Exit: exit, ReadClocks: m.readClocks}
 	if w.fleet != nil {
 		var err error
 		if o.Engine, err = w.fleet.open(l, cfg, keys.Set, log); err != nil {

@@ -24,6 +24,7 @@ type plan struct {
 	fsync    string // "": nothing is kept
 	slowDisk time.Duration
 	reorders bool // the disk
+	steps    bool // clocks are set
 	machines int
 	engine   string
 	replicas int
@@ -59,12 +60,16 @@ func draw(seed uint64, masked map[int]bool) plan {
 	p.pipeline = oneOf(r, 1, 1, 4, 40)
 	p.latency = oneOf(r, 0, 100*time.Microsecond, 5*time.Millisecond)
 	p.pieces = r.IntN(2) == 0
+	p.steps = r.IntN(4) == 0
 	for i := range oneOf(r, 1, 3, 10) {
 		k := key{name: fmt.Sprintf("k%d", i)}
 		if r.IntN(2) == 0 {
 			k.burst = [3]int64{r.Int64N(10), 1 + r.Int64N(20), 1 + r.Int64N(5)}
 		} else {
 			k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
+			for p.steps && (k.limit.Clock || k.limit.Unit != 0) { // which follow the wall clock
+				k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
+			}
 		}
 		switch r.IntN(6) {
 		case 0:
@@ -110,7 +115,7 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
 		p.clients, p.calls, p.pipeline, p.think, p.latency, p.pieces)
 	fmt.Fprintf(&b, "%d machines, engine %q with %d replicas, lag %s, ", p.machines, p.engine, p.replicas, p.lag)
-	fmt.Fprintf(&b, "slow disk %s, which reorders %v, settings %v; keys", p.slowDisk, p.reorders, p.settings)
+	fmt.Fprintf(&b, "slow disk %s, which reorders %v, clocks are set %v, settings %v; keys", p.slowDisk, p.reorders, p.steps, p.settings)
 	for _, k := range p.keys {
 		fmt.Fprintf(&b, " %s=%s%v", k.name, k.text, k.burst)
 	}
