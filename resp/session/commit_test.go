@@ -72,7 +72,8 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 		c := sessiontest.Dial(t, addr)
 		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"),
 			":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")
-		for _, first := range []string{"CL.POLICY SET NAME 9/1d RESET\r\n", "CL.POLICY SET NAME:new 9/1d\r\n", "CL.RULE ADD DENY NAME*\r\n"} {
+		firsts := []string{"CL.POLICY SET NAME 9/1d RESET\r\n", "CL.POLICY SET NAME:new 9/1d\r\n", "CL.RULE ADD DENY NAME*\r\n"}
+		for _, first := range firsts {
 			disk.Full.Store(true)
 			c.Ask(named(first), misconf) // alone: on a busy machine, what came with it could be in a later round
 			c.Ask(named("CL.POLICY SET NAME 7/1d\r\nCL.POLICY SET NAME:late 7/1d\r\nCL.RULE DEL DENY NAME*\r\n"),

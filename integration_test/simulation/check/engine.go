@@ -62,6 +62,15 @@ func (c *Call) mayCount() bool {
 	return c.Kind != Peek && (c.granted() || c.Answer == nil && (c.Error == "" || c.Maybe))
 }
 
+// latestNS is when a call was decided at the latest that a later one finds. An engine that was paused decides afterwards on what nobody
+// waits for any more.
+func (c *Call) latestNS(later *Call) int64 {
+	if c.Answer == nil {
+		return max(c.ToNS, later.ToNS)
+	}
+	return c.ToNS
+}
+
 func tooMany(key string, calls []Call, losses []Loss) []string {
 	var granted []Call
 	for _, c := range calls {
@@ -107,9 +116,10 @@ func tooFew(key string, calls []Call) (faults []string) {
 			if !first.mayCount() && !first.Waits || first.Began > denied.Ended {
 				continue
 			}
-			tat := first.ToNS
+			tat := first.latestNS(&denied)
 			for _, c := range calls {
-				if (c.mayCount() || c.Waits) && c.Began <= denied.Ended && c.ToNS >= first.FromNS {
+				counts := c.mayCount() || c.Waits
+				if counts && c.Began <= denied.Ended && c.latestNS(&denied) >= first.FromNS {
 					each, _ := c.bucket()
 					tat += c.Cost * each
 				}

@@ -51,6 +51,7 @@ var limits = []string{
 	"5/1s,block=2s", "1/100ms", "1000/1h,algo=window,align=clock", "10/1s,warmup=2s,burst=1", "30/minute",
 }
 
+// draw draws a plan. What is added draws from a source of its own, so that seeds that have found a fault go on to find it.
 func draw(seed uint64, masked map[int]bool) plan {
 	p := plan{seed: seed, masked: masked}
 	r := p.chance("plan")
@@ -60,7 +61,7 @@ func draw(seed uint64, masked map[int]bool) plan {
 	p.pipeline = oneOf(r, 1, 1, 4, 40)
 	p.latency = oneOf(r, 0, 100*time.Microsecond, 5*time.Millisecond)
 	p.pieces = r.IntN(2) == 0
-	p.steps = r.IntN(4) == 0
+	p.steps = p.chance("whether clocks are set").IntN(4) == 0
 	for i := range oneOf(r, 1, 3, 10) {
 		k := key{name: fmt.Sprintf("k%d", i)}
 		if r.IntN(2) == 0 {
@@ -71,7 +72,7 @@ func draw(seed uint64, masked map[int]bool) plan {
 				k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
 			}
 		}
-		switch r.IntN(6) {
+		switch r := p.chance("kind of key " + k.name); r.IntN(6) {
 		case 0:
 			k = key{name: k.name, waits: true}
 			k.text, k.limit = limitOf(oneOf(r, "5/1s", "20/1s,burst=3", "3/10s,burst=1", "1/100ms"))
