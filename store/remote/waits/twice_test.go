@@ -20,9 +20,9 @@ type holder struct {
 	batch chan *queue.Group
 }
 
-func (h *holder) GoesWith(queue.Operation) bool { return false }
-func (h *holder) Send(b *queue.Group)           { h.batch <- b }
-func (h *holder) Answer(error)                  {}
+func (h *holder) GoesWith(first queue.Operation) bool { return first == h }
+func (h *holder) Send(b *queue.Group)                 { h.batch <- b }
+func (h *holder) Answer(error)                        {}
 
 // heldUp holds up all that is asked of a key, until the returned function is called.
 func (s *Store) heldUp(key string) (goOn func()) {
