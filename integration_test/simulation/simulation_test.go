@@ -39,12 +39,12 @@ func TestSeedsThatHaveFoundAFault(t *testing.T) {
 	}
 }
 
-// TestSeeds runs each seed twice, for a minute on 2 cores. A failing one is run by go run ./simulation -seed N. CELLD_SEEDS is how many
-// there are.
+// TestSeeds runs each seed twice, which takes a minute on 2 cores. A failing one is run by go run ./simulation -seed N. CELLD_SEEDS is how
+// many there are.
 func TestSeeds(t *testing.T) {
 	seeds, err := strconv.ParseUint(os.Getenv("CELLD_SEEDS"), 10, 64)
 	if err != nil {
-		seeds = 40
+		seeds = 16
 	}
 	sum := program(t).Many(t.Context(), 1, seeds, runtime.GOMAXPROCS(0), true, nil)
 	for _, r := range sum.Failed {
