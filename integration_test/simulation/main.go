@@ -7,8 +7,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"time"
@@ -24,10 +26,22 @@ func main() {
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
 	shrink := flag.Bool("shrink", false, "leave out faults and clients that a failure does not need")
 	flag.Parse()
-	if err := run(*seed, *seeds, *twice, *first, *shrink); err != nil {
-		fmt.Fprintln(os.Stderr, "simulation:", err)
-		os.Exit(1)
+	switch {
+	case flag.NArg() > 0:
+		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
+	case *shrink && *seeds > 0, *seeds == 0 && (*first || *twice):
+		fail(errors.New("-first and -twice go with -seeds N, and -shrink with -seed N alone"))
+	case *seeds > 0 && *seed+*seeds < *seed:
+		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", *seeds, *seed, uint64(math.MaxUint64)))
 	}
+	if err := run(*seed, *seeds, *twice, *first, *shrink); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "simulation:", err)
+	os.Exit(1)
 }
 
 func run(seed, seeds uint64, twice, first, shrink bool) error {

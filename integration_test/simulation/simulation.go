@@ -64,6 +64,8 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 		}
 	}
 	switch {
+	case ctx.Err() != nil:
+		r.Err = fmt.Errorf("seed %d has not ended within %s of real time (-patience)", seed.Number, patience)
 	case err != nil:
 		r.Err = fmt.Errorf("seed %d: %w", seed.Number, err)
 	case ran.Code == 0 && r.Hash == "":

@@ -9,20 +9,9 @@ import (
 // before it. A lease is surely held from the answer that granted it until its caller releases it, its time may be over, or it may be
 // forgotten.
 func Leases(h History) (faults []string) {
-	byKey := map[string][]Call{}
-	for _, c := range h.Calls {
-		if c.Kind == Acquire || c.Kind == Release {
-			byKey[c.Key] = append(byKey[c.Key], c)
-		}
-	}
-	var keys []string
-	for key := range byKey {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		faults = append(faults, tooManyHeld(key, byKey[key], h.Losses)...)
-		faults = append(faults, idsGrow(key, byKey[key], h.Losses)...)
+	for key, calls := range h.byKey(func(c *Call) bool { return c.Kind == Acquire || c.Kind == Release }) {
+		faults = append(faults, tooManyHeld(key, calls, h.Losses)...)
+		faults = append(faults, idsGrow(key, calls, h.Losses)...)
 	}
 	return faults
 }

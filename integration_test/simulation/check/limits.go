@@ -1,9 +1,3 @@
-// Package check says what is wrong with the history of a simulation. Its rules are those of docs/limits.md and docs/persistence.md; the
-// arithmetic is package cell's.
-//
-//	for _, fault := range check.Limits(history) {
-//		fmt.Println(fault)
-//	}
 package check
 
 import (
@@ -17,82 +11,17 @@ import (
 	"celld/cell"
 )
 
-// Kind is what a call asks.
-type Kind int
-
-const (
-	Throttle Kind = iota // CL.THROTTLE with Burst
-	Take                 // CL.TAKE with one limit
-	Peek                 // CL.TAKE ... PEEK
-	Del                  // DEL; Limit is the key's
-	Acquire              // CL.TAKE with algo=conc, whose answer ends in the id of the lease
-	Release              // CL.RELEASE of Lease
-)
-
-// Call is one command of a client, with what it was answered.
-type Call struct {
-	Client int
-	Key    string
-	Kind   Kind
-	Limit  cell.Limit
-	Burst  [3]int64 // max_burst, count, period
-	Cost   int64
-
-	Began, Ended int64 // numbers of events of the simulation; Ended of a call without an answer: when it could not be decided any more
-
-	// The instants at which it may have been decided, in Unix ns: those at which the server has read its clock.
-	Times []int64
-	// On an engine these are not known. It was decided between these, in Unix ns.
-	FromNS, ToNS int64
-	Bounded      bool  // it may have been decided at another instant than Times: it is for Bounds, and so are all calls of its key
-	Waits        bool  // those who come later are denied as if it had taken already, until it has its answer
-	Lease        int64 // that a Release ends
-	BoundNS      int64 // when the connection may have ended that the lease of an Acquire is bound to; 0: it is not bound
-
-	Answer []int64 // nil: none has come, or Error
-	Error  string  // celld's; "": none
-	Maybe  bool    // the error says that the call may have been counted
-	Text   string  // of the command, for people
-}
-
-// Crash is the end of a server's life, after which it reads its files.
-type Crash struct {
-	At   int64 // the number of the event
-	AtNS int64 // Unix ns
-	// ForgetsNS is how old changes may be that are lost; 0: only those that nobody was answered.
-	ForgetsNS int64
-	All       bool // nothing is kept
-}
-
-// History is what has happened.
-type History struct {
-	Calls   []Call
-	Crashes []Crash
-	Losses  []Loss // of an engine
-}
-
 // Limits checks that each answer is what package cell computes if calls of each key are decided one after the other, at instants between
 // their beginning and their end, and crashes forget no more than they may. It returns a text for each key for which no such order exists,
 // and how many keys have too many orders to try.
 func Limits(h History) (faults []string, undecided int) {
-	byKey := map[string][]Call{}
-	for _, c := range h.Calls {
-		if c.Kind != Acquire && c.Kind != Release && !c.Bounded {
-			byKey[c.Key] = append(byKey[c.Key], c)
-		}
-	}
-	var keys []string
-	for key := range byKey {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		switch is, tried := possible(byKey[key], h.Crashes); {
+	for key, calls := range h.byKey(func(c *Call) bool { return c.Kind != Acquire && c.Kind != Release && !c.Bounded }) {
+		switch is, tried := possible(calls, h.Crashes); {
 		case !tried:
 			undecided++
 		case !is:
 			faults = append(faults, fmt.Sprintf("no order of the calls of key %s explains their answers:\n%s", key,
-				shortest(byKey[key], h.Crashes)))
+				shortest(calls, h.Crashes)))
 		}
 	}
 	return faults, undecided
@@ -226,7 +155,7 @@ func (s *search) from(at position, is *state) bool {
 	}
 	var ready []int
 	for i, queue := range s.queues {
-		if at.next[i] < len(queue) && queue[at.next[i]].Began <= ends { // what has ended before it began comes before it
+		if at.next[i] < len(queue) && queue[at.next[i]].Began <= ends { // else another had ended before it began, and goes first
 			ready = append(ready, i)
 		}
 	}

@@ -49,7 +49,7 @@ type Disk struct {
 	rnd     *rand.Rand
 	names   map[string]*inode
 	platter map[string]*inode // the names as they are after a loss of power
-	renamed []naming          // what has happened to names since the directory was synced
+	renamed []naming          // changes of names since the last sync of the directory
 	locks   map[string]*Mount
 	Lost    int // writes that losses of power have lost, wholly or in part
 }

@@ -19,6 +19,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
+	"celld/integration_test/simulation/network"
 	"celld/internal/celldtest"
 	"celld/resp/wire"
 )
@@ -125,7 +126,7 @@ func (c *two) do(args ...[]byte) (reply string) {
 	}
 	reply = c.halves[0].ask(wire.AppendCommand(nil, args...), 1)
 	real := c.halves[1].ask(wire.AppendCommand(nil, args...), 1)
-	if name != "info" { // which has hundreds of fields
+	if name != "info" { // the simulation has few of its fields
 		c.same(args, reply, real)
 	}
 	return reply
@@ -188,7 +189,7 @@ func (c *tapped) Write(p []byte) (int, error) {
 
 // serve is a Dial whose connections are to both. Messages come from the Engine alone.
 func (b *both) serve(context.Context, string) (net.Conn, error) {
-	ours, theirs := pair("both")
+	ours, theirs := network.Pair("10.0.255.1:40000", "10.0.255.2:6379")
 	c := b.dial()
 	go func() {
 		defer c.close()

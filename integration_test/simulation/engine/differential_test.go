@@ -11,17 +11,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
 	"celld/resp/wire"
-	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote"
-	"celld/store/storetest"
 )
 
 // TestDifferential asks an Engine and redis-server the same, and compares replies byte for byte: what a Store sends while it passes the
@@ -57,25 +55,6 @@ func TestDifferential(t *testing.T) {
 }
 
 func (b *both) store(t *testing.T) {
-	n := 0
-	var open []timed
-	another := func() (l timed, policies *policy.Set) {
-		if n++; len(open) == 4 {
-			open[0].Close()
-			open = open[1:]
-		}
-		l.nowNS, policies = &atomic.Int64{}, &policy.Set{}
-		var err error
-		l.Store, err = remote.Open(remote.Options{
-			URL: "redis://both", Dial: b.serve, Prefix: fmt.Sprintf("{%d}:", n), Time: l.nowNS.Load,
-			Policies: policies, Timeout: time.Minute,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, l)
-		return l, policies
-	}
 	ticking := make(chan struct{})
 	defer close(ticking)
 	go func() { // the engine's clock goes on between commands
@@ -91,15 +70,18 @@ func (b *both) store(t *testing.T) {
 			}
 		}
 	}()
-	storetest.Run(t, func() store.Limiter { l, _ := another(); return l })
-	storetest.RunStore(t, func() (store.Store, *policy.Set) { return another() })
-	l, _ := another() // whose new key is answered too late, so it is decided again
-	l.nowNS.Store(4_102_444_800_000_000_000)
-	b.late.Store(int64(2 * remote.CommitWithin))
-	(&user{l.Store, t}).leaves("new", 99)
-	for _, l := range open {
-		l.Close()
+	o := remote.Options{URL: "redis://both", Dial: b.serve}
+	engines.Conform(t, o)
+	// A new key that is answered too late is decided again.
+	o.Prefix, o.Policies, o.Timeout = "late:", &policy.Set{}, time.Minute
+	o.Time = func() int64 { return 4_102_444_800_000_000_000 }
+	late, err := remote.Open(o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer late.Close()
+	b.late.Store(int64(2 * remote.CommitWithin))
+	(&user{late, t}).leaves("new", 99)
 }
 
 // words are arguments that commands may misread.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"celld/integration_test/simulation/network"
 )
 
 // Kind is how an Engine's nodes belong together.
@@ -172,7 +174,7 @@ func (e *Engine) Dial(_ context.Context, addr string) (net.Conn, error) {
 	if !e.Listens(addr) {
 		return nil, fmt.Errorf("dial %s: %w", addr, ErrDown)
 	}
-	ours, theirs := pair(addr)
+	ours, theirs := network.Pair("10.0.255.1:40000", addr)
 	go func() { _ = e.Serve(addr, theirs) }()
 	return ours, nil
 }

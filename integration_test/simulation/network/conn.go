@@ -45,11 +45,10 @@ type Conn struct {
 	local, remote netip.AddrPort
 	in, out       *pipe
 
-	mu       sync.Mutex
-	closed   bool
-	closedAt time.Time
-	reads    time.Time // deadlines; zero: none
-	writes   time.Time
+	mu     sync.Mutex
+	closed bool
+	reads  time.Time // deadlines; zero: none
+	writes time.Time
 }
 
 // Read returns some of what has arrived. The error is io.EOF at the end, os.ErrDeadlineExceeded, net.ErrClosed or ECONNRESET.
@@ -207,7 +206,6 @@ func (c *Conn) close() (first bool) {
 	defer c.mu.Unlock()
 	first, c.closed = !c.closed, true
 	if first {
-		c.closedAt = time.Now()
 		c.network.forget(c)
 	}
 	return first

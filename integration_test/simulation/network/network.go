@@ -74,10 +74,7 @@ func (n *Network) Dial(from, to string) (*Conn, error) {
 		n.lastPort++
 		local = netip.AddrPortFrom(local.Addr(), n.lastPort)
 	}
-	there, back := newPipe(), newPipe()
-	client := &Conn{network: n, local: local, remote: remote, in: back, out: there}
-	server := &Conn{network: n, local: remote, remote: local, in: there, out: back}
-	n.conns = append(n.conns, client, server)
+	client, server := n.connect(local, remote)
 	ln.waiting = append(ln.waiting, server)
 	ln.changed.happens()
 	return client, nil
@@ -103,6 +100,20 @@ func (n *Network) Cut(machine string) {
 			c.Reset()
 		}
 	}
+}
+
+// Pair returns the ends of a connection of its own, on which bytes arrive at once.
+func Pair(local, remote string) (client, server *Conn) {
+	return New(rand.New(rand.NewPCG(0, 0))).connect(netip.MustParseAddrPort(local), netip.MustParseAddrPort(remote))
+}
+
+// connect makes a connection. The network is locked, or nobody else knows it yet.
+func (n *Network) connect(local, remote netip.AddrPort) (client, server *Conn) {
+	there, back := newPipe(), newPipe()
+	client = &Conn{network: n, local: local, remote: remote, in: back, out: there}
+	server = &Conn{network: n, local: remote, remote: local, in: there, out: back}
+	n.conns = append(n.conns, client, server)
+	return client, server
 }
 
 // CutOne resets a connection, if there is one. Its ends may still have what has arrived.

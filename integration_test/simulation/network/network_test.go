@@ -102,7 +102,7 @@ func TestEnds(t *testing.T) {
 		}
 		client, server = pair(t, 0)
 		_, _ = client.Write([]byte("x"))
-		server.Close() // and has not read it
+		server.Close() // before it has read anything
 		if err := read(client); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("after a Close with something unread: %v", err)
 		}

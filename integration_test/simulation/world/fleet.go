@@ -29,7 +29,7 @@ type fleet struct {
 	dials  int           // in that second
 }
 
-// mostDials is how many connections the machines may open in a second. Who opens more keeps a core busy while the engine is away.
+// mostDials is how many connections all machines together may open in a second. More would keep a core busy while the engine is away.
 const mostDials = 100
 
 func (f *fleet) dialed(to string) {

@@ -162,7 +162,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			}
 		}
 		one, err := v.ReadField(name, f.text)
-		if err == policy.ErrNoPolicy { // somebody has deleted the policy meanwhile
+		if err == policy.ErrNoPolicy { // the policy was deleted meanwhile
 			continue
 		}
 		if err != nil || one.Part {

@@ -8,29 +8,11 @@ import (
 	"celld/cell"
 )
 
-// Loss is a time in which what was granted may have been forgotten: a crash without files, or of an engine a failover or an eviction.
-type Loss struct {
-	Began, Ended int64 // numbers of events
-	FromNS       int64 // when it began, Unix ns
-}
-
 // Bounds checks calls of limits of GCRA whose instants nobody knows: those that an engine decides, and those that wait. So this does not
 // look for an order. It says whether more has passed in some span than the limit allows, and whether a call was denied though
 // all that may have been counted leaves room for it. docs/engine.md allows the first after a loss.
 func Bounds(h History) (faults []string) {
-	byKey := map[string][]Call{}
-	for _, c := range h.Calls {
-		if c.Bounded {
-			byKey[c.Key] = append(byKey[c.Key], c)
-		}
-	}
-	var keys []string
-	for key := range byKey {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		calls := byKey[key]
+	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
 		faults = append(faults, tooMany(key, calls, h.Losses)...)
 		faults = append(faults, tooFew(key, calls)...)
 	}

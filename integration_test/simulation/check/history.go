@@ -1,0 +1,96 @@
+// Package check says what is wrong with the history of a simulation. Its rules are those of docs/limits.md and docs/persistence.md; the
+// arithmetic is package cell's.
+//
+//	for _, fault := range check.Limits(history) {
+//		fmt.Println(fault)
+//	}
+package check
+
+import (
+	"iter"
+	"slices"
+
+	"celld/cell"
+)
+
+// Kind is what a call asks.
+type Kind int
+
+const (
+	Throttle Kind = iota // CL.THROTTLE with Burst
+	Take                 // CL.TAKE with one limit
+	Peek                 // CL.TAKE ... PEEK
+	Del                  // DEL; Limit is the key's
+	Acquire              // CL.TAKE with algo=conc, whose answer ends in the id of the lease
+	Release              // CL.RELEASE of Lease
+)
+
+// Call is one command of a client, with what it was answered.
+type Call struct {
+	Client int
+	Key    string
+	Kind   Kind
+	Limit  cell.Limit
+	Burst  [3]int64 // max_burst, count, period
+	Cost   int64
+
+	Began, Ended int64 // numbers of events of the simulation; Ended of a call without an answer: when it could not be decided any more
+
+	// The instants at which it may have been decided, in Unix ns: those at which the server has read its clock.
+	Times []int64
+	// On an engine these are not known. It was decided between these, in Unix ns.
+	FromNS, ToNS int64
+	Bounded      bool  // it may have been decided at another instant than Times: it is for Bounds, and so are all calls of its key
+	Waits        bool  // those who come later are denied as if it had taken already, until it has its answer
+	Lease        int64 // that a Release ends
+	BoundNS      int64 // when the connection may have ended that the lease of an Acquire is bound to; 0: it is not bound
+
+	Answer []int64 // nil: none has come, or Error
+	Error  string  // celld's; "": none
+	Maybe  bool    // the error says that the call may have been counted
+	Text   string  // of the command, for people
+}
+
+// Crash is the end of a server's life, after which it reads its files.
+type Crash struct {
+	At   int64 // the number of the event
+	AtNS int64 // Unix ns
+	// ForgetsNS is how old changes may be that are lost; 0: only those that nobody was answered.
+	ForgetsNS int64
+	All       bool // nothing is kept
+}
+
+// History is what has happened.
+type History struct {
+	Calls   []Call
+	Crashes []Crash
+	Losses  []Loss // of an engine
+}
+
+// Loss is a time in which what was granted may have been forgotten: a crash without files, or of an engine a failover or an eviction.
+type Loss struct {
+	Began, Ended int64 // numbers of events
+	FromNS       int64 // when it began, Unix ns
+}
+
+// byKey yields the calls of each key that a checker looks at, in the order of keys.
+func (h *History) byKey(looks func(*Call) bool) iter.Seq2[string, []Call] {
+	byKey, keys := map[string][]Call{}, []string(nil)
+	for _, c := range h.Calls {
+		if !looks(&c) {
+			continue
+		}
+		if byKey[c.Key] == nil {
+			keys = append(keys, c.Key)
+		}
+		byKey[c.Key] = append(byKey[c.Key], c)
+	}
+	slices.Sort(keys)
+	return func(yield func(string, []Call) bool) {
+		for _, key := range keys {
+			if !yield(key, byKey[key]) {
+				return
+			}
+		}
+	}
+}
