@@ -86,7 +86,7 @@ func (c *client) draw() (a asked) {
 			return c.drawLease(a, k)
 		case k.waits && c.rnd.IntN(2) == 0:
 			a.Waits, words = true, append(words, "WAIT", fmt.Sprint(c.rnd.IntN(3000)))
-		case c.rnd.IntN(10) == 0 && (c.w.fleet == nil || !k.waits): // on an engine a PEEK is denied while a call waits for its first answer
+		case c.rnd.IntN(10) == 0:
 			a.Kind, words = check.Peek, append(words, "PEEK")
 		}
 	}

@@ -2,6 +2,7 @@ package waits
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,31 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 			t.Error("it stands behind nobody")
 		}
 	})
+}
+
+// While calls with WAIT wait for the engine's first answer, a plain call passes if there is room for all of them and for it.
+func TestPlainCallsBehindThoseWhoHaveJustCome(t *testing.T) {
+	for _, algo := range []string{"", ",algo=window", ",algo=slide", ",algo=log", ",algo=conc"} {
+		atADesk(t, func(d *desk) {
+			if _, err := d.s.policies.SetPolicy("p", *linktest.Literal(t, "5/10s"+algo), policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, calls := range [][]store.Call{{d.call("k", "5/10s"+algo)}, {policyCall(d.s, "o", "p")}} {
+				d.s.await(t, time.Hour, 1, calls...)
+				d.s.await(t, time.Hour, 2, calls...)
+				for cost, behind := range []bool{false, false, false, true} {
+					r := store.TakeRequest{Calls: slices.Clone(calls), TakeOptions: store.TakeOptions{Cost: int64(cost)}}
+					if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != behind {
+						t.Errorf("5/10s%s, cost %d: it stands behind: %v", algo, cost, got)
+					}
+				}
+			}
+			r := store.TakeRequest{Calls: []store.Call{d.call("k", "6/10s"+algo)}, TakeOptions: store.TakeOptions{Cost: 1}}
+			if !d.s.waits.refuseBehind(d.v, &r, store.Access{}) {
+				t.Errorf("6/10s%s: it does not stand behind those who ask for less", algo)
+			}
+		})
+	}
 }
 
 // What waits for something that cannot be booked has no time: others are told to look again soon.

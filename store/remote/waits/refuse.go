@@ -1,6 +1,8 @@
 package waits
 
 import (
+	"slices"
+
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
@@ -106,22 +108,66 @@ func (w *Waits) For(key string) bool {
 	return len(w.lines.OfKey[key]) > 0
 }
 
-// behind is how long a call stands behind those who wait, 0 if it does not.
-func (w *Waits) behind(r *store.TakeRequest, nowNS int64) (waitNS uint64) {
+// ahead is a line that a call comes behind.
+type ahead struct {
+	call   *store.Call
+	tailNS int64 // when the last that was looked at passes; 0: none was
+	cost   int64 // of all who wait there and are not booked; unknown: their limits are others
+}
+
+const unknown = -1
+
+// ahead returns the lines that a call comes behind.
+func (w *Waits) ahead(r *store.TakeRequest) (all []ahead) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		for _, l := range w.lines.OfKey[string(c.Key)] {
-			if !w.wants(c, l.state) || len(l.Waiters) == len(l.grants) { // all are booked, so it comes behind them by itself
-				continue
+			if w.wants(c, l.state) && len(l.Waiters) > len(l.grants) { // else all are booked, and it comes behind them by itself
+				all = append(all, ahead{c, l.tailNS, l.cost(c)})
 			}
-			waitNS = max(waitNS, uint64(max(l.tailNS-nowNS, 0)))
-			if c.Limit.Bookable() {
-				waitNS += c.Limit.EarnsNS(r.Cost)
-			}
-			waitNS = max(waitNS, 1)
 		}
+	}
+	return all
+}
+
+// cost is what those take who wait and are not booked, or so much of it that nothing is left. It is unknown if one has another limit than a
+// call.
+func (l *line) cost(c *store.Call) (cost int64) {
+	for _, one := range l.Waiters[len(l.grants):] {
+		own := &one.own.Calls[slices.Index(one.states, l.state)]
+		if c.Policy == 0 && own.Limit.Params != c.Limit.Params {
+			return unknown
+		}
+		if cost += one.own.Cost; cost > c.Limit.Capacity() {
+			break
+		}
+	}
+	return cost
+}
+
+// behind is how long a call stands behind those who wait, 0 if it does not: there is nobody, or there is room for all of them and for it.
+// Those who have just come wait for the engine's answer, and most of them pass then. Until there was a look at the room, a call that came
+// in that moment was denied, however little was used.
+func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (waitNS uint64) {
+	a.NowNS = v.NowNS
+	for _, l := range w.ahead(r) {
+		if l.cost != unknown {
+			look := store.TakeOptions{Cost: l.cost + r.Cost, Mode: cell.Peek}
+			all := [1]store.TakeRequest{{Calls: []store.Call{*l.call}, TakeOptions: look}}
+			if look.Cost <= cell.MaxCost {
+				v.TakeBatch(all[:], a, nil)
+				if all[0].Err == nil && !all[0].Taken.Limited {
+					continue
+				}
+			}
+		}
+		waitNS = max(waitNS, uint64(max(l.tailNS-v.NowNS, 0)))
+		if l.call.Limit.Bookable() {
+			waitNS += l.call.Limit.EarnsNS(r.Cost)
+		}
+		waitNS = max(waitNS, 1)
 	}
 	return waitNS
 }

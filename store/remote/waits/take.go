@@ -56,7 +56,7 @@ func (w *Waits) refuseBehind(v *view.View, r *store.TakeRequest, a store.Access)
 		(r.Terms.Mode == store.Reserve || r.Terms.Name != "") { // a repeat takes nothing
 		return false
 	}
-	wait := w.behind(r, v.NowNS)
+	wait := w.behind(v, r, a)
 	if wait != 0 {
 		refuse(v, r, a, wait)
 	}
