@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"runtime"
 	"time"
 
@@ -22,19 +23,20 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	seeds := flag.Uint64("seeds", 0, "how many to run, without their traces; 0: one, with it")
 	twice := flag.Bool("twice", false, "run each seed twice, and compare the hashes")
+	coverage := flag.Bool("coverage", false, "print how much of each package the seeds have run")
 	first := flag.Bool("first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
-	shrink := flag.Bool("shrink", false, "leave out faults and clients that a failure does not need")
+	shrink := flag.Bool("shrink", false, "leave out faults, clients, scenes and calls that a failure does not need, and print what is left")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
 		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
-	case *shrink && *seeds > 0, *seeds == 0 && (*first || *twice):
-		fail(errors.New("-first and -twice go with -seeds N, and -shrink with -seed N alone"))
+	case *shrink && *seeds > 0, *seeds == 0 && (*first || *twice || *coverage):
+		fail(errors.New("-first, -twice and -coverage go with -seeds N, and -shrink with -seed N alone"))
 	case *seeds > 0 && *seed+*seeds < *seed:
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", *seeds, *seed, uint64(math.MaxUint64)))
 	}
-	if err := run(*seed, *seeds, *twice, *first, *shrink); err != nil {
+	if err := run(*seed, *seeds, *twice, *first, *coverage, *shrink); err != nil {
 		fail(err)
 	}
 }
@@ -44,15 +46,22 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func run(seed, seeds uint64, twice, first, shrink bool) error {
+func run(seed, seeds uint64, twice, first, coverage, shrink bool) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	p, err := runner.Build(ctx, World)
-	if err != nil {
+	var s Simulation
+	var flags []string
+	if coverage {
+		if s.Coverage, err = os.MkdirTemp("", "celld-simulation-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(s.Coverage)
+		flags = []string{"-cover", "-coverpkg=" + World + "," + product} // without World, Go would note nothing
+	}
+	if s.Program, err = runner.Build(ctx, World, flags...); err != nil {
 		return err
 	}
-	defer p.Close(ctx)
-	s := Simulation{Program: p}
+	defer s.Close(ctx)
 	switch {
 	case shrink:
 		return s.shrink(ctx, seed)
@@ -70,8 +79,24 @@ func run(seed, seeds uint64, twice, first, shrink bool) error {
 	})
 	fmt.Fprintln(os.Stderr)
 	fmt.Print(sum)
+	if coverage {
+		percent := exec.Command("go", "tool", "covdata", "percent", "-i", s.Coverage)
+		percent.Stdout, percent.Stderr = os.Stdout, os.Stderr
+		if err := percent.Run(); err != nil {
+			return err
+		}
+	}
 	if n := len(sum.Failed); n > 0 {
 		return fmt.Errorf("%d of %d seeds failed", n, seeds)
 	}
+	if never := sum.Never(); seeds >= enough && len(never) > 0 {
+		return fmt.Errorf("%d seeds have never met %v: the simulation does not reach it", seeds, never)
+	}
 	return nil
 }
+
+// product is the packages whose coverage is noted.
+const product = "celld/cell/...,celld/persistence/...,celld/resp/...,celld/store/..."
+
+// enough seeds meet all that may happen.
+const enough = 100_000

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +23,17 @@ const World = "celld/integration_test/simulation/world"
 var patience = 5 * time.Minute
 
 // Simulation runs seeds.
-type Simulation struct{ *runner.Program }
+type Simulation struct {
+	*runner.Program
+	Coverage string // a folder for what Go notes about the code that runs; "": nothing is noted
+}
 
 // Seed is a run, and what it leaves out.
 type Seed struct {
 	Number  uint64
 	Trace   bool
-	Without []int // numbers of faults; clients are numbered from 1000 on
+	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on
+	Calls   int   // the most of each client; 0: as many as the seed draws
 }
 
 // Result is how a run has ended.
@@ -36,7 +42,7 @@ type Result struct {
 	Output  string
 	Hash    string
 	Virtual time.Duration
-	Counts  map[string]int // what has happened, by kind, and events, calls and parts
+	Counts  map[string]int // what has happened, by kind, also what has not; events, calls, faults, clients, scenes; drawn calls of a client
 	Err     error          // what is wrong
 }
 
@@ -48,8 +54,9 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	for _, n := range seed.Without {
 		without = append(without, strconv.Itoa(n))
 	}
-	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Args: []string{"-seed", strconv.FormatUint(seed.Number, 10),
-		"-trace=" + strconv.FormatBool(seed.Trace), "-without", strings.Join(without, ",")}})
+	number := strconv.FormatUint(seed.Number, 10)
+	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Coverage: s.Coverage, Args: []string{"-seed", number,
+		"-trace=" + strconv.FormatBool(seed.Trace), "-without", strings.Join(without, ","), "-calls", strconv.Itoa(seed.Calls)}})
 	r = Result{Seed: seed, Output: string(ran.Output), Err: err, Counts: map[string]int{}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
@@ -99,10 +106,25 @@ func (s Summary) String() string {
 	}
 	fmt.Fprintf(&b, "%d seeds in %s, %s of simulated time:", s.Seeds, s.Took.Round(time.Second), s.Virtual.Round(time.Second))
 	for _, kind := range slices.Sorted(maps.Keys(s.Counts)) {
-		fmt.Fprintf(&b, " %s %d;", kind, s.Counts[kind])
+		if n := s.Counts[kind]; n > 0 && kind != "drawn" {
+			fmt.Fprintf(&b, " %s %d;", kind, n)
+		}
+	}
+	if never := s.Never(); len(never) > 0 {
+		fmt.Fprintf(&b, "\nnever met: %s", strings.Join(never, ", "))
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// Never are the kinds of faults and events that no seed has met.
+func (s Summary) Never() (kinds []string) {
+	for _, kind := range slices.Sorted(maps.Keys(s.Counts)) {
+		if s.Counts[kind] == 0 && kind != "undecided-keys" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // Many runs seeds from first on, several at once, and tells about its progress every second.
@@ -152,39 +174,49 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, atOnce int, t
 	return sum
 }
 
-// shrink leaves out one fault or client after the other, keeps what is needed to fail, and prints the run that is left.
+// shrink leaves out what a seed need not have to fail, and prints the history that is left: who asked what, the answers, and the faults.
 func (s Simulation) shrink(ctx context.Context, number uint64) error {
 	seed := Seed{Number: number}
 	whole := s.Run(ctx, seed)
 	if whole.Err == nil {
 		return fmt.Errorf("seed %d does not fail", number)
 	}
+	fails := func(try Seed) bool {
+		if s.Run(ctx, try).Err == nil {
+			return false
+		}
+		seed = try
+		return true
+	}
 	for again := true; again; {
 		again = false
-		for n := range whole.Counts["parts"] {
-			again = s.shorter(ctx, &seed, n) || again
+		for i, kind := range []string{"faults", "clients", "scenes"} {
+			for n := range whole.Counts[kind] {
+				if try, part := seed, 1000*i+n; !slices.Contains(seed.Without, part) {
+					try.Without = append(slices.Clone(seed.Without), part)
+					again = fails(try) || again
+				}
+			}
 		}
-		for n := range whole.Counts["clients"] {
-			again = s.shorter(ctx, &seed, 1000+n) || again
+		for calls := cmp.Or(seed.Calls, whole.Counts["drawn"]); calls > 1; {
+			try := seed
+			try.Calls = calls - (calls+3)/4
+			if !fails(try) {
+				break
+			}
+			calls, again = try.Calls, true
 		}
 	}
 	seed.Trace = true
 	r := s.Run(ctx, seed)
-	fmt.Print(r.Output)
-	fmt.Printf("seed %d fails without %v\n", number, seed.Without)
+	for line := range strings.Lines(r.Output) {
+		if !noise.MatchString(line) {
+			fmt.Print(line)
+		}
+	}
+	fmt.Printf("seed %d fails without %v, with %d calls of each client\n", number, seed.Without, cmp.Or(seed.Calls, whole.Counts["drawn"]))
 	return r.Err
 }
 
-// shorter leaves out a part if the run fails without it, too.
-func (s Simulation) shorter(ctx context.Context, seed *Seed, part int) bool {
-	if slices.Contains(seed.Without, part) {
-		return false
-	}
-	try := *seed
-	try.Without = append(slices.Clone(seed.Without), part)
-	if s.Run(ctx, try).Err == nil {
-		return false
-	}
-	*seed = try
-	return true
-}
+// noise is what a history has beside commands, answers and faults: what celld logs, and the last line.
+var noise = regexp.MustCompile(`celld [0-9.]+: (DEBUG|INFO|WARN|ERROR) |^hash=`)

@@ -28,7 +28,7 @@ func program(t *testing.T) Simulation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Simulation{p}
+	return Simulation{Program: p}
 }
 
 func TestSeedsThatHaveFoundAFault(t *testing.T) {

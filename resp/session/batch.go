@@ -57,6 +57,9 @@ func askOne(c *command.Call, f *decide.Shape) {
 			c.Error(errBound)
 			return
 		}
+		if terms.Mode == store.Wait && s.srv.Stopping.refusing.Load() {
+			terms.Mode = store.DontWait
+		}
 		b = &batch{lone: true, waits: terms.Mode == store.Wait}
 	}
 	b.AddCall(f, c.Args)
@@ -68,9 +71,6 @@ func (b *batch) ask(s *Session) {
 	limiter, waker := s.srv.limiter, store.Waker(b)
 	if s.tx.running { // where nothing may wait; what would has been refused
 		limiter, waker = s.store(), nil
-	}
-	if b.waits && s.srv.Stopping.refusing.Load() {
-		waker = nil
 	}
 	a := (*host)(s).Access()
 	b.tr, b.may = s.client.Conn, a.May

@@ -284,3 +284,16 @@ func TestLeasesOfWhoGoesBeforeTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A call with WAIT that comes after SIGTERM is answered when an engine has decided, and waits for nothing else.
+func TestAWaitAtTheEndIsAnswered(t *testing.T) {
+	w, l := laterWorld(t)
+	p := w.connect()
+	w.RefuseWaiting()
+	if got := p.send("CL.TAKE k 1/1h WAIT 1000\r\n") + p.settle(l); !granted(got) {
+		t.Errorf("one that need not wait: %q", got)
+	}
+	if got := p.send("CL.TAKE k 1/1h WAIT 1000\r\n") + p.settle(l); got == "" || granted(got) {
+		t.Errorf("one that would: %q", got)
+	}
+}

@@ -8,13 +8,16 @@ import (
 	"celld/cell"
 )
 
-// Bounds checks calls of limits of GCRA whose instants nobody knows: those that an engine decides, and those that wait. So this does not
-// look for an order. It says whether more has passed in some span than the limit allows, and whether a call was denied though
-// all that may have been counted leaves room for it. docs/engine.md allows the first after a loss.
+// Bounds checks calls whose instants nobody knows: those that an engine decides, and those that wait. So this does not look for an order.
+// It says whether more has passed in some span than the limit allows, and whether a call was denied though all that may have been counted
+// leaves room for it. docs/engine.md allows the first after a loss. Limits that warm up or block are not for it.
 func Bounds(h History) (faults []string) {
 	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
-		faults = append(faults, tooMany(key, calls, h.Losses)...)
+		if !h.Evicts {
+			faults = append(faults, tooMany(key, calls, h.Losses)...)
+		}
 		faults = append(faults, tooFew(key, calls)...)
+		faults = append(faults, outOfOrder(key, calls, h.ArrivesNS)...)
 	}
 	return faults
 }
@@ -36,12 +39,27 @@ func (c *Call) bucket() (intervalNS, toleranceNS int64) {
 	return int64(one.ResetAfterNS), int64(one.ResetAfterNS) * b.Capacity()
 }
 
-func (c *Call) granted() bool { return len(c.Answer) > 0 && c.Answer[0] == 0 && c.Kind != Peek }
-func (c *Call) denied() bool  { return len(c.Answer) > 0 && c.Answer[0] == 1 }
+// counts reports whether the limit counts calls in spans of its period, which a bucket does not.
+func (c *Call) counts() bool { return c.Kind != Throttle && c.Limit.Algo != cell.GCRA }
+
+// most is what may pass of a limit in a span, and in which unit: ns of a bucket, or calls.
+func (c *Call) most(spanNS int64) (most, unit int64) {
+	if !c.counts() {
+		interval, tolerance := c.bucket()
+		return tolerance + spanNS, interval
+	}
+	spans := spanNS/c.Limit.PeriodNS + 2 // windows that such a span touches
+	if c.Limit.Algo == cell.Log {
+		spans--
+	}
+	return c.Limit.Capacity() * spans, 1
+}
+
+func (c *Call) denied() bool { return len(c.Answer) > 0 && c.Answer[0] == 1 }
 
 // mayCount reports whether the call may have been counted.
 func (c *Call) mayCount() bool {
-	return c.Kind != Peek && (c.granted() || c.Answer == nil && (c.Error == "" || c.Maybe))
+	return c.Kind != Peek && (c.Granted() || c.Answer == nil && (c.Error == "" || c.Maybe))
 }
 
 // latestNS is when a call was decided at the latest that a later one finds. An engine that was paused decides afterwards on what nobody
@@ -56,7 +74,7 @@ func (c *Call) latestNS(later *Call) int64 {
 func tooMany(key string, calls []Call, losses []Loss) []string {
 	var granted []Call
 	for _, c := range calls {
-		if c.granted() {
+		if c.Granted() {
 			granted = append(granted, c)
 		}
 	}
@@ -67,15 +85,15 @@ func tooMany(key string, calls []Call, losses []Loss) []string {
 			if c.FromNS < first.FromNS {
 				continue
 			}
-			interval, tolerance := c.bucket()
-			used += c.Cost * interval
+			most, unit := c.most(c.ToNS - first.FromNS)
+			used += c.Cost * unit
 			began, ended = min(began, c.Began), max(ended, c.Ended)
 			if lost(losses, began, ended) {
 				break
 			}
-			if span := c.ToNS - first.FromNS; used > tolerance+span {
-				return []string{fmt.Sprintf("key %s: what passed between events %d and %d takes %d ns, and %d were there with %s",
-					key, began, ended, used, tolerance+span, c.Text)}
+			if used > most {
+				return []string{fmt.Sprintf("key %s: what passed between events %d and %d takes %d, and %d were there with %s",
+					key, began, ended, used, most, c.Text)}
 			}
 		}
 	}
@@ -91,27 +109,58 @@ func tooFew(key string, calls []Call) (faults []string) {
 		if !denied.denied() {
 			continue
 		}
-		_, tolerance := denied.bucket()
-		interval, _ := denied.bucket()
-		most := int64(math.MinInt64) // the TAT that the key had at most
-		for _, first := range calls {
-			if !first.mayCount() && !first.Waits || first.Began > denied.Ended {
-				continue
-			}
-			tat := first.latestNS(&denied)
-			for _, c := range calls {
-				counts := c.mayCount() || c.Waits
-				if counts && c.Began <= denied.Ended && c.latestNS(&denied) >= first.FromNS {
-					each, _ := c.bucket()
-					tat += c.Cost * each
-				}
-			}
-			most = max(most, tat)
-		}
-		if room := denied.FromNS + tolerance - max(most, denied.FromNS); denied.Cost*interval <= room {
-			faults = append(faults, fmt.Sprintf("key %s: %s was denied at event %d, though %d ns were left at least", key, denied.Text,
+		if room, unit := denied.room(calls); denied.Cost*unit <= room {
+			faults = append(faults, fmt.Sprintf("key %s: %s was denied at event %d, though %d were left at least", key, denied.Text,
 				denied.Ended, room))
 		}
 	}
 	return faults
+}
+
+// room is what was left at least when a call was denied, in some unit.
+func (c *Call) room(calls []Call) (room, unit int64) {
+	mayTake := func(o *Call) bool { return (o.mayCount() || o.Waits) && o.Began <= c.Ended }
+	if c.counts() {
+		spans := int64(1)
+		if c.Limit.Algo == cell.Slide {
+			spans = 2
+		}
+		room = c.Limit.Capacity()
+		for _, o := range calls {
+			if mayTake(&o) && o.latestNS(c) >= c.FromNS-spans*c.Limit.PeriodNS {
+				room -= o.Cost
+			}
+		}
+		return room, 1
+	}
+	interval, tolerance := c.bucket()
+	most := int64(math.MinInt64) // the TAT that the key had at most
+	for _, first := range calls {
+		if !mayTake(&first) {
+			continue
+		}
+		tat := first.latestNS(c)
+		for _, o := range calls {
+			if mayTake(&o) && o.latestNS(c) >= first.FromNS {
+				each, _ := o.bucket()
+				tat += o.Cost * each
+			}
+		}
+		most = max(most, tat)
+	}
+	return c.FromNS + tolerance - max(most, c.FromNS), interval
+}
+
+// outOfOrder checks that who waits passes before those who surely came later.
+func outOfOrder(key string, calls []Call, arrivesNS int64) []string {
+	for _, a := range calls {
+		for _, b := range calls {
+			passed := a.Waits && b.Waits && a.Granted() && b.Granted() && a.Cost == b.Cost && a.ID == "" && b.ID == ""
+			if passed && arrivesNS > 0 && a.First && a.FromNS+arrivesNS < b.FromNS && a.ToNS > b.ToNS+arrivesNS {
+				return []string{fmt.Sprintf("key %s: %s of event %d had to wait until event %d, and that of event %d passed at %d", key,
+					a.Text, a.Began, a.Ended, b.Began, b.Ended)}
+			}
+		}
+	}
+	return nil
 }

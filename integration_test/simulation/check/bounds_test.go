@@ -1,6 +1,10 @@
 package check
 
-import "testing"
+import (
+	"testing"
+
+	"celld/cell"
+)
 
 func TestBounds(t *testing.T) {
 	bounded := func(calls ...Call) (h History) {
@@ -28,6 +32,65 @@ func TestBounds(t *testing.T) {
 			c.h.Losses = []Loss{{Began: 2, Ended: 3}}
 		}
 		if faults := Bounds(c.h); (len(faults) > 0) != c.wrong {
+			t.Errorf("%s: %v", c.name, faults)
+		}
+	}
+}
+
+// Limits that count in spans: two windows, or all of a log, pass in a period, and a call is denied only if a period has used all.
+func TestBoundsOfSpans(t *testing.T) {
+	for _, c := range []struct {
+		limit string
+		most  int   // that may pass in a moment
+		room  int64 // after that many periods nothing of a call is left
+	}{{"2/1s,algo=window", 4, 1}, {"2/1s,algo=log", 2, 1}, {"2/1s,algo=slide", 4, 2}} {
+		l, err := cell.ParseLimit(c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take := func(number, atNS int64, answer []int64) Call {
+			return Call{Key: "k", Kind: Take, Limit: l, Cost: 1, Began: number, Ended: number, FromNS: atNS, ToNS: atNS, Answer: answer,
+				Bounded: true}
+		}
+		grant, deny := []int64{0, 2, 0, -1, 0, 1, 0}, []int64{1, 2, 0, 1, 0, 0, 0}
+		var h History
+		for i := range c.most + 1 {
+			if faults := Bounds(h); len(faults) > 0 {
+				t.Errorf("%s: %d have passed: %v", c.limit, i, faults)
+			}
+			h.Calls = append(h.Calls, take(int64(i), 9*s, grant))
+		}
+		if len(Bounds(h)) == 0 {
+			t.Errorf("%s: %d may pass", c.limit, len(h.Calls))
+		}
+		used := []Call{take(1, 9*s, grant), take(2, 9*s, grant)}
+		if faults := Bounds(History{Calls: append(used, take(3, (9+c.room)*s, deny))}); len(faults) > 0 {
+			t.Errorf("%s: %v", c.limit, faults)
+		}
+		if len(Bounds(History{Calls: append(used, take(3, (9+c.room)*s+1, deny))})) == 0 {
+			t.Errorf("%s: a call may be denied after all have flowed back", c.limit)
+		}
+	}
+}
+
+func TestOrderOfThoseWhoWait(t *testing.T) {
+	waits := func(number, fromNS, toNS int64) Call {
+		c := call(int(number), number, number, []int64{0, 2, 0, -1, 0}, fromNS)
+		c.ToNS, c.Waits, c.First, c.Bounded = toNS, true, true, true
+		return c
+	}
+	in, out := waits(1, 9*s, 11*s), waits(2, 10*s, 12*s)
+	late := waits(2, 10*s, 10*s+1)
+	for _, c := range []struct {
+		name      string
+		calls     []Call
+		arrivesNS int64
+		wrong     bool
+	}{
+		{"in order", []Call{in, out}, 1, false}, {"not in order", []Call{in, late}, 1, true},
+		{"not in order, where there is none", []Call{in, late}, 0, false}, {"at about the same time", []Call{in, late}, s + 1, false},
+	} {
+		if faults := Bounds(History{Calls: c.calls, ArrivesNS: c.arrivesNS}); (len(faults) > 0) != c.wrong {
 			t.Errorf("%s: %v", c.name, faults)
 		}
 	}

@@ -23,6 +23,8 @@ const (
 	Del                  // DEL; Limit is the key's
 	Acquire              // CL.TAKE with algo=conc, whose answer ends in the id of the lease
 	Release              // CL.RELEASE of Lease
+	Renew                // CL.RENEW of Lease, for WaitNS from then on
+	Force                // CL.TAKE ... FORCE
 )
 
 // Call is one command of a client, with what it was answered.
@@ -42,8 +44,15 @@ type Call struct {
 	FromNS, ToNS int64
 	Bounded      bool  // it may have been decided at another instant than Times: it is for Bounds, and so are all calls of its key
 	Waits        bool  // those who come later are denied as if it had taken already, until it has its answer
-	Lease        int64 // that a Release ends
-	BoundNS      int64 // when the connection may have ended that the lease of an Acquire is bound to; 0: it is not bound
+	WaitNS       int64 // for how long at most
+	First        bool  // it arrives at once, and its answer is read at once
+	Lease        int64 // that a Release ends, or a Renew prolongs
+
+	// Of an Acquire:
+	ID        string // makes a repeat harmless; "": it has none
+	Bound     bool   // to its connection
+	BoundNS   int64  // when the connection may have ended; 0: it has not
+	UnboundNS int64  // when it had ended
 
 	Answer []int64 // nil: none has come, or Error
 	Error  string  // celld's; "": none
@@ -65,6 +74,10 @@ type History struct {
 	Calls   []Call
 	Crashes []Crash
 	Losses  []Loss // of an engine
+
+	Evicts    bool  // keys give way to new ones, unless somebody waits for them or they have leases
+	ArrivesNS int64 // how long a call is under way at most; 0: those who wait are in no order
+	LastsNS   int64 // how long a lease may outlive its end, or its connection: others may have been told to come again then
 }
 
 // Loss is a time in which what was granted may have been forgotten: a crash without files, or of an engine a failover or an eviction.
@@ -72,6 +85,9 @@ type Loss struct {
 	Began, Ended int64 // numbers of events
 	FromNS       int64 // when it began, Unix ns
 }
+
+// Granted reports whether the call was told to go ahead.
+func (c *Call) Granted() bool { return len(c.Answer) > 0 && c.Answer[0] == 0 && c.Kind != Peek }
 
 // byKey yields the calls of each key that a checker looks at, in the order of keys.
 func (h *History) byKey(looks func(*Call) bool) iter.Seq2[string, []Call] {

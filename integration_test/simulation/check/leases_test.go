@@ -18,6 +18,18 @@ func TestLeases(t *testing.T) {
 	release := func(began, id, atNS int64) Call {
 		return Call{Key: "k", Kind: Release, Lease: id, Began: began, Ended: began, Answer: []int64{1}, FromNS: atNS, ToNS: atNS}
 	}
+	with := func(c Call, change func(c *Call)) Call { change(&c); return c }
+	denied := func(began, atNS int64) Call {
+		return with(acquire(began, began, 0, atNS), func(c *Call) { c.Answer[0] = 1 })
+	}
+	lost := func(began, atNS int64) Call {
+		return with(acquire(began, began, 0, atNS), func(c *Call) { c.Answer = nil })
+	}
+	renew := func(began, id, atNS int64) Call {
+		return with(release(began, id, atNS), func(c *Call) { c.Kind, c.WaitNS = Renew, 5*s })
+	}
+	named := func(c Call) Call { return with(c, func(c *Call) { c.ID = "n" }) }
+	unbound := func(c Call) Call { return with(c, func(c *Call) { c.BoundNS, c.UnboundNS = c.ToNS+1, c.ToNS+1 }) }
 	for _, c := range []struct {
 		name  string
 		calls []Call
@@ -28,6 +40,16 @@ func TestLeases(t *testing.T) {
 		{"two at once", []Call{acquire(1, 2, 7, 9*s), acquire(4, 5, 8, 9*s+2)}, false, true},
 		{"after a loss", []Call{acquire(1, 2, 7, 9*s), acquire(4, 5, 8, 9*s+2)}, true, false},
 		{"after its time", []Call{acquire(1, 2, 7, 9*s), acquire(4, 5, 8, 10*s)}, false, false},
+		{"denied while one is held", []Call{acquire(1, 2, 7, 9*s), denied(3, 9*s+1)}, false, false},
+		{"denied after a release", []Call{acquire(1, 2, 7, 9*s), release(3, 7, 9*s+1), denied(4, 9*s+2)}, false, true},
+		{"denied after its time", []Call{acquire(1, 2, 7, 9*s), denied(4, 10*s+1)}, false, true},
+		{"denied as one may be held", []Call{lost(1, 9*s), denied(4, 10*s+1)}, false, false},
+		{"denied after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), denied(4, 9*s+2)}, false, true},
+		{"granted after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), acquire(4, 5, 8, 9*s+2)}, false, false},
+		{"two at once, as the first was renewed", []Call{acquire(1, 2, 7, 9*s), renew(3, 7, 9*s+1), acquire(4, 5, 8, 10*s)}, false, true},
+		{"denied after its first time, as it was renewed", []Call{acquire(1, 2, 7, 9*s), renew(3, 7, 9*s+1), denied(4, 10*s+1)}, false, false},
+		{"a repeat", []Call{named(acquire(1, 2, 7, 9*s)), named(acquire(3, 4, 7, 9*s+1))}, false, false},
+		{"a repeat of what nobody was told", []Call{named(lost(1, 9*s)), named(acquire(3, 4, 7, 9*s+1))}, false, false},
 		{"an id that is not higher", []Call{acquire(1, 2, 7, 9*s), release(3, 7, 9*s+1), acquire(4, 5, 7, 9*s+2)}, false, true},
 	} {
 		h := History{Calls: c.calls}
@@ -37,5 +59,13 @@ func TestLeases(t *testing.T) {
 		if faults := Leases(h); (len(faults) > 0) != c.wrong {
 			t.Errorf("%s: %v", c.name, faults)
 		}
+	}
+	three, err := cell.ParseLimit("3/1s,algo=conc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(c Call) Call { return with(c, func(c *Call) { c.Limit = three }) }
+	if faults := Leases(History{Calls: []Call{of(named(acquire(1, 2, 7, 9*s))), of(named(acquire(3, 4, 8, 9*s+1)))}}); len(faults) != 1 {
+		t.Errorf("a repeat that is given a lease of its own: %v", faults)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // their beginning and their end, and crashes forget no more than they may. It returns a text for each key for which no such order exists,
 // and how many keys have too many orders to try.
 func Limits(h History) (faults []string, undecided int) {
-	for key, calls := range h.byKey(func(c *Call) bool { return c.Kind != Acquire && c.Kind != Release && !c.Bounded }) {
+	for key, calls := range h.byKey(func(c *Call) bool { return !c.ofLease() && !c.Bounded }) {
 		switch is, tried := possible(calls, h.Crashes); {
 		case !tried:
 			undecided++
@@ -288,20 +288,17 @@ func (s *state) perform(c *Call) []int64 {
 		s.tat, s.st = 0, cell.State{}
 		return []int64{was}
 	}
-	mode := cell.Take
-	if c.Kind == Peek {
-		mode = cell.Peek
-	}
+	mode := map[Kind]cell.Mode{Take: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
 	l := c.Limit
 	if end := l.EndNS(&s.st); end <= uint64(s.nowNS) { // then the state is that of a key never seen
 		s.st = cell.State{}
 	}
-	if mode == cell.Take {
+	if mode != cell.Peek {
 		l.Fit(&s.st, s.nowNS)
 	}
 	d := l.Decide(&s.st, s.nowNS, c.Cost, mode)
 	granted := int64(0)
-	if !d.Limited && mode == cell.Take {
+	if !d.Limited && mode != cell.Peek {
 		granted = c.Cost
 	}
 	return []int64{number(d.Limited), d.Limit, d.Remaining, milliseconds(d.RetryAfterNS), milliseconds(d.ResetAfterNS), granted, 0}

@@ -100,7 +100,8 @@ func TestDifferentialCluster(t *testing.T) {
 	for range 20 {
 		rounds(100)
 		if exists := from.Do("EXISTS", "{k}a"); exists == ":1\r\n" {
-			from.OK("MIGRATE", "127.0.0.1", real.Nodes[to].Port, "{k}a", "0", "1000", "REPLACE") // a call after ASKING may have put it there
+			// A call after ASKING may have put the key there.
+			from.OK("MIGRATE", "127.0.0.1", real.Nodes[to].Port, "{k}a", "0", "1000", "REPLACE")
 			move.Keys(1) // the first by name
 		}
 	}

@@ -3,10 +3,10 @@
 //	p, err := runner.Build(ctx, "celld/integration_test/simulation/world")
 //	result, err := p.Run(ctx, runner.Options{Args: []string{"-seed", "7"}, Seed: 7})
 //
-// A program is compiled to WebAssembly (GOOS=wasip1), where all that it gets from outside comes from the runner: the time, and chance. The
-// clock moves by 100 ns whenever it is read, and jumps to the next timer when all goroutines wait. WebAssembly has one thread, and Go's
-// scheduler takes its chance from the runner, too. So a run depends on nothing but the program, its arguments and the seed. Real code
-// needs no seam for that: its goroutines, channels, locks and timers are Go's.
+// A program is compiled to WebAssembly (GOOS=wasip1), where all that it gets from outside comes from the runner: the time, chance, and an
+// empty folder. The clock moves by 100 ns whenever it is read, and jumps to the next timer when all goroutines wait. WebAssembly has one
+// thread, and Go's scheduler takes its chance from the runner, too. So a run depends on nothing but the program, its arguments and the
+// seed. Real code needs no seam for that: its goroutines, channels, locks and timers are Go's.
 //
 // Tried before: coroutines of our own behind an interface for time, timers and goroutines. 60 files of the product would have had to ask
 // it, and the code that waits on channels to be written anew. testing/synctest has virtual time, and no order of goroutines that a seed
@@ -79,6 +79,8 @@ func (p *Program) Close(ctx context.Context) error { return p.runtime.Close(ctx)
 type Options struct {
 	Args []string // without the program's name
 	Seed uint64   // what the program gets for chance: Go's maps and select take theirs from it
+
+	Coverage string // a folder for the coverage of a program that was built with -cover; "": there is none
 }
 
 // Result is what a program has written, and its exit code. A Go program that panics or cannot go on ends with 2.
@@ -87,8 +89,14 @@ type Result struct {
 	Code   uint32
 }
 
-// Run runs the program to its end. The error says that it could not run, or that ctx has ended it.
+// Run runs the program to its end. It has an empty folder of its own for temporary files. The error says that it could not run, or that
+// ctx has ended it.
 func (p *Program) Run(ctx context.Context, o Options) (Result, error) {
+	folder, err := os.MkdirTemp("", "celld-simulation-")
+	if err != nil {
+		return Result{}, err
+	}
+	defer os.RemoveAll(folder)
 	var out bytes.Buffer
 	nowNS := int64(0)
 	look := func() int64 { nowNS += lookNS; return nowNS }
@@ -96,7 +104,12 @@ func (p *Program) Run(ctx context.Context, o Options) (Result, error) {
 	for i := range 8 {
 		key[i] = byte(o.Seed >> (8 * i))
 	}
+	folders := wazero.NewFSConfig().WithDirMount(folder, "/tmp")
+	if o.Coverage != "" {
+		folders = folders.WithDirMount(o.Coverage, "/coverage")
+	}
 	config := wazero.NewModuleConfig().WithName("").WithArgs(append([]string{"program"}, o.Args...)...).WithStdout(&out).WithStderr(&out).
+		WithFSConfig(folders).WithEnv("GOCOVERDIR", "/coverage").
 		WithRandSource(rand.NewChaCha8(key)).
 		WithNanotime(look, sys.ClockResolution(1)).
 		WithWalltime(func() (s int64, ns int32) { t := StartNS + look(); return t / 1e9, int32(t % 1e9) }, sys.ClockResolution(1)).

@@ -1,36 +1,35 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"celld/integration_test/simulation/check"
-	"celld/integration_test/simulation/network"
 	"celld/resp/wire"
 )
 
-// client asks, reads the answers, and connects again when its connection has ended.
+// client takes from limits, and notes all that it was answered.
 type client struct {
-	w      *world
-	number int
-	rnd    *rand.Rand
-	conn   *network.Conn
-	of     *machine     // that it is connected to
-	holds  []check.Call // leases, which it may release
-	reader *bufio.Reader
+	caller
+	number  int
+	holds   []check.Call // leases, which it may release or renew
+	bound   []int        // those of history that end with the connection
+	aliveNS int64        // when the connection was there for the last time, as far as the client knows
+	repeats *asked       // a call with an ID that had no answer
+	ids     int          // how many it has used
+	half    bool         // it sends nothing more by its connection
 }
 
 func newClient(w *world, number int) *client {
-	return &client{w: w, number: number, rnd: w.plan.chance("client " + strconv.Itoa(number))}
+	name := fmt.Sprintf("client %d", number)
+	return &client{caller: w.caller(name, number+1), number: number}
 }
-
-func (c *client) name() string { return fmt.Sprintf("client %d", c.number) }
 
 func (c *client) run() {
 	for left := c.w.plan.calls; left > 0; {
@@ -39,14 +38,14 @@ func (c *client) run() {
 		}
 		n := min(left, 1+c.rnd.IntN(c.w.plan.pipeline))
 		left -= n
-		calls, raw := make([]asked, n), ""
+		calls := make([]asked, n)
 		for i := range calls {
 			calls[i] = c.draw()
-			raw += calls[i].raw
 		}
-		c.ask(calls, raw)
+		c.ask(calls)
 	}
 	if c.conn != nil {
+		c.leave()
 		c.conn.Close()
 	}
 }
@@ -54,151 +53,271 @@ func (c *client) run() {
 // asked is a call, and where the clock of the server was.
 type asked struct {
 	check.Call
-	raw   string
+	raw   []byte
 	looks int
 	plain string // the answer that it must have; "": it is a call of a limit
 }
 
+func (a *asked) says(words ...string) {
+	a.raw, a.Text = wire.AppendCommand(nil, words...), strings.Join(words, " ")
+}
+
 func (c *client) draw() (a asked) {
+	if c.repeats != nil {
+		a, c.repeats = *c.repeats, nil
+		return a
+	}
 	if c.rnd.IntN(20) == 0 {
 		a.plain = fmt.Sprintf("token-%d-%d", c.number, c.rnd.IntN(1e6))
-		a.raw = string(wire.AppendCommand(nil, "ECHO", a.plain))
-		a.Text = "ECHO " + a.plain
+		a.says("ECHO", a.plain)
 		return a
 	}
 	k := c.w.plan.keys[c.rnd.IntN(len(c.w.plan.keys))]
-	a.Client, a.Key, a.Cost, a.Bounded = c.number, k.name, 1, k.waits || c.w.fleet != nil && !k.held
+	a.Client, a.Key, a.Cost, a.Bounded = c.number, k.name, 1, k.waits || c.w.plan.bounded() && !k.held
 	if c.rnd.IntN(5) == 0 {
 		a.Cost = c.rnd.Int64N(4)
 	}
-	var words []string
 	switch {
-	case c.rnd.IntN(30) == 0 && c.w.fleet == nil && !k.held && !k.waits:
-		a.Kind, a.Limit, words = check.Del, k.limit, []string{"DEL", k.name}
+	case c.rnd.IntN(30) == 0 && !c.w.plan.bounded() && !k.held && !k.waits:
+		a.Kind, a.Limit = check.Del, k.limit
+		a.says("DEL", k.name)
 	case k.text == "":
 		a.Kind, a.Burst = check.Throttle, k.burst
-		words = []string{"CL.THROTTLE", k.name, fmt.Sprint(k.burst[0]), fmt.Sprint(k.burst[1]), fmt.Sprint(k.burst[2]), fmt.Sprint(a.Cost)}
+		a.says("CL.THROTTLE", k.name, fmt.Sprint(k.burst[0]), fmt.Sprint(k.burst[1]), fmt.Sprint(k.burst[2]), fmt.Sprint(a.Cost))
+	case k.held:
+		c.drawLease(&a, k)
 	default:
-		a.Kind, a.Limit, a.Cost = check.Take, k.limit, max(1, a.Cost)
-		words = []string{"CL.TAKE", k.name, k.text, "COST", fmt.Sprint(a.Cost)}
-		switch {
-		case k.held:
-			return c.drawLease(a, k)
-		case k.waits && c.rnd.IntN(2) == 0:
-			a.Waits, words = true, append(words, "WAIT", fmt.Sprint(c.rnd.IntN(3000)))
-		case c.rnd.IntN(10) == 0:
-			a.Kind, words = check.Peek, append(words, "PEEK")
-		}
+		c.drawTake(&a, k)
 	}
-	a.raw, a.Text = string(wire.AppendCommand(nil, words...)), strings.Join(words, " ")
 	return a
 }
 
-// drawLease takes a lease, or gives one back.
-func (c *client) drawLease(a asked, k key) asked {
+// drawTake takes from a limit, waits for it, or looks at it.
+func (c *client) drawTake(a *asked, k key) {
+	a.Kind, a.Limit, a.Cost = check.Take, k.limit, max(1, a.Cost)
+	words := []string{"CL.TAKE", k.name, k.text, "COST", fmt.Sprint(a.Cost)}
+	switch {
+	case k.waits && c.rnd.IntN(2) == 0:
+		words = append(words, a.waits(c.rnd.IntN(3000))...)
+	case c.rnd.IntN(10) == 0:
+		a.Kind, words = check.Peek, append(words, "PEEK")
+	case !a.Bounded && c.rnd.IntN(10) == 0:
+		a.Kind, words = check.Force, append(words, "FORCE")
+	}
+	a.says(words...)
+}
+
+// waits makes a call wait, and returns its option.
+func (a *asked) waits(ms int) []string {
+	a.Waits, a.WaitNS = true, int64(ms)*1e6
+	return []string{"WAIT", strconv.Itoa(ms)}
+}
+
+// drawLease takes a lease, renews it, or gives it back.
+func (c *client) drawLease(a *asked, k key) {
+	a.Kind, a.Limit, a.Cost = check.Acquire, k.limit, 1
 	words := []string{"CL.TAKE", k.name, k.text}
-	a.Kind, a.Cost = check.Acquire, 1
 	mine := slices.IndexFunc(c.holds, func(l check.Call) bool { return l.Key == k.name })
 	switch {
+	case mine >= 0 && c.rnd.IntN(6) == 0:
+		a.Kind, a.Lease, a.WaitNS = check.Renew, c.holds[mine].Answer[7], 1e6*(1+c.rnd.Int64N(2000))
+		a.says("CL.RENEW", k.name, fmt.Sprint(a.Lease), fmt.Sprint(a.WaitNS/1e6))
+		return
 	case mine >= 0 && c.rnd.IntN(2) == 0:
 		a.Kind, a.Lease = check.Release, c.holds[mine].Answer[7]
-		c.holds = slices.Delete(c.holds, mine, mine+1)
-		words = []string{"CL.RELEASE", k.name, fmt.Sprint(a.Lease)}
+		if c.rnd.IntN(10) > 0 { // else it may be released again
+			c.holds = slices.Delete(c.holds, mine, mine+1)
+		}
+		a.says("CL.RELEASE", k.name, fmt.Sprint(a.Lease))
+		return
 	case c.rnd.IntN(3) == 0:
-		words = append(words, "WAIT", fmt.Sprint(c.rnd.IntN(1000)))
+		words = append(words, a.waits(c.rnd.IntN(1000))...)
 	}
-	a.raw, a.Text = string(wire.AppendCommand(nil, words...)), strings.Join(words, " ")
-	return a
+	if c.rnd.IntN(3) == 0 {
+		a.Bound, words = true, append(words, "BIND")
+	}
+	if c.rnd.IntN(3) == 0 {
+		c.ids++
+		a.ID = fmt.Sprintf("%d-%d", c.number, c.ids)
+		words = append(words, "ID", a.ID)
+	}
+	a.says(words...)
 }
 
 // ask sends calls together, and reads their answers.
-func (c *client) ask(calls []asked, raw string) {
-	for c.conn == nil {
-		c.of = c.w.all[c.rnd.IntN(len(c.w.all))]
-		conn, err := c.w.network.Dial(fmt.Sprintf("127.0.1.%d:0", c.number+1), c.of.serves())
-		if err == nil {
-			c.conn, c.reader = conn, bufio.NewReader(conn)
-			break
-		}
-		time.Sleep(time.Duration(1+c.rnd.IntN(200)) * time.Millisecond)
-		if c.w.since() > longest/2 {
-			c.w.wrong("%s: nobody serves: %v", c.name(), err)
-			return
-		}
+func (c *client) ask(calls []asked) {
+	if !c.connect() {
+		return
 	}
+	var raw []byte
 	for i := range calls {
+		raw = append(raw, calls[i].raw...)
 		calls[i].looks = c.of.looks()
 		calls[i].FromNS, _ = c.w.nowNS()
-		calls[i].Began = c.w.event(c.name(), "asks %s", calls[i].Text)
+		calls[i].Began = c.w.event(c.name, "asks %s", calls[i].Text)
+		calls[i].First = i == 0
 	}
-	conn := c.conn
-	_ = conn.SetDeadline(time.Now().Add(longest / 4))
-	_, err := io.WriteString(conn, raw)
+	patience := c.w.plan.patience()
+	err := c.send(raw, calls, &patience)
+	began := c.w.since()
 	for i := range calls {
 		a := &calls[i]
 		if err == nil {
 			err = c.read(a)
 		}
 		if err != nil {
-			a.Ended = c.w.event(c.name(), "has no answer to %s: %v", a.Text, err)
-			conn.Reset()
-			c.conn = nil
+			a.Ended = c.w.event(c.name, "has no answer to %s: %v", a.Text, err)
+			c.leave()
+			c.hangUp()
+		}
+		patience += time.Duration(a.WaitNS)
+		if took := c.w.since() - began; took > patience {
+			c.w.wrong("%s: %s took %s", c.name, a.Text, took)
 		}
 		a.Times = c.of.between(a.looks, c.of.looks())
 		_, a.ToNS = c.w.nowNS()
-		if a.Kind == check.Acquire && len(a.Answer) == 8 && a.Answer[0] == 0 {
-			c.holds = append(c.holds, a.Call)
-		}
-		if a.plain == "" {
-			c.w.mu.Lock()
-			c.w.history.Calls = append(c.w.history.Calls, a.Call)
-			c.w.mu.Unlock()
-		}
+		c.note(a)
 	}
+	if err == nil {
+		c.aliveNS = calls[0].FromNS // when the first answer came it was there still
+	}
+	if c.half && err == nil {
+		if value, err := readValue(c.reader); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+			c.w.wrong("%s has closed its half, and after all answers there is %v, %v", c.name, value, err)
+		}
+		c.leave()
+		c.hangUp()
+	}
+	c.half = false
+}
+
+// send sends calls at once, or in two parts, and may be slow to read what is answered, or send nothing more.
+func (c *client) send(raw []byte, calls []asked, patience *time.Duration) error {
+	if !c.w.plan.odd || c.rnd.IntN(10) > 0 {
+		return c.write(raw)
+	}
+	for i := range calls {
+		calls[i].First = false // for nobody knows when they arrive, or are answered
+	}
+	pause := time.Duration(c.rnd.Int64N(int64(500 * time.Millisecond)))
+	*patience += pause
+	switch c.rnd.IntN(3) {
+	case 0:
+		c.w.count("calls in two parts")
+		cut := c.rnd.IntN(len(raw))
+		if err := c.write(raw[:cut]); err != nil {
+			return err
+		}
+		time.Sleep(pause)
+		return c.write(raw[cut:])
+	case 1:
+		c.w.count("slow to read")
+		err := c.write(raw)
+		time.Sleep(pause)
+		return err
+	}
+	err := c.write(raw)
+	if !slices.ContainsFunc(calls, func(a asked) bool { return a.Waits }) { // which ends with the half that is closed
+		c.w.count("half closed")
+		c.half = true
+		_ = c.conn.CloseWrite()
+	}
+	return err
+}
+
+// note puts a call into the history.
+func (c *client) note(a *asked) {
+	if a.plain != "" {
+		return
+	}
+	c.w.mu.Lock()
+	c.w.history.Calls = append(c.w.history.Calls, a.Call)
+	number := len(c.w.history.Calls) - 1
+	c.w.mu.Unlock()
+	switch {
+	case a.Kind != check.Acquire:
+	case a.Granted():
+		c.holds = append(c.holds, a.Call)
+		if a.Bound {
+			c.bound = append(c.bound, number)
+		}
+	case a.Answer == nil && a.ID != "" && c.rnd.IntN(4) > 0:
+		again := *a
+		again.Call.Error, again.Maybe = "", false
+		c.repeats = &again
+	}
+}
+
+// leave notes that the leases of the connection end.
+func (c *client) leave() {
+	_, now := c.w.nowNS()
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for _, number := range c.bound {
+		call := &c.w.history.Calls[number]
+		call.BoundNS = max(c.aliveNS, 1)
+		if c.w.fleet == nil { // else a celld that is killed leaves them on the engine
+			call.UnboundNS = now
+		}
+		c.holds = slices.DeleteFunc(c.holds, func(l check.Call) bool { return l.Key == call.Key && l.Answer[7] == call.Answer[7] })
+	}
+	c.bound = nil
 }
 
 // read reads one answer.
 func (c *client) read(a *asked) error {
-	reply, err := wire.ReadReply(c.reader)
+	value, err := readValue(c.reader)
 	if err != nil {
 		return err
 	}
-	text := string(reply.Text)
-	switch reply.Kind {
-	case '-':
-		a.Error = text
-	case ':':
-		n, _ := strconv.ParseInt(text, 10, 64)
-		a.Answer = []int64{n}
-	case '*':
-		for range reply.N {
-			one, err := wire.ReadReply(c.reader)
-			if err != nil {
-				return err
-			}
-			n, wrong := strconv.ParseInt(string(one.Text), 10, 64)
-			if one.Kind != ':' || wrong != nil {
-				c.w.wrong("%s: %s was answered %c%s", c.name(), a.Text, one.Kind, one.Text)
-			}
-			a.Answer = append(a.Answer, n)
+	expected := false
+	switch value := value.(type) {
+	case failure:
+		a.Error = string(value)
+	case int64:
+		a.Answer, expected = []int64{value}, a.plain == ""
+	case string:
+		expected = value == a.plain
+	case []any:
+		expected = a.plain == ""
+		for _, one := range value {
+			n, is := one.(int64)
+			a.Answer, expected = append(a.Answer, n), expected && is
 		}
 	}
-	a.Ended = c.w.event(c.name(), "is answered %v%s to %s", a.Answer, a.Error, a.Text)
-	if a.plain != "" && text != a.plain {
-		c.w.wrong("%s: %s was answered %c%s", c.name(), a.Text, reply.Kind, text)
-	}
-	if a.plain == "" && a.Error == "" && reply.Kind != ':' && reply.Kind != '*' {
-		c.w.wrong("%s: %s was answered %c%s", c.name(), a.Text, reply.Kind, text)
-	}
+	a.Ended = c.w.event(c.name, "is answered %v to %s", value, a.Text)
 	if a.Error != "" {
-		c.w.count("error " + strings.SplitN(a.Error, " ", 2)[0])
-		// The first calls that meet a full disk may have been counted.
-		a.Maybe = strings.HasPrefix(a.Error, "MISCONF") || strings.Contains(a.Error, "may have been counted")
-		switch code, _, _ := strings.Cut(a.Error, " "); {
-		case a.Maybe, code == "LOADING", c.w.fleet != nil && (code == "STOREDOWN" || code == "OOM"):
-			return nil
-		}
-		c.w.wrong("%s: %s was answered -%s", c.name(), a.Text, a.Error)
+		return c.refused(a)
+	}
+	if !expected {
+		c.w.wrong("%s: %s was answered %v", c.name, a.Text, value)
 	}
 	return nil
+}
+
+// refused says what an error means.
+func (c *client) refused(a *asked) error {
+	code, _, _ := strings.Cut(a.Error, " ")
+	c.w.count("error " + code)
+	// The first calls that meet a full disk may have been counted.
+	a.Maybe = code == "MISCONF" || strings.Contains(a.Error, "may have been counted")
+	if !a.Maybe && !c.w.plan.mayFail(code) {
+		c.w.wrong("%s: %s was answered -%s", c.name, a.Text, a.Error)
+	}
+	return nil
+}
+
+// mayFail reports whether docs/ has it that a call may get this error, which counts nothing.
+func (p *plan) mayFail(code string) bool {
+	switch code {
+	case "LOADING":
+		return true
+	case "STOREDOWN":
+		return p.engine != noEngine
+	case "OOM":
+		return p.engine != noEngine || p.has("crowd")
+	case "BUSY":
+		return p.has("policies")
+	}
+	return false
 }

@@ -51,6 +51,14 @@ var kinds = map[string]func(w *world, f fault){
 	"engine evicts": func(w *world, f fault) {
 		w.fleet.loses(f, func(n *engine.Node) { n.Evict(1 + int(f.long%3)) }, func(*engine.Node) {})
 	},
+	"engine isolated": func(w *world, f fault) { w.fleet.loses(f, (*engine.Node).Isolate, (*engine.Node).Heal) },
+	"engine busy": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.Busy(true) }, func(n *engine.Node) { n.Busy(false) })
+	},
+	"engine flushed": func(w *world, f fault) { w.fleet.loses(f, (*engine.Node).Flush, func(*engine.Node) {}) },
+	"engine's clock set": func(w *world, f fault) {
+		w.fleet.fails(f, func(n *engine.Node) { n.SetClock(f.long%(2*mostAhead) - mostAhead) }, func(n *engine.Node) { n.SetClock(0) })
+	},
 	"slot moves": func(w *world, f fault) { w.fleet.moves(f) },
 }
 
@@ -74,7 +82,10 @@ func (p *plan) faultsOf() []string {
 }
 
 var engineFaults = []string{"engine killed", "engine paused", "engine loads", "engine read-only", "engine full", "engine's scripts gone",
-	"engine's replies lost", "engine evicts"}
+	"engine's replies lost", "engine evicts", "engine isolated", "engine busy", "engine flushed", "engine's clock set"}
+
+// mostAhead is how far an engine's clock is set. The time by which calls are checked is as uncertain.
+const mostAhead = 50 * time.Millisecond
 
 func (p *plan) drawFaults() {
 	r := p.chance("faults")

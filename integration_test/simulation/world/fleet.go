@@ -54,12 +54,7 @@ func (p *plan) drawFleet(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		p.settings = append(p.settings, [2]string{"store-denials", "0"})
 	}
-	for i := range p.keys {
-		k := &p.keys[i]
-		if k.text != "" && !k.held {
-			k.text, k.limit = limitOf(oneOf(r, "5/1s", "100/1m", "3/10s,burst=1", "1/100ms"))
-		}
-	}
+	p.drawBounded(r)
 }
 
 func newFleet(w *world) *fleet {
@@ -114,7 +109,13 @@ func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slo
 }
 
 // slack is how far celld's idea of the engine's time may be wrong: it knows when it has asked, and when the answer came.
-func (f *fleet) slack() int64 { return int64(4*f.w.plan.latency + time.Millisecond) }
+func (f *fleet) slack() int64 {
+	slack := 4*f.w.plan.latency + time.Millisecond
+	if slices.ContainsFunc(f.w.plan.faults, func(f fault) bool { return f.kind == "engine's clock set" }) {
+		slack += mostAhead
+	}
+	return int64(slack)
+}
 
 // masters are the nodes that decide.
 func (f *fleet) masters() (list []*engine.Node) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"celld/resp"
 	"celld/resp/config"
 	"celld/resp/transport"
+	"celld/resp/web"
 	"celld/store/memory"
 )
 
@@ -52,6 +55,9 @@ func (m *machine) name() string { return "celld " + m.addr }
 
 // serves is where clients connect to.
 func (m *machine) serves() string { return m.addr + ":6379" }
+
+// http is where probes and proxies connect to.
+func (m *machine) http() string { return m.addr + ":8080" }
 
 func newMachine(w *world, number int) *machine {
 	m := &machine{w: w, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
@@ -116,15 +122,19 @@ func (m *machine) start() {
 	m.lives++
 	l.number, m.life = m.lives, l
 	m.mu.Unlock()
+	read, err := resp.ReadFiles(cfg)
+	if err != nil {
+		panic(err)
+	}
 	log := slog.New(&logger{l})
 	exit := func(code int) { l.wrong("it ends itself with code %d", code) }
-	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), Journal: w.plan.fsync != "", Now: m.now})
+	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(),
+		Journal: w.plan.fsync != "", Now: m.now})
 	files := cfg.Persistence()
 	files.Clock, files.Log, files.Files, files.Exit = m.now, log, l.files, exit
-	o := resp.Options{Config: cfg, Store: keys, Log: log, Clock: m.now, Version: "simulated",
+	o := resp.Options{Config: cfg, Files: read, Store: keys, Log: log, Clock: m.now, Version: "simulated",
 		Persistence: persistence.New(keys, files), Exit: exit, ReadClocks: m.readClocks}
 	if w.fleet != nil {
-		var err error
 		if o.Engine, err = w.fleet.open(l, cfg, keys.Set, log); err != nil {
 			panic(err)
 		}
@@ -133,6 +143,15 @@ func (m *machine) start() {
 	ln, err := w.network.Listen(m.serves())
 	if err != nil {
 		panic(err)
+	}
+	if w.plan.has("http") {
+		ln, err := w.network.Listen(m.http())
+		if err != nil {
+			panic(err)
+		}
+		if err := web.Serve(l.server, config.HTTPOptions{Inherited: []net.Listener{ln}, MaxConnections: 100}, log); err != nil {
+			panic(err)
+		}
 	}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
@@ -168,6 +187,54 @@ func (m *machine) repair(l *life) {
 	m.w.network.Cut(m.addr)
 	m.disk.Cut("/data/appendonly.aof", at)
 	m.start()
+}
+
+// reload is SIGHUP. One that comes while celld loads waits until it has loaded.
+func (m *machine) reload() {
+	m.mu.Lock()
+	l := m.life
+	m.mu.Unlock()
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.ready:
+	case <-l.ended:
+	}
+	if !l.isKilled() {
+		m.w.event(m.name(), "reloads")
+		l.server.Reload()
+	}
+}
+
+// drained waits until the process is ready and nobody waits, which it is soon after the last fault.
+func (m *machine) drained() {
+	m.mu.Lock()
+	l := m.life
+	m.mu.Unlock()
+	m.w.event(m.name(), "shall be ready and idle")
+	why := ""
+	for range 300 {
+		if why = l.server.NotReady(); why == "" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if why != "" {
+		m.w.wrong("%s is not ready at the end: %s", m.name(), why)
+	}
+	c := m.w.caller("the end", 200)
+	c.only = m
+	info, _ := c.do("INFO", "clients").value.(string)
+	for _, name := range []string{"blocked_clients", "waiting_keys"} {
+		if field(info, name) != "0" {
+			m.w.wrong("%s has %s %s at the end", m.name(), name, field(info, name))
+		}
+	}
+	if m.w.plan.has("http") {
+		m.w.fetch(&c, m, "/readyz", http.StatusOK)
+	}
+	c.conn.Close()
 }
 
 func (l *life) wrong(format string, args ...any) {

@@ -1,7 +1,7 @@
 // Command world is one run of the simulation: it is compiled to WebAssembly, and the program simulation runs it in virtual time. It also
 // runs by itself, in real time and in an order of its own: that helps to debug it.
 //
-//	world -seed 7 [-trace] [-without 3,5]
+//	world -seed 7 [-trace] [-without 3,1001] [-calls 20]
 //
 // Its output is the trace, what is wrong, and a last line with the hash of all that has happened.
 package main
@@ -17,7 +17,8 @@ import (
 func main() {
 	seed := flag.Uint64("seed", 1, "draws everything")
 	trace := flag.Bool("trace", false, "print each event")
-	without := flag.String("without", "", "the numbers of faults and clients to leave out")
+	calls := flag.Int("calls", 0, "the most of each client; 0: as many as the seed draws")
+	without := flag.String("without", "", "the numbers of faults, clients and scenes to leave out")
 	flag.Parse()
 	masked := map[int]bool{}
 	for number := range strings.SplitSeq(*without, ",") {
@@ -25,13 +26,22 @@ func main() {
 			masked[n] = true
 		}
 	}
-	w := newWorld(*seed, masked, *trace)
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	w := newWorld(*seed, masked, folder, *trace)
+	if *calls > 0 {
+		w.plan.calls = min(w.plan.calls, *calls)
+	}
 	w.run()
+	os.RemoveAll(folder)
 	for _, fault := range w.faults {
 		fmt.Println("FAULT", fault)
 	}
-	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s parts=%d clients=%d %s\n",
-		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), w.plan.parts(), w.plan.clients, w.countsText())
+	p := &w.plan
+	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s faults=%d clients=%d scenes=%d drawn=%d %s\n",
+		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), len(p.faults), p.clients, len(p.scenes), p.calls, w.counts)
 	if len(w.faults) > 0 {
 		os.Exit(3)
 	}

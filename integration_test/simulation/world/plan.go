@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type plan struct {
 	seed     uint64
 	masked   map[int]bool
+	folder   string // of files that settings name
 	clients  int
 	calls    int           // of each client
 	think    time.Duration // the most between two batches of a client
@@ -29,6 +31,8 @@ type plan struct {
 	engine   string
 	replicas int
 	lag      time.Duration // of replicas
+	odd      bool          // clients may send calls in parts, read late, and close their half
+	scenes   []scene
 	faults   []fault
 }
 
@@ -42,8 +46,17 @@ type key struct {
 	held  bool     // it limits what is in flight
 }
 
-// Numbers of what can be left out: faults from 0 on, clients from here on.
-const maskClients = 1000
+// Numbers of what can be left out: faults from 0 on, clients and scenes from here on.
+const (
+	maskClients = 1000
+	maskScenes  = 2000
+)
+
+// number reads a whole number, 0 where there is none.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
 
 // limits are those that keys have, one of each algorithm at least.
 var limits = []string{
@@ -52,8 +65,8 @@ var limits = []string{
 }
 
 // draw draws a plan. What is added draws from a source of its own, so that seeds that have found a fault go on to find it.
-func draw(seed uint64, masked map[int]bool) plan {
-	p := plan{seed: seed, masked: masked}
+func draw(seed uint64, masked map[int]bool, folder string) plan {
+	p := plan{seed: seed, masked: masked, folder: folder}
 	r := p.chance("plan")
 	p.clients = 1 + r.IntN(5)
 	p.calls = 20 + r.IntN(150)
@@ -95,8 +108,41 @@ func draw(seed uint64, masked map[int]bool) plan {
 	if p.engine = oneOf(r, noEngine, noEngine, "alone", "cluster", "sentinel"); p.engine != noEngine {
 		p.drawFleet(r)
 	}
+	p.odd = p.chance("odd clients").IntN(2) == 0
+	p.drawScenes()
 	p.drawFaults()
 	return p
+}
+
+// bounded reports whether nobody knows when the machine decides, or what it has forgotten.
+func (p *plan) bounded() bool { return p.engine != noEngine || p.evicts() }
+
+// evicts reports whether keys give way to new ones.
+func (p *plan) evicts() bool { return p.has("crowd") && p.setting("maxmemory-policy") == "allkeys-lru" }
+
+// boundedLimits are those whose calls can be checked then.
+var boundedLimits = []string{"5/1s", "100/1m", "3/10s,burst=1", "1/100ms", "10/1s,algo=window", "6/2s,algo=log", "7/2s,algo=slide",
+	"1000/1h,algo=window,align=clock", "20/3s,algo=slide,buckets=6"}
+
+// drawBounded gives keys such limits.
+func (p *plan) drawBounded(r *rand.Rand) {
+	for i := range p.keys {
+		if k := &p.keys[i]; k.text != "" && !k.held && !k.waits {
+			k.text, k.limit = limitOf(boundedLimits[r.IntN(len(boundedLimits))])
+		}
+	}
+}
+
+// arrives is how long a call is under way at most where no fault holds it up: the replies to others may wait for the disk some times.
+func (p *plan) arrives() time.Duration { return 4*p.latency + 20*p.slowDisk + 20*time.Millisecond }
+
+// patience is how long a call may take beyond its wait. While a process restarts, nobody is connected to it.
+func (p *plan) patience() time.Duration {
+	all := 2*time.Second + p.arrives()
+	for _, f := range p.faults {
+		all += f.long + 5*time.Second
+	}
+	return all
 }
 
 func limitOf(text string) (string, cell.Limit) {
@@ -109,8 +155,6 @@ func limitOf(text string) (string, cell.Limit) {
 
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-func (p *plan) parts() int { return len(p.faults) }
-
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
@@ -119,6 +163,9 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "slow disk %s, which reorders %v, clocks are set %v, settings %v; keys", p.slowDisk, p.reorders, p.steps, p.settings)
 	for _, k := range p.keys {
 		fmt.Fprintf(&b, " %s=%s%v", k.name, k.text, k.burst)
+	}
+	for i, s := range p.scenes {
+		fmt.Fprintf(&b, "; scene %d: %s", maskScenes+i, s.name)
 	}
 	for i, f := range p.faults {
 		fmt.Fprintf(&b, "; fault %d at %s: %s", i, f.at, f.kind)

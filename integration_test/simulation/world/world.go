@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +25,7 @@ type world struct {
 	prints  bool
 	hash    hash.Hash64
 	events  int64
-	counts  map[string]int // what has happened, by kind: each fault point must be met by some seeds
+	counts  counts
 	history check.History
 	faults  []string // what is wrong
 }
@@ -35,13 +33,15 @@ type world struct {
 // longest is when a world that has not come to its end hangs.
 const longest = 10 * time.Minute
 
-func newWorld(seed uint64, masked map[int]bool, prints bool) *world {
-	w := &world{plan: draw(seed, masked), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: map[string]int{}}
+func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *world {
+	w := &world{plan: draw(seed, masked, folder), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: newCounts()}
 	w.network = network.New(w.plan.chance("network"))
 	w.network.Latency, w.network.Pieces = w.plan.latency, w.plan.pieces
 	if w.plan.engine != noEngine {
 		w.fleet = newFleet(w)
 	}
+	w.write(aclFile, rights(0))
+	w.write(policiesFile, "")
 	for i := range w.plan.machines {
 		w.all = append(w.all, newMachine(w, i))
 	}
@@ -72,13 +72,6 @@ func (w *world) event(who, format string, args ...any) int64 {
 	return w.events
 }
 
-// count counts a kind of event.
-func (w *world) count(kind string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts[kind]++
-}
-
 // wrong notes what must not be.
 func (w *world) wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -86,14 +79,6 @@ func (w *world) wrong(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = append(w.faults, text)
-}
-
-func (w *world) countsText() string {
-	var b strings.Builder
-	for _, kind := range slices.Sorted(maps.Keys(w.counts)) {
-		fmt.Fprintf(&b, "%s=%d ", strings.ReplaceAll(kind, " ", "-"), w.counts[kind])
-	}
-	return b.String()
 }
 
 // run starts the machine, lets the clients and the faults go on until their ends, stops the machine, and checks what has happened.
@@ -113,11 +98,22 @@ func (w *world) run() {
 			all.Go(c.run)
 		}
 	}
+	for i, s := range w.plan.scenes {
+		if !w.plan.masked[maskScenes+i] {
+			w.count("scene " + s.name)
+			all.Go(func() { s.run(w) })
+		}
+	}
 	all.Go(w.runFaults)
 	all.Wait()
 	for _, m := range w.all {
 		m.recover()
+		m.drained()
 		m.stop()
+	}
+	w.history.LastsNS, w.history.Evicts = int64(time.Second+w.plan.arrives()), w.plan.evicts()
+	if w.fleet == nil { // else each process has an order of its own
+		w.history.ArrivesNS = int64(w.plan.arrives())
 	}
 	if w.fleet != nil {
 		w.fleet.check()

@@ -111,6 +111,28 @@ func TestWhenOthersWereQuicker(t *testing.T) {
 	}
 }
 
+// A waiter whose moment comes only after its deadline, as others were quicker, is not tried again and again until then.
+func TestAWaiterThatComesTooLate(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		d.spend("k", "10/1s,burst=1")
+		waiter := d.waits(150*time.Millisecond, d.call("k", "10/1s,burst=1"))
+		d.one()
+		d.plainly(2, store.TakeOptions{Mode: cell.Force}, d.call("k", "10/1s,burst=1")) // it passes 300 ms after its arrival
+		l := d.line("k", "10/1s,burst=1")
+		d.sleep(time.Until(l.next))
+		for l.losses = 10; waiter.waits(); l.losses = 10 { // so the line looks ahead as far as it may
+			for tries := 0; d.asked() > 0; tries++ {
+				if d.one(); tries > 5 {
+					t.Fatal("it is tried again and again at one instant")
+				}
+			}
+			d.sleep(time.Millisecond)
+		}
+		d.is(waiter, "the waiter", 150*time.Millisecond, true)
+		d.empty()
+	})
+}
+
 // Who comes behind calls for other states, too, is told at once whether it may wait: behind all that these ask for.
 func TestWhoMayWaitBehindCallsForOtherStates(t *testing.T) {
 	for longest, may := range map[time.Duration]bool{50*time.Second - 1: false, 50 * time.Second: true} {

@@ -313,7 +313,9 @@ func (l *line) until(t *try, v *waiter) time.Duration {
 	again := time.Duration(min(t.againNS, uint64(l.waits.lookAgain)))
 	l.exact = uint64(again) == t.againNS
 	if l.exact && !slices.ContainsFunc(v.own.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
-		again -= l.ahead() / 2
+		// It may have less time left than the lookahead. Without regard to that, a line asked again and again, thousands of times a second,
+		// for a waiter who could only be refused.
+		again -= min(l.ahead(), v.left()) / 2
 	}
 	return max(again, 0)
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A policy changes while members ask by it: alone, waiting, in transactions and in scripts, and by HTTP. Each call, transaction and script
+// obeys one of its limits. The limit that a reply tells is another in each turn.
+
+const policiesFile = "policies"
+
+// planOf is the limit of the policy in a turn.
+func (p *plan) planOf(turn int) (text string, limit int64) {
+	limit = 1000 + int64(turn)
+	r := p.chance("policy " + fmt.Sprint(turn))
+	return fmt.Sprintf(oneOf(r, "%d/1h", "%d/1h,algo=window", "10/1s,burst=%d", "%d/1m,algo=slide"), limit), limit
+}
+
+func drawPolicies(p *plan) {
+	r := p.chance("policies")
+	if r.IntN(2) == 0 {
+		p.set("policies", p.folder+"/"+policiesFile)
+	}
+	if p.engine == noEngine && r.IntN(2) == 0 {
+		p.set("lua-time-limit", "1")
+	}
+}
+
+// members are what asks by the policy.
+type members struct {
+	w     *world
+	turns turns
+}
+
+func runPolicies(w *world) {
+	s := &members{w: w, turns: turns{w: w}}
+	operator := w.caller("operator", 150)
+	var all sync.WaitGroup
+	s.turns.change(func() { s.set(&operator, 0) })
+	for n := range 3 {
+		c := w.caller(fmt.Sprintf("member %d", n), 140+n)
+		all.Go(func() {
+			for range w.plan.calls / 2 {
+				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+				s.ask(&c)
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(over)
+	}()
+	for turn := 1; ; turn++ {
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Duration(operator.rnd.Int64N(int64(time.Second)))):
+		}
+		s.turns.change(func() { s.set(&operator, turn) })
+	}
+}
+
+// set sets the policy, and returns when all machines have it.
+func (s *members) set(operator *caller, turn int) {
+	text, _ := s.w.plan.planOf(turn)
+	if s.w.plan.setting("policies") != "" {
+		s.w.write(policiesFile, "plan "+text+"\n")
+		for _, m := range s.w.all {
+			m.reload()
+		}
+	}
+	for _, m := range s.w.all {
+		c := *operator
+		c.only, c.conn = m, nil
+		for c.do("CL.POLICY", "GET", "plan").value != text {
+			if s.w.plan.setting("policies") != "" {
+				m.reload() // the engine was away
+			} else {
+				c.do("CL.POLICY", "SET", "plan", text)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		c.hangUp()
+	}
+}
+
+// ask asks by the policy in some way.
+func (s *members) ask(c *caller) {
+	key := fmt.Sprint("{m}", c.rnd.IntN(3))
+	cost := oneOf(c.rnd, "1", "1", "400")
+	switch c.rnd.IntN(5) {
+	case 0:
+		s.obeys(c, c.do("CL.TAKE", key, "@plan", "COST", cost))
+	case 1:
+		s.obeys(c, c.do("CL.TAKE", key, "@plan", "COST", cost, "WAIT", fmt.Sprint(c.rnd.IntN(2000))))
+	case 2:
+		c.do("MULTI")
+		c.do("CL.TAKE", key, "@plan", "COST", cost)
+		c.do("CL.TAKE", "{m}3", "@plan")
+		s.together(c, c.do("EXEC"))
+	case 3:
+		s.together(c, c.do("EVAL", `local one = redis.call('CL.TAKE', KEYS[1], '@plan')
+			for i = 1, tonumber(ARGV[1]) do redis.call('EXISTS', KEYS[1]) end
+			local other = redis.call('CL.TAKE', KEYS[2], '@plan')
+			return {one, other}`, "2", key, "{m}3", s.long(c)))
+	case 4:
+		if !s.w.plan.has("http") {
+			return
+		}
+		began := s.w.event(c.name, "asks by HTTP")
+		status, header := s.w.fetch(c, s.w.all[c.rnd.IntN(len(s.w.all))], "/check/plan/x/by/word:"+key, http.StatusOK,
+			http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusNotFound)
+		if limit := header.Get("X-RateLimit-Limit"); limit != "" {
+			s.obeys(c, answer{[]any{0, number(limit)}, false, began, s.w.event(c.name, "is answered %d, limit %s", status, limit)})
+		}
+	}
+}
+
+// long is how often a script calls something. With a short --lua-time-limit others are told -BUSY meanwhile.
+func (s *members) long(c *caller) string {
+	if s.w.plan.setting("lua-time-limit") != "" && c.rnd.IntN(4) == 0 {
+		return "4000"
+	}
+	return "3"
+}
+
+// obeys checks the limit of a reply.
+func (s *members) obeys(c *caller, a answer) {
+	values, is := a.value.([]any)
+	code, _, _ := strings.Cut(a.failed(), " ")
+	switch {
+	case a.none:
+	case is && len(values) > 1:
+		s.turns.obeys(c, a, func(turn int) bool {
+			_, limit := s.w.plan.planOf(turn)
+			return limit == values[1]
+		})
+	case code == "NOPOLICY", code == "MISCONF", s.w.plan.mayFail(code):
+		s.w.count("member told " + code)
+	default:
+		s.w.wrong("%s was answered %v", c.name, a.value)
+	}
+}
+
+// together checks that two calls of a transaction or script obey the same limit.
+func (s *members) together(c *caller, a answer) {
+	pair, is := a.value.([]any)
+	if !is || len(pair) != 2 {
+		return
+	}
+	one, is := pair[0].([]any)
+	other, also := pair[1].([]any)
+	if !is || !also {
+		return
+	}
+	if one[1] != other[1] {
+		s.w.wrong("%s: two calls at one instant obey the limits %v and %v", c.name, one[1], other[1])
+	}
+	a.value = one
+	s.obeys(c, a)
+}

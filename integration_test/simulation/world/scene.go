@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// scene is what goes on in a world beside its clients. Each is a file.
+type scene struct {
+	name string
+	draw func(p *plan)  // changes settings
+	run  func(w *world) // until its callers have ended
+}
+
+var scenes = []scene{
+	{"crowd", drawCrowd, runCrowd},
+	{"guest", drawGuest, runGuest},
+	{"http", drawHTTP, runHTTP},
+	{"policies", drawPolicies, runPolicies},
+}
+
+func (p *plan) drawScenes() {
+	for _, s := range scenes {
+		if p.chance("scene "+s.name).IntN(4) == 0 {
+			p.scenes = append(p.scenes, s)
+		}
+	}
+	for _, s := range slices.Clone(p.scenes) {
+		s.draw(p)
+	}
+}
+
+func (p *plan) has(name string) bool {
+	return slices.ContainsFunc(p.scenes, func(s scene) bool { return s.name == name })
+}
+
+// without leaves a scene out, where it does not go with the rest of the plan.
+func (p *plan) without(name string) {
+	p.scenes = slices.DeleteFunc(p.scenes, func(s scene) bool { return s.name == name })
+}
+
+func (p *plan) set(name, value string) { p.settings = append(p.settings, [2]string{name, value}) }
+
+func (p *plan) setting(name string) (value string) {
+	for _, s := range p.settings {
+		if s[0] == name {
+			value = s[1]
+		}
+	}
+	return value
+}
+
+// write replaces a file of settings, which all machines read.
+func (w *world) write(name, text string) {
+	path := filepath.Join(w.plan.folder, name)
+	err := os.WriteFile(path+".new", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		panic(err)
+	}
+}

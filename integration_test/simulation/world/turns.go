@@ -1,0 +1,41 @@
+package main
+
+import "sync"
+
+// turns are the configurations that a world has had, one after the other: each call obeys one that it may have met.
+type turns struct {
+	w *world
+
+	mu  sync.Mutex
+	all []turn
+}
+
+// turn is when a configuration came. Until it has come, calls may obey it or the one before.
+type turn struct {
+	began, came int64 // numbers of events; came 0: it has not yet
+}
+
+// change makes a change, which begins and ends a turn.
+func (t *turns) change(make func()) {
+	t.mu.Lock()
+	t.all = append(t.all, turn{began: t.w.event("turn", "%d begins", len(t.all))})
+	last := &t.all[len(t.all)-1]
+	t.mu.Unlock()
+	make()
+	t.mu.Lock()
+	last.came = t.w.event("turn", "%d has come", len(t.all)-1)
+	t.mu.Unlock()
+}
+
+// obeys checks that a call may have met a turn of which explains is true.
+func (t *turns) obeys(c *caller, a answer, explains func(turn int) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, is := range t.all {
+		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began
+		if is.began < a.ended && !gone && explains(i) {
+			return
+		}
+	}
+	c.w.wrong("%s was answered %v between events %d and %d, which no configuration explains: %v", c.name, a.value, a.began, a.ended, t.all)
+}
