@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -117,6 +118,9 @@ func tooFew(key string, calls []Call) (faults []string) {
 	return faults
 }
 
+// taken is what a call may have taken of a bucket, and when.
+type taken struct{ fromNS, latestNS, takesNS int64 }
+
 // room is what was left at least when a call was denied, in some unit.
 func (c *Call) room(calls []Call) (room, unit int64) {
 	mayTake := func(o *Call) bool { return (o.mayCount() || o.Waits) && o.Began <= c.Ended }
@@ -134,19 +138,22 @@ func (c *Call) room(calls []Call) (room, unit int64) {
 		return room, 1
 	}
 	interval, tolerance := c.bucket()
+	var may []taken
+	for _, o := range calls {
+		if mayTake(&o) {
+			each, _ := o.bucket()
+			may = append(may, taken{o.FromNS, o.latestNS(c), o.Cost * each})
+		}
+	}
+	slices.SortFunc(may, func(a, b taken) int { return cmp.Compare(a.latestNS, b.latestNS) })
+	later := make([]int64, len(may)+1) // what those take together that come from here on
+	for i, t := range slices.Backward(may) {
+		later[i] = later[i+1] + t.takesNS
+	}
 	most := int64(math.MinInt64) // the TAT that the key had at most
-	for _, first := range calls {
-		if !mayTake(&first) {
-			continue
-		}
-		tat := first.latestNS(c)
-		for _, o := range calls {
-			if mayTake(&o) && o.latestNS(c) >= first.FromNS {
-				each, _ := o.bucket()
-				tat += o.Cost * each
-			}
-		}
-		most = max(most, tat)
+	for _, first := range may {
+		i, _ := slices.BinarySearchFunc(may, first.fromNS, func(t taken, at int64) int { return cmp.Compare(t.latestNS, at) })
+		most = max(most, first.latestNS+later[i])
 	}
 	return c.FromNS + tolerance - max(most, c.FromNS), interval
 }

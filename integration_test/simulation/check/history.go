@@ -75,6 +75,7 @@ type History struct {
 	Crashes []Crash
 	Losses  []Loss // of an engine
 
+	Stalls    bool  // goroutines of the server stand still: one may decide by an earlier look at the clock than the one before it
 	Evicts    bool  // keys give way to new ones, unless somebody waits for them or they have leases
 	ArrivesNS int64 // how long a call is under way at most; 0: those who wait are in no order
 	LastsNS   int64 // how long a lease may outlive its end, or its connection: others may have been told to come again then

@@ -16,23 +16,23 @@ import (
 // and how many keys have too many orders to try.
 func Limits(h History) (faults []string, undecided int) {
 	for key, calls := range h.byKey(func(c *Call) bool { return !c.ofLease() && !c.Bounded }) {
-		switch is, tried := possible(calls, h.Crashes); {
+		switch is, tried := possible(calls, h.Crashes, h.Stalls); {
 		case !tried:
 			undecided++
 		case !is:
 			faults = append(faults, fmt.Sprintf("no order of the calls of key %s explains their answers:\n%s", key,
-				shortest(calls, h.Crashes)))
+				shortest(calls, h.Crashes, h.Stalls)))
 		}
 	}
 	return faults, undecided
 }
 
 // shortest lists the calls up to the first that nothing explains.
-func shortest(calls []Call, crashes []Crash) string {
+func shortest(calls []Call, crashes []Crash, stalls bool) string {
 	n := len(calls)
 	for from, to := 1, n; from < to; {
 		middle := (from + to) / 2
-		if is, tried := possible(calls[:middle], crashes); is || !tried {
+		if is, tried := possible(calls[:middle], crashes, stalls); is || !tried {
 			from = middle + 1
 		} else {
 			to = middle
@@ -92,10 +92,16 @@ func clone(st cell.State) cell.State {
 // much, there may be millions.
 const mostSteps = 20_000
 
+// mostLooks is how many instants it tries in all, and mostInstants how many of a call, each of which may leave a state of its own.
+const (
+	mostLooks    = 200_000
+	mostInstants = 2_000
+)
+
 // possible reports whether an order exists, and whether that could be found out. Calls of one client are in its order, so an order of all
 // is a merge of few queues. Porcupine, which knows no such queues, took minutes for 300 calls in pipelines.
-func possible(calls []Call, crashes []Crash) (is, tried bool) {
-	s := search{seen: map[string]bool{}}
+func possible(calls []Call, crashes []Crash, stalls bool) (is, tried bool) {
+	s := search{seen: map[string]bool{}, stalls: stalls}
 	for _, c := range crashes {
 		if !slices.ContainsFunc(calls, func(o Call) bool { return o.Began > c.At }) {
 			break // nobody sees what it has left
@@ -110,7 +116,7 @@ func possible(calls []Call, crashes []Crash) (is, tried bool) {
 		s.queues[c.Client] = append(s.queues[c.Client], c)
 	}
 	is = s.from(position{next: make([]int, len(s.queues))}, &state{past: []past{{}}})
-	return is, is || len(s.seen) < mostSteps
+	return is, is || len(s.seen) < mostSteps && s.looks < mostLooks
 }
 
 // search looks for an order.
@@ -118,6 +124,8 @@ type search struct {
 	queues    [][]Call // by client
 	crashes   []Crash
 	forgetsNS int64
+	stalls    bool            // see History
+	looks     int             // instants that were tried
 	seen      map[string]bool // positions and states from which there is no way to the end
 }
 
@@ -142,7 +150,7 @@ func (s *search) from(at position, is *state) bool {
 		return true
 	}
 	key := at.key(is)
-	if s.seen[key] || len(s.seen) == mostSteps {
+	if s.seen[key] || len(s.seen) == mostSteps || s.looks >= mostLooks {
 		return false
 	}
 	s.seen[key] = true
@@ -165,7 +173,7 @@ func (s *search) from(at position, is *state) bool {
 		queue := s.queues[i]
 		further := position{slices.Clone(at.next), at.crashed}
 		further.next[i]++
-		for _, next := range decided(is, queue[at.next[i]], at.crashed < len(s.crashes), s.forgetsNS) {
+		for _, next := range s.decided(is, queue[at.next[i]], at.crashed < len(s.crashes)) {
 			if s.from(further, next) {
 				return true
 			}
@@ -220,19 +228,23 @@ func crashed(s *state, c Crash) (next []*state) {
 }
 
 // decided returns what a key may hold after a call.
-func decided(s *state, c Call, crashes bool, forgetsNS int64) (next []*state) {
+func (all *search) decided(s *state, c Call, crashes bool) (next []*state) {
 	if c.Error != "" && !c.Maybe {
 		return []*state{s}
 	}
 	if c.Answer == nil {
 		next = append(next, s)
 	}
+	if all.looks += len(c.Times); len(c.Times) > mostInstants {
+		all.looks = mostLooks
+	}
 	for _, nowNS := range c.Times {
-		if nowNS < s.nowNS {
+		if nowNS < s.nowNS && !all.stalls {
 			continue
 		}
 		after := &state{nowNS: nowNS, tat: s.tat, st: clone(s.st)}
 		answer := after.perform(&c)
+		after.nowNS = max(nowNS, s.nowNS)
 		if c.Answer != nil && !slices.Equal(answer, c.Answer) {
 			continue
 		}
@@ -247,7 +259,7 @@ func decided(s *state, c Call, crashes bool, forgetsNS int64) (next []*state) {
 				answered = 1 << 62
 			}
 			after.past = append(slices.Clone(s.past), past{nowNS, answered, after.tat, clone(after.st)})
-			after.forget(forgetsNS, c.Began)
+			after.forget(all.forgetsNS, c.Began)
 		}
 		next = append(next, after)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -33,7 +34,8 @@ type machine struct {
 	lives   int
 	failing bool // the disk refuses writes, or has since the start of this life
 
-	aheadNS int64 // its wall clock, of the time of limits
+	aheadNS int64      // its wall clock, of the time of limits
+	stalls  *rand.Rand // draws when it stands still; nil: never
 
 	mayBeDamaged bool // writes may be missing in the middle of a file
 }
@@ -62,14 +64,27 @@ func (m *machine) http() string { return m.addr + ":8080" }
 func newMachine(w *world, number int) *machine {
 	m := &machine{w: w, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
 	m.disk.Reorders = w.plan.reorders
+	if w.plan.stalls {
+		m.stalls = w.plan.chance("stalls of " + m.addr)
+	}
 	if slow, r := w.plan.slowDisk, w.plan.chance("slow disk"); slow > 0 {
 		m.disk.Takes = func(disk.Op) time.Duration { return time.Duration(r.Int64N(int64(slow))) }
 	}
 	return m
 }
 
-// now is the machine's clock, and that of limits.
+// longestStall is how long a machine stands still at most, and stallsOneIn how often it looks at its clock for one such time.
+const (
+	longestStall = 2 * time.Millisecond
+	stallsOneIn  = 100
+)
+
+// now is the machine's clock, and that of limits. A goroutine that looks at it may have to wait for the processor, as anywhere: others run
+// meanwhile.
 func (m *machine) now() int64 {
+	if m.stalls != nil && m.stalls.IntN(stallsOneIn) == 0 {
+		time.Sleep(time.Duration(m.stalls.Int64N(int64(longestStall))))
+	}
 	now := time.Now().UnixNano()
 	m.mu.Lock()
 	defer m.mu.Unlock()

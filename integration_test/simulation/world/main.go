@@ -1,5 +1,4 @@
-// Command world is one run of the simulation: it is compiled to WebAssembly, and the program simulation runs it in virtual time. It also
-// runs by itself, in real time and in an order of its own: that helps to debug it.
+// Command world is one run of the simulation: it is compiled to WebAssembly, and the program simulation runs it in virtual time.
 //
 //	world -seed 7 [-trace] [-without 3,1001] [-calls 20]
 //

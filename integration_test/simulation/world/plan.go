@@ -31,6 +31,7 @@ type plan struct {
 	engine   string
 	replicas int
 	lag      time.Duration // of replicas
+	stalls   bool          // machines stand still for a moment, again and again
 	odd      bool          // clients may send calls in parts, read late, and close their half
 	scenes   []scene
 	faults   []fault
@@ -109,6 +110,7 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 		p.drawFleet(r)
 	}
 	p.odd = p.chance("odd clients").IntN(2) == 0
+	p.stalls = p.chance("stalls").IntN(5) == 0
 	p.drawScenes()
 	p.drawFaults()
 	return p
@@ -134,7 +136,13 @@ func (p *plan) drawBounded(r *rand.Rand) {
 }
 
 // arrives is how long a call is under way at most where no fault holds it up: the replies to others may wait for the disk some times.
-func (p *plan) arrives() time.Duration { return 4*p.latency + 20*p.slowDisk + 20*time.Millisecond }
+func (p *plan) arrives() time.Duration {
+	usual := 4*p.latency + 20*p.slowDisk + 20*time.Millisecond
+	if p.stalls {
+		usual += 100 * longestStall
+	}
+	return usual
+}
 
 // patience is how long a call may take beyond its wait. While a process restarts, nobody is connected to it.
 func (p *plan) patience() time.Duration {
@@ -160,7 +168,8 @@ func (p *plan) String() string {
 	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
 		p.clients, p.calls, p.pipeline, p.think, p.latency, p.pieces)
 	fmt.Fprintf(&b, "%d machines, engine %q with %d replicas, lag %s, ", p.machines, p.engine, p.replicas, p.lag)
-	fmt.Fprintf(&b, "slow disk %s, which reorders %v, clocks are set %v, settings %v; keys", p.slowDisk, p.reorders, p.steps, p.settings)
+	fmt.Fprintf(&b, "slow disk %s, which reorders %v, clocks are set %v, machines stall %v, settings %v; keys", p.slowDisk, p.reorders,
+		p.steps, p.stalls, p.settings)
 	for _, k := range p.keys {
 		fmt.Fprintf(&b, " %s=%s%v", k.name, k.text, k.burst)
 	}

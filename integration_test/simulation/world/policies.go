@@ -27,6 +27,7 @@ func drawPolicies(p *plan) {
 	}
 	if p.engine == noEngine && r.IntN(2) == 0 {
 		p.set("lua-time-limit", "1")
+		p.stalls = true // so a short script may take long
 	}
 }
 
@@ -105,7 +106,7 @@ func (s *members) ask(c *caller) {
 		s.together(c, c.do("EXEC"))
 	case 3:
 		s.together(c, c.do("EVAL", `local one = redis.call('CL.TAKE', KEYS[1], '@plan')
-			for i = 1, tonumber(ARGV[1]) do redis.call('EXISTS', KEYS[1]) end
+			for i = 1, tonumber(ARGV[1]) do redis.call('TIME') end
 			local other = redis.call('CL.TAKE', KEYS[2], '@plan')
 			return {one, other}`, "2", key, "{m}3", s.long(c)))
 	case 4:
@@ -124,7 +125,7 @@ func (s *members) ask(c *caller) {
 // long is how often a script calls something. With a short --lua-time-limit others are told -BUSY meanwhile.
 func (s *members) long(c *caller) string {
 	if s.w.plan.setting("lua-time-limit") != "" && c.rnd.IntN(4) == 0 {
-		return "4000"
+		return "500"
 	}
 	return "3"
 }

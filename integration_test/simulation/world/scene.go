@@ -18,6 +18,7 @@ var scenes = []scene{
 	{"guest", drawGuest, runGuest},
 	{"http", drawHTTP, runHTTP},
 	{"policies", drawPolicies, runPolicies},
+	{"upkeep", drawUpkeep, runUpkeep},
 }
 
 func (p *plan) drawScenes() {

@@ -112,6 +112,7 @@ func (w *world) run() {
 		m.stop()
 	}
 	w.history.LastsNS, w.history.Evicts = int64(time.Second+w.plan.arrives()), w.plan.evicts()
+	w.history.Stalls = w.plan.stalls
 	if w.fleet == nil { // else each process has an order of its own
 		w.history.ArrivesNS = int64(w.plan.arrives())
 	}

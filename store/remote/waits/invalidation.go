@@ -73,8 +73,9 @@ func (w *Waits) receiveSome(ctx context.Context) error {
 	if client == nil {
 		return link.ErrNoConnection
 	}
-	dedicated, release := client.Dedicate()
-	defer release()
+	dedicated, _ := client.Dedicate()
+	// To keep the connection rueidis would unsubscribe. A busy engine refuses that, and rueidis ends the process over such an answer.
+	defer dedicated.Close()
 	err := dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(w.channel()).Build(), func(m rueidis.PubSubMessage) {
 		if m.Message != invalidateAll {
 			w.poke(m.Message)

@@ -112,3 +112,41 @@ func TestInvalidationsOfSettings(t *testing.T) {
 		t.Errorf("no connection: %v", err)
 	}
 }
+
+// Listening ends also while a script keeps the engine busy: then Redis answers -BUSY to UNSUBSCRIBE, which rueidis does not expect.
+func TestListeningEndsWhileTheEngineIsBusy(t *testing.T) {
+	all := testStores(t, 2)
+	s, other := all[0], all[1]
+	other.do(t, "CONFIG", "SET", "lua-time-limit", "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.waits.receiveSome(ctx) }()
+	celldtest.Eventually(t, "it listens", func() bool {
+		text, _ := other.do(t, "PUBSUB", "CHANNELS", "celld:wake").AsStrSlice()
+		return len(text) == 1
+	})
+	busy := make(chan struct{})
+	go func() {
+		client := other.link.Client()
+		client.Do(context.Background(), client.B().Eval().Script("while true do end").Numkeys(0).Build())
+		close(busy)
+	}()
+	client := s.link.Client()
+	celldtest.Eventually(t, "the engine is busy", func() bool {
+		err := client.Do(t.Context(), client.B().Ping().Build()).Error()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	celldtest.Eventually(t, "the script ends", func() bool {
+		_ = client.Do(t.Context(), client.B().ScriptKill().Build()).Error()
+		select {
+		case <-busy:
+			return true
+		default:
+			return false
+		}
+	})
+}
