@@ -101,7 +101,7 @@ func TestDifferentialCluster(t *testing.T) {
 		rounds(100)
 		if exists := from.Do("EXISTS", "{k}a"); exists == ":1\r\n" {
 			from.OK("MIGRATE", "127.0.0.1", real.Nodes[to].Port, "{k}a", "0", "1000", "REPLACE") // a call after ASKING may have put it there
-			move.Keys(1) // the first by name
+			move.Keys(1)                                                                         // the first by name
 		}
 	}
 	move.End()
