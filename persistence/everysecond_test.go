@@ -72,13 +72,13 @@ func TestEverySecondTakesNoMoreMemory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, files := inMemory(t, appendOnly)
 				w.mustOpen()
-				const keys = 10_000
-				round := func(n int64) {
+				const keys = 1000
+				round := func(n int64) { // 1 MB
 					for i := range keys {
-						w.put(fmt.Sprintf("a key that is there all the while %d", i), store.Value{TAT: uint64(t0 + (9000+n)*second)})
+						w.put(fmt.Sprintf("a key that is there all the while %01000d", i), store.Value{TAT: uint64(t0 + (9000+n)*second)})
 					}
 					for i := range keys / 10 {
-						key := fmt.Sprintf("a key that comes and goes %d", i)
+						key := fmt.Sprintf("a key that comes and goes %01000d", i)
 						w.put(key, store.Value{TAT: uint64(t0 + 9000*second)})
 						w.store.Delete([]byte(key), w.now)
 					}

@@ -11,7 +11,7 @@ import (
 
 // Keys that are renamed while a snapshot is taken, or the append-only file is rewritten, are in it, under either name.
 func TestRenamesDuringASnapshot(t *testing.T) {
-	const keys = 20_000
+	const keys = 5000
 	for name, test := range map[string]struct {
 		set   func(*persistence.Options)
 		file  string

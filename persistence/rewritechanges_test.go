@@ -1,9 +1,12 @@
+//go:build !race
+
 package persistence_test
 
 import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"celld/internal/celldtest"
@@ -25,6 +28,7 @@ func (q *turns) next(w *world) bool {
 			if st := w.m.Status(); !st.Rewriting && !st.Saving {
 				return false
 			}
+			runtime.Gosched()
 		}
 	}
 	if !q.step() {

@@ -27,15 +27,7 @@ type example struct {
 }
 
 var examples = []example{
-	{"go", false, func(t *testing.T, dir string) *exec.Cmd {
-		path := filepath.Join(t.TempDir(), "service")
-		build := exec.Command("go", "build", "-o", path, ".")
-		build.Dir = dir
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("go build: %v\n%s", err, out)
-		}
-		return exec.Command(path)
-	}},
+	{"go", false, func(t *testing.T, _ string) *exec.Cmd { return exec.Command(harness.Example(t, "go")) }},
 	{"python", false, func(t *testing.T, dir string) *exec.Cmd {
 		return exec.Command(installedClient(t, "python/bin/python"), "service.py")
 	}},

@@ -24,11 +24,7 @@ import (
 // languages are the languages of the examples for waiting and leases, each with what runs an example.
 var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
 	"go": func(t *testing.T, example string) *exec.Cmd {
-		path := filepath.Join(t.TempDir(), example)
-		if out, err := exec.Command("go", "-C", "../../examples", "build", "-o", path, "./"+example).CombinedOutput(); err != nil {
-			t.Fatalf("go build: %v\n%s", err, out)
-		}
-		return exec.Command(path)
+		return exec.Command(harness.Example(t, example))
 	},
 	"python": func(t *testing.T, example string) *exec.Cmd {
 		return exec.Command(installedClient(t, "python/bin/python"), fmt.Sprintf("../../examples/%s/%[1]s.py", example))

@@ -22,6 +22,7 @@ func clockAhead(t *testing.T, seconds int) []string {
 
 // TestOtherClock uses an engine whose clock is an hour ahead of celld's, and one whose clock is an hour behind: limits go by the engine's.
 func TestOtherClock(t *testing.T) {
+	t.Parallel()
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
 			f := engines.Redis(t).With(clockAhead(t, seconds)...).Alone(t)
@@ -47,6 +48,7 @@ func TestOtherClock(t *testing.T) {
 // TestMasterOfOtherClock kills a master. Sentinels replace it by one whose clock is an hour ahead of the old one's, or an hour
 // behind. After the first, all of a limit has flowed back; the second denies for an hour more.
 func TestMasterOfOtherClock(t *testing.T) {
+	t.Parallel()
 	const hour = 3_600_000
 	for _, seconds := range []int{3600, -3600} {
 		t.Run(strconv.Itoa(seconds), func(t *testing.T) {

@@ -143,6 +143,7 @@ func TestFaults(t *testing.T) {
 
 // TestKilledMaster kills a master. What its replica does not hold yet is lost.
 func TestKilledMaster(t *testing.T) {
+	t.Parallel()
 	for _, kind := range engines.Kinds[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, e engines.Engine) {
@@ -163,6 +164,7 @@ func TestKilledMaster(t *testing.T) {
 
 // TestHandedOver tells replicas to take over from masters that are well. A master waits until its replica has all: nothing is forgotten.
 func TestHandedOver(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		f := e.Cluster(t)
 		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
@@ -188,6 +190,7 @@ func TestHandedOver(t *testing.T) {
 
 // TestMovedSlots moves the slots of all keys to other masters and back, while they are asked.
 func TestMovedSlots(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		f := e.Cluster(t)
 		l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)

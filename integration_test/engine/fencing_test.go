@@ -50,6 +50,7 @@ func (f *fence) lock(by int, key string) {
 // TestFencing checks that the IDs of a key's locks grow while the clocks of engines are apart and are set, masters hand over, slots move,
 // and an engine is away.
 func TestFencing(t *testing.T) {
+	t.Parallel()
 	t.Run("masters apart", func(t *testing.T) {
 		t.Parallel()
 		fleet := engines.Redis(t).Cluster(t)

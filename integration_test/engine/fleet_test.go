@@ -10,6 +10,7 @@ import (
 
 // The tests of this folder stand on what these do.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	f := engines.Redis(t).Cluster(t)
 	master := f.MasterOf("k")
 	for i := range 25 {
@@ -35,6 +36,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	f := engines.Redis(t).Sentinel(t)
 	first := f.MasterOf("")
 	first.Kill()

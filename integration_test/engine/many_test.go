@@ -17,8 +17,10 @@ const (
 	manyRate  = 200 // a second
 )
 
-// crowd holds the answers to 20 processes with 3 clients each, which ask one key for more than its limit.
+// crowd holds the answers to processes with 3 clients each, which ask one key for more than its limit.
 type crowd struct {
+	processes int
+
 	mu                           sync.Mutex
 	passed, denied, failed       int
 	firstSent, firstGot, lastGot time.Time
@@ -52,13 +54,14 @@ func (c *crowd) note(sent, got time.Time, is outcome) {
 	}
 }
 
-// ask starts the clients. They ask while it calls during, and for d after that.
+// ask starts the clients. They ask while it calls during, and for d after that: each 60 times a second.
 func (c *crowd) ask(t *testing.T, url, timeout, command string, d time.Duration, during func()) {
 	t.Helper()
-	const processes, clients = 20, 3
+	const clients = 3
 	var running sync.WaitGroup
 	var conns []*harness.Conn
-	for _, srv := range shared(t, url, processes, "--store-timeout", timeout) {
+	for range c.processes {
+		srv := harness.Start(t, "--store", url, "--store-timeout", timeout)
 		for range clients {
 			conn := harness.Dial(t, srv.Addr)
 			conn.Do(strings.Fields(strings.Replace(command, " k ", " other ", 1))...) // all is connected then
@@ -68,11 +71,13 @@ func (c *crowd) ask(t *testing.T, url, timeout, command string, d time.Duration,
 	words, end := strings.Fields(command), make(chan struct{})
 	for _, conn := range conns {
 		running.Go(func() {
+			pace := time.NewTicker(15 * time.Millisecond)
+			defer pace.Stop()
 			for {
 				select {
 				case <-end:
 					return
-				default:
+				case <-pace.C:
 				}
 				sent := time.Now()
 				raw, err := conn.TryDo(words)
@@ -108,8 +113,8 @@ func TestManyProcesses(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e engines.Engine) {
 		for _, command := range []string{"CL.THROTTLE k 599 200 1", "CL.TAKE k 200/1s,burst=600"} {
 			t.Run(command, func(t *testing.T) {
-				var c crowd
-				c.ask(t, e.Alone(t).URL, "20s", command, 6*time.Second, func() {})
+				c := crowd{processes: 20}
+				c.ask(t, e.Alone(t).URL, "20s", command, 4*time.Second, func() {})
 				if c.failed > 0 {
 					t.Errorf("%d calls failed", c.failed)
 				}
@@ -126,9 +131,9 @@ func TestManyProcessesKilledMaster(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, e engines.Engine) {
 				f := kind.Start(e, t)
-				var c crowd
-				c.ask(t, f.URL, "500ms", "CL.THROTTLE k 599 200 1", 4*time.Second, func() {
-					time.Sleep(2 * time.Second) // its burst is spent by then
+				c := crowd{processes: 10}
+				c.ask(t, f.URL, "500ms", "CL.THROTTLE k 599 200 1", 3*time.Second, func() {
+					time.Sleep(time.Second) // its burst is spent by then
 					master, killed := f.MasterOf("k"), time.Now()
 					master.Kill()
 					f.MasterOf("k") // the next one

@@ -75,6 +75,7 @@ func (p *farAway) carry(from, to net.Conn) {
 // TestSlowEngine delays answers by 100 ms, for which all calls wait, and then by more than calls wait: those that were sent may be
 // counted, or not.
 func TestSlowEngine(t *testing.T) {
+	t.Parallel()
 	f := engines.StartEngine(t)
 	p := newFarAway(t, f.Nodes[0].Addr)
 	l := (&load{clients: 4}).start(t, shared(t, "redis://"+p.addr, 2, "--store-timeout", "1s"), kinds...)

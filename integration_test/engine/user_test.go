@@ -29,6 +29,7 @@ func userLine(t *testing.T, e engines.Engine) []string {
 
 // TestStoreUser runs all that celld does. Its user of the engine may do what docs/engine.md says and no more.
 func TestStoreUser(t *testing.T) {
+	t.Parallel()
 	for _, kind := range engines.Kinds[:2] {
 		t.Run(kind.Name, func(t *testing.T) {
 			engines.EachEngine(t, func(t *testing.T, e engines.Engine) {

@@ -18,8 +18,9 @@ const root = "../.."
 var BuildFlags = []string{"-trimpath", "-ldflags=-s -w"}
 
 var (
-	static   = sync.OnceValues(func() (string, error) { return build("CGO_ENABLED=0", BuildFlags...) })
-	detector = sync.OnceValues(func() (string, error) { return build("CGO_ENABLED=1", "-race") })
+	static   = sync.OnceValues(func() (string, error) { return build(root, ".", []string{"CGO_ENABLED=0"}, BuildFlags...) })
+	detector = sync.OnceValues(func() (string, error) { return build(root, ".", []string{"CGO_ENABLED=1"}, "-race") })
+	examples sync.Map // by folder, what builds it once
 )
 
 // Binary is the path of the static binary, as in the Docker image.
@@ -46,14 +47,27 @@ func StressBinary(t testing.TB) string {
 	return path
 }
 
-// build returns the path of celld in Go's build cache, where go run keeps what it links, by content. So the packages of
+// Example is the path of the program in a folder of examples/.
+func Example(t testing.TB, folder string) string {
+	t.Helper()
+	built, _ := examples.LoadOrStore(folder, sync.OnceValues(func() (string, error) {
+		return build(root+"/examples", "./"+folder, nil) // as go test builds, which has compiled much of it already
+	}))
+	path, err := built.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// build returns the path of a program in Go's build cache, where go run keeps what it links, by content. So the packages of
 // tests that start at once, and later runs, share one binary, and none replaces another's.
-func build(env string, flags ...string) (path string, err error) {
+func build(dir, pkg string, env []string, flags ...string) (path string, err error) {
 	SeeSources()
 	for range 2 { // the run that links prints a path that is gone when it ends
-		cmd := exec.Command("go", append(append([]string{"run", "-exec", "echo"}, flags...), ".")...)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), env)
+		cmd := exec.Command("go", append(append([]string{"run", "-exec", "echo"}, flags...), pkg)...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), env...)
 		out, err := cmd.Output()
 		if exit, ok := err.(*exec.ExitError); ok {
 			return "", fmt.Errorf("go run: %w\n%s", err, exit.Stderr)

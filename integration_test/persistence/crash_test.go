@@ -237,7 +237,7 @@ func (c *crasher) reckon(conn *harness.Conn) {
 	}
 }
 
-// TestPersistenceKill kills celld 100 times while clients call. With always, no decision that was answered is forgotten; with everysec,
+// TestPersistenceKill kills celld 55 times while clients call. With always, no decision that was answered is forgotten; with everysec,
 // none that is older than a second, and half a second more, or what a loaded machine takes from it. What this cannot show is a machine that
 // loses power: what has been written survives the process, fsync or not.
 func TestPersistenceKill(t *testing.T) {
@@ -248,8 +248,8 @@ func TestPersistenceKill(t *testing.T) {
 		longest        time.Duration // a round
 		forgets        time.Duration
 	}{
-		{"always", 2, 45, 150 * time.Millisecond, 0},
-		{"everysec", 2, 5, 3 * time.Second, 1500 * time.Millisecond},
+		{"always", 1, 50, 150 * time.Millisecond, 0},
+		{"everysec", 1, 5, 3 * time.Second, 1500 * time.Millisecond},
 	} {
 		for world := range test.worlds {
 			t.Run(fmt.Sprint(test.fsync, world), func(t *testing.T) {

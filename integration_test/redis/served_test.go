@@ -77,7 +77,7 @@ func TestLongPipelineLikeRedis(t *testing.T) {
 				t.Fatal(got)
 			}
 		}
-		const n = 600
+		const n = 400                            // 2 MB, and more than a second of work
 		celldtest.Again(t, func(string) string { // a machine that keeps the client from sending for a second makes it idle
 			c := harness.Dial(t, addr)
 			defer c.Close()

@@ -23,13 +23,13 @@ type flood struct {
 
 const floodClients = 3
 
-// floods fill a table of so many bytes some four times each. In their order, each finds memory that another has used in another way.
+// floods fill a table of so many bytes some two times each. In their order, each finds memory that another has used in another way.
 func floods(maxMemory int) []flood {
 	long := strings.Repeat("x", 60_000)
 	began := time.Now().Add(-10 * time.Minute).UnixNano()
 	log := fmt.Sprintf("limit=10000/1h,algo=log calls=%d:1%s", began, strings.Repeat(",+1:1", 7999))
 	id := func(client, n int) string { return fmt.Sprintf("%d:%d:", client, n) }
-	fills := func(bytes int) int { return 4 * maxMemory / bytes / floodClients }
+	fills := func(bytes int) int { return 2 * maxMemory / bytes / floodClients }
 	return []flood{
 		{"literals", fills(1000), func(client, n int) []string {
 			return []string{"CL.TAKE", id(client, n), fmt.Sprintf("%d/%ds,burst=%d", n+1, 3600+client, n+1)}

@@ -220,7 +220,7 @@ func TestReloadOfPipes(t *testing.T) {
 // refuses CONFIG SET and ACL LOAD in the same way.
 func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	t.Parallel()
-	r := startReloaded(t, "--lua-time-limit", "1")
+	r := startReloaded(t, "--lua-time-limit", "1", "--shutdown-timeout", "1")
 	runs, other := r.as("changes", "changes-secret"), harness.Dial(t, r.Addr)
 	runs.Send(harness.Frame("EVAL", "while true do end", "0"))
 	celldtest.Eventually(t, "it is busy", func() bool { return strings.HasPrefix(other.Do("ACL", "LOAD"), "-BUSY ") })

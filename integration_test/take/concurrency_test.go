@@ -18,7 +18,7 @@ import (
 func TestTakeManyClients(t *testing.T) {
 	t.Parallel()
 	srv := harness.StartStress(t, "--io-threads", "4", "--dir", t.TempDir(), "--appendonly", "yes", "--save", "3600 1")
-	const each, clients = 400, 8
+	const each, clients = 200, 8
 	limits := []string{"700/30d,burst=700", "700/300d,algo=window", "700/300d,algo=slide", "700/300d,algo=slide,buckets=9",
 		"700/300d,algo=log", "@kept"}
 	harness.Dial(t, srv.Addr).Play(step{"CL.POLICY SET kept 700/300d,algo=window", ":1"}, step{"CL.RULE ADD DENY nobody", ":1"})

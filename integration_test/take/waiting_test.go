@@ -24,11 +24,11 @@ func resident(c *harness.Conn, srv *harness.Server) int64 {
 	return kb << 10
 }
 
-// TestManyWaiters opens 10,000 connections that wait for one limit. They take 2 KB each, beside what an idle one takes. When the
+// TestManyWaiters opens 5000 connections that wait for one limit. They take 2 KB each, beside what an idle one takes. When the
 // rate is raised, they pass in the order in which they came, and no faster than that rate.
 func TestManyWaiters(t *testing.T) {
 	t.Parallel()
-	const waiters, rate, bytes = 10_000, 5000, 2 << 10
+	const waiters, rate, bytes = 5000, 2500, 2 << 10
 	srv := harness.Start(t, "--maxclients", fmt.Sprint(waiters+10), "--max-waiters", fmt.Sprint(waiters), "--wait-max", "86400000")
 	c := harness.Dial(t, srv.Addr)
 	c.Do("CL.POLICY", "SET", "p", "10000/1h")

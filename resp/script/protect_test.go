@@ -31,7 +31,7 @@ func TestErrorsAfterTailCalls(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return int(after.TotalAlloc - before.TotalAlloc)
 	}
-	const many = 200_000
+	const many = 50_000
 	plain := cost(many, "") - cost(10, "")
 	for _, end := range []string{
 		"error('x')", "error('x', 2)", "error({})", "error()", "local t return t.x", "return {} .. 1", "return {} < {}",

@@ -26,7 +26,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 		}
 	}
 	set(1)
-	for count := 2; count < 20_000; count++ {
+	for count := 2; count < 5000; count++ {
 		var other sync.WaitGroup
 		other.Go(func() { set(count) })
 		p.send(call)

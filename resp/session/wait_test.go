@@ -197,7 +197,7 @@ func TestLongPipelinesWait(t *testing.T) {
 				l.Answer(0)
 			}()
 		})
-		const calls = 10_000
+		const calls = 4000 // 200 KB
 		var conns sync.WaitGroup
 		for i := range 4 {
 			c := sessiontest.Dial(t, addr)

@@ -366,7 +366,7 @@ func TestClosedWhileConnectionsArrive(t *testing.T) {
 			left.Add(1)
 			arriving.Go(func() {
 				defer left.Add(-1)
-				for range 300 {
+				for range 60 {
 					conn, err := net.Dial(c.addr.Network(), c.addr.String())
 					if err != nil {
 						t.Error(err)

@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // What a long command has answered leaves while it runs, once the disk has it. After it has written, its replies wait for its end.
@@ -20,6 +21,7 @@ func TestRepliesDuringALongCommand(t *testing.T) {
 						s.reply(first)
 						s.flush()
 						for commits := c.commits.Load(); !s.finished.Load(); {
+							time.Sleep(time.Millisecond / 10) // its work, beside which others of these tests run
 							if s.conn.Meanwhile(line == "write"); line == "write" && c.commits.Load() != commits {
 								s.server.faults.Add(1)
 							}

@@ -26,7 +26,7 @@ func waiting(finish func(s *fakeSession)) func(s *fakeSession, line string) bool
 // more than a read is held.
 func TestAPipelineThatPauses(t *testing.T) {
 	t.Parallel()
-	const conns, commands, width = 3, 10_000, 120
+	const conns, commands, width = 3, 2000, 120 // of each 240 KB
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
 			begun := make(chan *fakeSession, conns)

@@ -261,7 +261,7 @@ func (m *linear) round(t *testing.T, model porcupine.Model, seed uint64) bool {
 // Calls on the same keys, of which most take no lock, and all that changes keys under the lock: each has its effect at some
 // instant between its start and its end. With -count=100 it runs for as many times longer.
 func TestCallsAreLinearizable(t *testing.T) {
-	rounds := 200
+	rounds := 100
 	if celldtest.Thorough {
 		rounds = 1000
 	}

@@ -29,7 +29,7 @@ func abreast(turns int, fn func(i, turn int)) {
 // A call with block= is denied while another, without, is about to pass: the block stays.
 func TestACallThatPassesKeepsTheBlockOfAnother(t *testing.T) {
 	const each = 4
-	turns := 5_000
+	turns := 2000
 	if celldtest.Thorough {
 		turns = 20_000
 	}

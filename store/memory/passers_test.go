@@ -59,7 +59,7 @@ func (p *passers) ask(t *testing.T, nowNS int64) {
 // flush no more than that anew. And a copy learns of all of it.
 func TestPassersAtOnce(t *testing.T) {
 	const most, callers, turns = 30, 3, 5
-	seconds := 100
+	seconds := 50
 	if celldtest.Thorough {
 		seconds = 400
 	}

@@ -19,9 +19,9 @@ import (
 // drains, while policies change and the wall clock is set.
 func TestSlabsComeAndGoUnderAll(t *testing.T) {
 	const keys = 40_000
-	turns := 3
+	turns := 2
 	if celldtest.Thorough {
-		turns = 6
+		turns = 4
 	}
 	texts := []string{"9/1h", "9/day", "9/1h,algo=log", "9/1h,algo=slide,buckets=3", "9/1h,algo=window,align=clock,block=1m"}
 	for _, o := range []memory.Options{{MaxKeys: keys, Shards: 2, Journal: true}, {MaxKeys: keys / 2, Shards: 8, Journal: true}} {

@@ -327,7 +327,7 @@ func TestSetLimits(t *testing.T) {
 
 // What is above a limit that is lowered goes in short steps. Meanwhile a new key pushes another out, so that the store does not grow.
 func TestLimitsAreLoweredInSteps(t *testing.T) {
-	const keys, kept = 20_000, 100
+	const keys, kept = 5000, 100
 	for _, bytes := range []bool{false, true} {
 		for _, shards := range []int{1, 16} {
 			s := memory.New(memory.Options{Shards: shards})

@@ -126,7 +126,7 @@ func TestWhenUsesAreNoted(t *testing.T) {
 
 // Two callers pass under one key all they can. Where one has read a TAT that the other changes, it does not store its own.
 func TestTwoPassAtOnce(t *testing.T) {
-	const turns, most = 1 << 20, 1 << 30
+	const turns, most = 1 << 18, 1 << 30
 	bucket, err := cell.NewBucket(most-1, 1, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func TestLinesOfAChunk(t *testing.T) {
 func TestIndexGrows(t *testing.T) {
 	x := index{memory: newMemory()}
 	random := rand.New(rand.NewPCG(1, 2))
-	tags, next := make([]uint32, 1<<17), 1000
+	tags, next := make([]uint32, 1<<16), 1000
 	for i := range tags {
 		tags[i] = random.Uint32()
 		x.Insert(tags[i], uint32(i+1))

@@ -66,8 +66,11 @@ func (l *Link) PerHashSlot(key string) string {
 // perHashSlot is a name for each slot. To find them takes 10 ms.
 func (l *Link) perHashSlot() []string {
 	l.tagOnce.Do(func() {
-		const mostTags = 1 << 18 // 170,000 mostly do. A prefix with a tag of its own has one slot only
+		const mostTags = 1 << 18 // 170,000 mostly do
 		l.tagged = make([]string, hashSlots)
+		if HashSlot(l.options.PerHashSlot+":{0}") == HashSlot(l.options.PerHashSlot+":{1}") {
+			return // the prefix has a tag of its own, which has one slot only
+		}
 		for i, found := 0, 0; i < mostTags && found < hashSlots; i++ {
 			name := l.options.PerHashSlot + ":{" + strconv.FormatInt(int64(i), 36) + "}"
 			if at := HashSlot(name); l.tagged[at] == "" {
