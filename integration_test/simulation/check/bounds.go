@@ -17,7 +17,7 @@ func Bounds(h History) (faults []string) {
 		if !h.Evicts {
 			faults = append(faults, tooMany(key, calls, h.Losses)...)
 		}
-		faults = append(faults, tooFew(key, calls)...)
+		faults = append(faults, tooFew(key, calls, h.Losses)...)
 		faults = append(faults, outOfOrder(key, calls, h.ArrivesNS)...)
 	}
 	return faults
@@ -56,11 +56,11 @@ func (c *Call) most(spanNS int64) (most, unit int64) {
 	return c.Limit.Capacity() * spans, 1
 }
 
-func (c *Call) denied() bool { return len(c.Answer) > 0 && c.Answer[0] == 1 }
+func (c *Call) denied() bool { return len(c.Answer) > 0 && c.Answer[0] == 1 && c.Kind != Del }
 
 // mayCount reports whether the call may have been counted.
 func (c *Call) mayCount() bool {
-	return c.Kind != Peek && (c.Granted() || c.Answer == nil && (c.Error == "" || c.Maybe))
+	return c.Kind != Peek && c.Kind != Del && (c.Granted() || c.Answer == nil && (c.Error == "" || c.Maybe))
 }
 
 // latestNS is when a call was decided at the latest that a later one finds. An engine that was paused decides afterwards on what nobody
@@ -74,8 +74,14 @@ func (c *Call) latestNS(later *Call) int64 {
 
 func tooMany(key string, calls []Call, losses []Loss) []string {
 	var granted []Call
+	losses = slices.Clone(losses)
 	for _, c := range calls {
-		if c.Granted() {
+		switch {
+		case c.Kind == Del && c.Answer != nil:
+			losses = append(losses, Loss{Began: c.Began, Ended: c.Ended})
+		case c.Kind == Del:
+			losses = append(losses, Loss{Began: c.Began, Ended: math.MaxInt64})
+		case c.Granted():
 			granted = append(granted, c)
 		}
 	}
@@ -105,12 +111,34 @@ func lost(losses []Loss, began, ended int64) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool { return l.Began <= ended && l.Ended >= began })
 }
 
-func tooFew(key string, calls []Call) (faults []string) {
+// deniedNS is for how long a key may be denied that was deleted by another process: docs/engine.md.
+const deniedNS = 1_100_000_000
+
+// deletedNS is when the key was deleted last, so that a denied call finds nothing of what was decided before.
+func (c *Call) deletedNS(calls []Call, losses []Loss) int64 {
+	last := int64(math.MinInt64)
+	for _, d := range calls {
+		lost := slices.ContainsFunc(losses, func(l Loss) bool { return l.Ended >= d.Began })
+		if d.Kind == Del && d.Answer != nil && !lost && d.ToNS+deniedNS < c.FromNS {
+			last = max(last, d.FromNS)
+		}
+	}
+	return last
+}
+
+func tooFew(key string, calls []Call, losses []Loss) (faults []string) {
 	for _, denied := range calls {
 		if !denied.denied() {
 			continue
 		}
-		if room, unit := denied.room(calls); denied.Cost*unit <= room {
+		fromNS := denied.FromNS
+		if denied.Waits {
+			fromNS += denied.WaitNS
+		}
+		if fromNS > denied.ToNS {
+			continue // it was not to wait: celld stops, or its wait would be too long
+		}
+		if room, unit := denied.room(calls, fromNS, losses); denied.Cost*unit <= room {
 			faults = append(faults, fmt.Sprintf("key %s: %s was denied at event %d, though %d were left at least", key, denied.Text,
 				denied.Ended, room))
 		}
@@ -121,9 +149,12 @@ func tooFew(key string, calls []Call) (faults []string) {
 // taken is what a call may have taken of a bucket, and when.
 type taken struct{ fromNS, latestNS, takesNS int64 }
 
-// room is what was left at least when a call was denied, in some unit.
-func (c *Call) room(calls []Call) (room, unit int64) {
-	mayTake := func(o *Call) bool { return (o.mayCount() || o.Waits) && o.Began <= c.Ended }
+// room is what others had left at least from an instant on until a call was denied, in some unit.
+func (c *Call) room(calls []Call, fromNS int64, losses []Loss) (room, unit int64) {
+	deleted := c.deletedNS(calls, losses)
+	mayTake := func(o *Call) bool {
+		return (o.mayCount() || o.Waits) && o.Began != c.Began && o.Began <= c.Ended && o.latestNS(c) >= deleted
+	}
 	if c.counts() {
 		spans := int64(1)
 		if c.Limit.Algo == cell.Slide {
@@ -131,7 +162,7 @@ func (c *Call) room(calls []Call) (room, unit int64) {
 		}
 		room = c.Limit.Capacity()
 		for _, o := range calls {
-			if mayTake(&o) && o.latestNS(c) >= c.FromNS-spans*c.Limit.PeriodNS {
+			if mayTake(&o) && o.latestNS(c) >= fromNS-spans*c.Limit.PeriodNS {
 				room -= o.Cost
 			}
 		}
@@ -155,7 +186,7 @@ func (c *Call) room(calls []Call) (room, unit int64) {
 		i, _ := slices.BinarySearchFunc(may, first.fromNS, func(t taken, at int64) int { return cmp.Compare(t.latestNS, at) })
 		most = max(most, first.latestNS+later[i])
 	}
-	return c.FromNS + tolerance - max(most, c.FromNS), interval
+	return fromNS + tolerance - max(most, fromNS), interval
 }
 
 // outOfOrder checks that who waits passes before those who surely came later.

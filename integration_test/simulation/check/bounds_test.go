@@ -15,6 +15,13 @@ func TestBounds(t *testing.T) {
 		return h
 	}
 	grant, deny := []int64{0, 2, 0, -1, 0}, []int64{1, 2, 0, 1, 0}
+	waits := func(waitNS, toNS int64) Call {
+		c := call(2, 3, 4, deny, 9*s)
+		c.Waits, c.WaitNS, c.ToNS = true, waitNS, toNS
+		return c
+	}
+	deleted := call(0, 2, 3, []int64{1}, 9*s)
+	deleted.Kind = Del
 	for _, c := range []struct {
 		name  string
 		h     History
@@ -26,6 +33,17 @@ func TestBounds(t *testing.T) {
 		{"one more after a loss", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s), call(2, 3, 4, grant, 9*s)), true, false},
 		{"one more after a second", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s), call(2, 3, 4, grant, 10*s)), false, false},
 		{"denied while there is room", bounded(call(0, 1, 2, grant, 9*s), call(1, 3, 4, deny, 9*s)), false, true},
+		{"denied at the end of a wait in which it would have passed", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s),
+			waits(2*s, 11*s)), false, true},
+		{"denied at the end of a wait that was too short", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s),
+			waits(s/2, 10*s-s/2)), false, false},
+		{"denied before the end of its wait", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s), waits(2*s, 9*s)), false, false},
+		{"as many again after DEL", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, grant, 9*s), deleted, call(2, 4, 5, grant, 9*s)),
+			false, false},
+		{"denied long after DEL", bounded(call(0, 1, 1, grant, 9*s-1), call(1, 1, 1, grant, 9*s-1), deleted,
+			call(2, 4, 5, grant, 9*s), call(2, 6, 7, deny, 10*s+s/5)), false, true},
+		{"denied soon after DEL", bounded(call(0, 1, 1, grant, 9*s-1), call(1, 1, 1, grant, 9*s-1), deleted,
+			call(2, 4, 5, grant, 9*s), call(2, 6, 7, deny, 9*s+s/5)), false, false},
 		{"denied after a call that may count", bounded(call(0, 1, 2, grant, 9*s), call(1, 1, 2, nil, 9*s), call(1, 3, 4, deny, 9*s)), false, false},
 	} {
 		if c.loss {

@@ -78,7 +78,7 @@ func (c *client) draw() (a asked) {
 		a.Cost = c.rnd.Int64N(4)
 	}
 	switch {
-	case c.rnd.IntN(30) == 0 && !c.w.plan.bounded() && !k.held && !k.waits:
+	case c.rnd.IntN(30) == 0 && (!c.w.plan.bounded() || c.w.plan.deletes) && !k.held && !k.waits:
 		a.Kind, a.Limit = check.Del, k.limit
 		a.says("DEL", k.name)
 	case k.text == "":

@@ -62,6 +62,7 @@ func newFleet(w *world) *fleet {
 	f := &fleet{w: w, rnd: p.chance("faults of the engine")}
 	o := engine.Options{Replicas: p.replicas, Lag: p.lag, Rand: p.chance("engine"), Files: engine.EachWrite,
 		Kind: map[string]engine.Kind{"alone": engine.Alone, "cluster": engine.Cluster, "sentinel": engine.Sentinel}[p.engine]}
+	o.Clock = func(int) int64 { return time.Now().Add(p.ahead).UnixNano() }
 	if p.replicas > 0 {
 		o.NodeTimeout, o.Notice = 2*time.Second, 500*time.Millisecond
 	}

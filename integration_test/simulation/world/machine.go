@@ -281,17 +281,19 @@ func (m *machine) kill(power bool) {
 		m.disk.LosePower()
 		m.mayBeDamaged = m.mayBeDamaged || m.disk.Reorders && m.w.plan.fsync == "no"
 	}
-	m.crashed(at, power)
+	m.crashed(at, power, false)
 	l.cancel()
 }
 
-// crashed notes what the next life need not know.
-func (m *machine) crashed(at int64, power bool) {
+// crashed notes what the next life need not know. stopped: it had the time to write all.
+func (m *machine) crashed(at int64, power, stopped bool) {
 	c := check.Crash{At: at, AtNS: m.now()}
 	switch slow := m.w.plan.slowDisk; {
-	case m.w.plan.fsync == "":
+	case m.w.plan.fsync == "" && !m.w.plan.snapshots:
 		c.All = true
-	case m.w.plan.fsync == "always":
+	case m.w.plan.fsync == "always", stopped && !m.failing:
+	case m.w.plan.snapshots && !m.failing:
+		c.ForgetsNS = int64(3*time.Second + 100*slow)
 	case m.w.plan.fsync == "no" && power, m.failing:
 		c.ForgetsNS = 1 << 61
 	default:
@@ -325,7 +327,7 @@ func (m *machine) stop() {
 	if l.err != nil && !m.failing {
 		m.w.wrong("celld stopped with an error: %v", l.err)
 	}
-	m.crashed(at, false)
+	m.crashed(at, false, true)
 	l.files.Unmount()
 	m.mu.Lock()
 	l.killed = true

@@ -12,29 +12,33 @@ import (
 
 // plan is what a seed draws: sizes, settings, limits and faults.
 type plan struct {
-	seed     uint64
-	masked   map[int]bool
-	folder   string // of files that settings name
-	clients  int
-	calls    int           // of each client
-	think    time.Duration // the most between two batches of a client
-	pipeline int           // the most calls in a batch
-	latency  time.Duration
-	pieces   bool
-	keys     []key
-	settings [][2]string
-	fsync    string // "": nothing is kept
-	slowDisk time.Duration
-	reorders bool // the disk
-	steps    bool // clocks are set
-	machines int
-	engine   string
-	replicas int
-	lag      time.Duration // of replicas
-	stalls   bool          // machines stand still for a moment, again and again
-	odd      bool          // clients may send calls in parts, read late, and close their half
-	scenes   []scene
-	faults   []fault
+	seed      uint64
+	masked    map[int]bool
+	folder    string // of files that settings name
+	clients   int
+	calls     int           // of each client
+	think     time.Duration // the most between two batches of a client
+	pipeline  int           // the most calls in a batch
+	latency   time.Duration
+	pieces    bool
+	keys      []key
+	settings  [][2]string
+	fsync     string // "": nothing is kept
+	slowDisk  time.Duration
+	reorders  bool // the disk
+	steps     bool // clocks are set
+	machines  int
+	engine    string
+	replicas  int
+	lag       time.Duration // of replicas
+	timeout   time.Duration // of calls on the engine
+	ahead     time.Duration // the engine's clock
+	deletes   bool          // clients delete keys of the engine
+	snapshots bool          // and no append-only file
+	stalls    bool          // machines stand still for a moment, again and again
+	odd       bool          // clients may send calls in parts, read late, and close their half
+	scenes    []scene
+	faults    []fault
 }
 
 // key is a key with the limit that all callers use for it.
@@ -109,6 +113,7 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 	if p.engine = oneOf(r, noEngine, noEngine, "alone", "cluster", "sentinel"); p.engine != noEngine {
 		p.drawFleet(r)
 	}
+	p.drawMore()
 	p.odd = p.chance("odd clients").IntN(2) == 0
 	p.stalls = p.chance("stalls").IntN(5) == 0
 	p.drawScenes()

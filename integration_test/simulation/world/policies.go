@@ -141,7 +141,7 @@ func (s *members) obeys(c *caller, a answer) {
 			_, limit := s.w.plan.planOf(turn)
 			return limit == values[1]
 		})
-	case code == "NOPOLICY", code == "MISCONF", s.w.plan.mayFail(code):
+	case code == "NOPOLICY" && (s.w.fleet == nil || s.w.plan.engineForgets()), code == "MISCONF", s.w.plan.mayFail(code):
 		s.w.count("member told " + code)
 	default:
 		s.w.wrong("%s was answered %v", c.name, a.value)
