@@ -18,9 +18,9 @@ type Kind int
 
 const (
 	Throttle Kind = iota // CL.THROTTLE with Burst
-	Take                 // CL.TAKE with one limit
+	Take                 // CL.TAKE with Limit and Others
 	Peek                 // CL.TAKE ... PEEK
-	Del                  // DEL; Limit is the key's
+	Del                  // DEL; Limit and Others are the key's
 	Acquire              // CL.TAKE with algo=conc, whose answer ends in the id of the lease
 	Release              // CL.RELEASE of Lease
 	Renew                // CL.RENEW of Lease, for WaitNS from then on
@@ -33,7 +33,8 @@ type Call struct {
 	Key    string
 	Kind   Kind
 	Limit  cell.Limit
-	Burst  [3]int64 // max_burst, count, period
+	Others []cell.Limit // which the call asks for together with Limit, two at most
+	Burst  [3]int64     // max_burst, count, period
 	Cost   int64
 
 	Began, Ended int64 // numbers of events of the simulation; Ended of a call without an answer: when it could not be decided any more

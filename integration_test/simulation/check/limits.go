@@ -63,29 +63,44 @@ func span(times []int64) string {
 	return fmt.Sprintf("at %d..%d", times[0], times[len(times)-1])
 }
 
-// state is what a key may hold.
+// value is what a key holds.
+type value struct {
+	tat uint64 // of CL.THROTTLE
+	of  [mostLimits]cell.State
+}
+
+// mostLimits is how many limits a call may ask for.
+const mostLimits = 3
+
+// state is what a key may hold at an instant.
 type state struct {
-	tat   uint64 // of CL.THROTTLE
-	st    cell.State
+	value
 	nowNS int64
 	past  []past // what a crash may bring back, the oldest first
 }
 
 // past is what the key held from an instant on.
 type past struct {
+	value
 	atNS     int64
 	answered int64 // the number of the event at which somebody was answered who has made it so; a crash before that may forget it
-	tat      uint64
-	st       cell.State
 }
 
-func sameState(a, b *cell.State) bool {
-	return a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && slices.Equal(a.Ring, b.Ring)
+func (v *value) same(o *value) bool {
+	same := v.tat == o.tat
+	for i := range v.of {
+		a, b := &v.of[i], &o.of[i]
+		same = same && a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && slices.Equal(a.Ring, b.Ring)
+	}
+	return same
 }
 
-func clone(st cell.State) cell.State {
-	st.Ring = slices.Clone(st.Ring)
-	return st
+func (v *value) clone() value {
+	c := *v
+	for i := range c.of {
+		c.of[i].Ring = slices.Clone(c.of[i].Ring)
+	}
+	return c
 }
 
 // mostSteps is how many positions a search looks at. Most keys take some hundred. Where many calls have no answer, and crashes may forget
@@ -188,20 +203,24 @@ func (p position) key(is *state) string {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	b = binary.AppendUvarint(b, uint64(is.nowNS))
-	b = appendState(b, is.tat, &is.st)
+	b = is.append(b)
 	for _, p := range is.past {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.atNS)), uint64(p.answered))
-		b = appendState(b, p.tat, &p.st)
+		b = p.append(b)
 	}
 	return string(b)
 }
 
-func appendState(b []byte, tat uint64, st *cell.State) []byte {
-	for _, word := range []uint64{tat, st.A, st.B, st.BlockedNS, uint64(len(st.Ring))} {
-		b = binary.AppendUvarint(b, word)
-	}
-	for _, word := range st.Ring {
-		b = binary.AppendUvarint(b, word)
+func (v *value) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, v.tat)
+	for i := range v.of {
+		st := &v.of[i]
+		for _, word := range []uint64{st.A, st.B, st.BlockedNS, uint64(len(st.Ring))} {
+			b = binary.AppendUvarint(b, word)
+		}
+		for _, word := range st.Ring {
+			b = binary.AppendUvarint(b, word)
+		}
 	}
 	return b
 }
@@ -210,11 +229,11 @@ func appendState(b []byte, tat uint64, st *cell.State) []byte {
 func crashed(s *state, c Crash) (next []*state) {
 	for i := len(s.past) - 1; i >= 0; i-- {
 		p := s.past[i]
-		back := &state{nowNS: s.nowNS, tat: p.tat, st: clone(p.st)}
+		back := &state{nowNS: s.nowNS, value: p.clone()}
 		if c.All {
-			back.tat, back.st = 0, cell.State{}
+			back.value = value{}
 		}
-		back.past = []past{{atNS: 0, tat: back.tat, st: clone(back.st)}}
+		back.past = []past{{value: back.clone()}}
 		next = append(next, back)
 		if c.All {
 			break
@@ -242,23 +261,23 @@ func (all *search) decided(s *state, c Call, crashes bool) (next []*state) {
 		if nowNS < s.nowNS && !all.stalls {
 			continue
 		}
-		after := &state{nowNS: nowNS, tat: s.tat, st: clone(s.st)}
+		after := &state{nowNS: nowNS, value: s.clone()}
 		answer := after.perform(&c)
 		after.nowNS = max(nowNS, s.nowNS)
 		if c.Answer != nil && !slices.Equal(answer, c.Answer) {
 			continue
 		}
 		// The same state at an earlier instant allows all that it allows later.
-		if slices.ContainsFunc(next, func(o *state) bool { return o.tat == after.tat && sameState(&o.st, &after.st) }) {
+		if slices.ContainsFunc(next, func(o *state) bool { return o.same(&after.value) }) {
 			continue
 		}
 		after.past = s.past
-		if changed := after.tat != s.tat || !sameState(&after.st, &s.st); crashes && changed {
+		if changed := !after.same(&s.value); crashes && changed {
 			answered := c.Ended
 			if c.Answer == nil {
 				answered = 1 << 62
 			}
-			after.past = append(slices.Clone(s.past), past{nowNS, answered, after.tat, clone(after.st)})
+			after.past = append(slices.Clone(s.past), past{after.clone(), nowNS, answered})
 			after.forget(all.forgetsNS, c.Began)
 		}
 		next = append(next, after)
@@ -293,27 +312,58 @@ func (s *state) perform(c *Call) []int64 {
 		return []int64{number(d.Limited), d.Limit, d.Remaining, retry, seconds(d.ResetAfterNS)}
 	case Del:
 		end := s.tat
-		if c.Limit.PeriodNS > 0 {
-			end = max(end, c.Limit.EndNS(&s.st))
+		for i, l := range c.limits() {
+			end = max(end, l.EndNS(&s.of[i]))
 		}
 		was := number(end > uint64(s.nowNS))
-		s.tat, s.st = 0, cell.State{}
+		s.value = value{}
 		return []int64{was}
 	}
+	return s.take(c)
+}
+
+// limits are those that a call asks for; there are none with CL.THROTTLE.
+func (c *Call) limits() []cell.Limit {
+	if c.Limit.PeriodNS == 0 {
+		return nil
+	}
+	return append([]cell.Limit{c.Limit}, c.Others...)
+}
+
+// take takes from all limits, or from none. The one that binds has the longest wait or, if all pass, the smallest share left.
+func (s *state) take(c *Call) []int64 {
 	mode := map[Kind]cell.Mode{Take: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
-	l := c.Limit
-	if end := l.EndNS(&s.st); end <= uint64(s.nowNS) { // then the state is that of a key never seen
-		s.st = cell.State{}
+	limits := c.limits()
+	all := make([]cell.Decision, len(limits))
+	limited := false
+	for i := range limits {
+		l, st := &limits[i], &s.of[i]
+		if l.EndNS(st) <= uint64(s.nowNS) { // then the state is that of a key never seen
+			*st = cell.State{}
+		}
+		all[i] = l.Decide(st, s.nowNS, c.Cost, cell.Peek)
+		limited = limited || all[i].Limited && mode != cell.Force
 	}
-	if mode != cell.Peek {
-		l.Fit(&s.st, s.nowNS)
+	binding, resetNS := 0, uint64(0)
+	for i := range limits {
+		l, st, d := &limits[i], &s.of[i], &all[i]
+		if mode != cell.Peek && (!limited || d.Limited) { // who denies may block the key
+			l.Fit(st, s.nowNS)
+			*d = l.Decide(st, s.nowNS, c.Cost, mode)
+		}
+		resetNS = max(resetNS, d.ResetAfterNS)
+		switch b := &all[binding]; {
+		case limited && d.Limited && (!b.Limited || d.RetryAfterNS > b.RetryAfterNS),
+			!limited && float64(d.Remaining)/float64(d.Limit) < float64(b.Remaining)/float64(b.Limit):
+			binding = i
+		}
 	}
-	d := l.Decide(&s.st, s.nowNS, c.Cost, mode)
 	granted := int64(0)
-	if !d.Limited && mode != cell.Peek {
+	if !limited && mode != cell.Peek {
 		granted = c.Cost
 	}
-	return []int64{number(d.Limited), d.Limit, d.Remaining, milliseconds(d.RetryAfterNS), milliseconds(d.ResetAfterNS), granted, 0}
+	d := all[binding]
+	return []int64{number(limited), d.Limit, d.Remaining, milliseconds(d.RetryAfterNS), milliseconds(resetNS), granted, 0}
 }
 
 func number(b bool) int64 {

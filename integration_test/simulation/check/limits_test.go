@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -84,6 +85,34 @@ func TestLimitsOfCLTake(t *testing.T) {
 			if faults, _ := Limits(History{Calls: wrong}); len(faults) == 0 {
 				t.Errorf("call %d: integer %d is not looked at", i, j)
 			}
+		}
+	}
+}
+
+// A call of several limits takes from all or from none, and is answered by the one that binds.
+func TestLimitsTogether(t *testing.T) {
+	few, err := cell.ParseLimit("1/1s,burst=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := cell.ParseLimit("10/10s,algo=window")
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(number, atNS int64, answer ...int64) Call {
+		return Call{Key: "k", Kind: Take, Limit: many, Others: []cell.Limit{few}, Cost: 1, Began: number, Ended: number, Answer: answer,
+			Times: []int64{atNS}, FromNS: atNS, ToNS: atNS}
+	}
+	calls := []Call{take(1, 9*s, 0, 1, 0, -1, 10_000, 1, 0), take(2, 9*s, 1, 1, 0, 1000, 10_000, 0, 0), take(3, 10*s, 0, 1, 0, -1, 9000, 1, 0)}
+	if faults, _ := Limits(History{Calls: calls}); len(faults) > 0 {
+		t.Errorf("%v", faults)
+	}
+	for i, wrong := range map[int]int64{0: 9_999, 2: 10_000} {
+		others := slices.Clone(calls)
+		others[i].Answer = slices.Clone(others[i].Answer)
+		others[i].Answer[4] = wrong
+		if faults, _ := Limits(History{Calls: others}); len(faults) == 0 {
+			t.Errorf("call %d may say that all is full after %d ms", i, wrong)
 		}
 	}
 }

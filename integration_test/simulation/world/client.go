@@ -79,7 +79,7 @@ func (c *client) draw() (a asked) {
 	}
 	switch {
 	case c.rnd.IntN(30) == 0 && (!c.w.plan.bounded() || c.w.plan.deletes) && !k.held && !k.waits:
-		a.Kind, a.Limit = check.Del, k.limit
+		a.Kind, a.Limit, a.Others = check.Del, k.limit, k.more
 		a.says("DEL", k.name)
 	case k.text == "":
 		a.Kind, a.Burst = check.Throttle, k.burst
@@ -95,7 +95,8 @@ func (c *client) draw() (a asked) {
 // drawTake takes from a limit, waits for it, or looks at it.
 func (c *client) drawTake(a *asked, k key) {
 	a.Kind, a.Limit, a.Cost = check.Take, k.limit, max(1, a.Cost)
-	words := []string{"CL.TAKE", k.name, k.text, "COST", fmt.Sprint(a.Cost)}
+	a.Others = k.more
+	words := append(append([]string{"CL.TAKE", k.name}, strings.Fields(k.text)...), "COST", fmt.Sprint(a.Cost))
 	switch {
 	case k.waits && c.rnd.IntN(2) == 0:
 		words = append(words, a.waits(c.rnd.IntN(3000))...)

@@ -46,9 +46,10 @@ type key struct {
 	name  string
 	text  string // of the limit; "": CL.THROTTLE asks
 	limit cell.Limit
-	burst [3]int64 // max_burst, count, period of CL.THROTTLE
-	waits bool     // some callers wait
-	held  bool     // it limits what is in flight
+	more  []cell.Limit // the others of text
+	burst [3]int64     // max_burst, count, period of CL.THROTTLE
+	waits bool         // some callers wait
+	held  bool         // it limits what is in flight
 }
 
 // Numbers of what can be left out: faults from 0 on, clients and scenes from here on.
@@ -68,6 +69,9 @@ var limits = []string{
 	"5/1s", "100/1m", "3/10s,burst=1", "10/1s,algo=window", "7/2s,algo=slide", "20/3s,algo=slide,buckets=6", "4/1s,algo=log",
 	"5/1s,block=2s", "1/100ms", "1000/1h,algo=window,align=clock", "10/1s,warmup=2s,burst=1", "30/minute",
 }
+
+// together are limits that a call asks for at once.
+var together = []string{"5/1s 100/1m", "10/1s,algo=window 3/10s,burst=1", "4/1s,algo=log 30/1m,algo=window", "7/2s,algo=slide 5/1s,block=2s 40/1m"}
 
 // draw draws a plan. What is added draws from a source of its own, so that seeds that have found a fault go on to find it.
 func draw(seed uint64, masked map[int]bool, folder string) plan {
@@ -97,6 +101,17 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 		case 1:
 			k = key{name: k.name, held: true}
 			k.text, k.limit = limitOf(oneOf(r, "1/1s,algo=conc", "3/500ms,algo=conc", "10/1m,algo=conc"))
+		case 2:
+			if k.text != "" {
+				k = key{name: k.name, text: oneOf(r, together...)}
+				for i, text := range strings.Fields(k.text) {
+					if _, l := limitOf(text); i == 0 {
+						k.limit = l
+					} else {
+						k.more = append(k.more, l)
+					}
+				}
+			}
 		}
 		p.keys = append(p.keys, k)
 	}
@@ -135,6 +150,7 @@ var boundedLimits = []string{"5/1s", "100/1m", "3/10s,burst=1", "1/100ms", "10/1
 func (p *plan) drawBounded(r *rand.Rand) {
 	for i := range p.keys {
 		if k := &p.keys[i]; k.text != "" && !k.held && !k.waits {
+			k.more = nil
 			k.text, k.limit = limitOf(boundedLimits[r.IntN(len(boundedLimits))])
 		}
 	}
