@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"celld/integration_test/simulation/runner"
@@ -26,7 +28,9 @@ func main() {
 	coverage := flag.Bool("coverage", false, "print how much of each package the seeds have run")
 	first := flag.Bool("first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
-	shrink := flag.Bool("shrink", false, "leave out faults, clients, scenes and calls that a failure does not need, and print what is left")
+	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,1001")
+	calls := flag.Int("calls", 0, "the most calls of each client in a run of one seed; 0: as many as it draws")
+	shrink := flag.Bool("shrink", false, "leave out what a failure does not need, and print the commands that are left")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -36,7 +40,15 @@ func main() {
 	case *seeds > 0 && *seed+*seeds < *seed:
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", *seeds, *seed, uint64(math.MaxUint64)))
 	}
-	if err := run(*seed, *seeds, *twice, *first, *coverage, *shrink); err != nil {
+	one := Seed{Number: *seed, Trace: true, Calls: *calls}
+	for number := range strings.SplitSeq(*without, ",") {
+		if n, err := strconv.Atoi(number); err == nil {
+			one.Without = append(one.Without, n)
+		} else if *without != "" {
+			fail(fmt.Errorf("-without is numbers with commas between them, such as 0,3,1001, not %q", *without))
+		}
+	}
+	if err := run(one, *seeds, *twice, *first, *coverage, *shrink); err != nil {
 		fail(err)
 	}
 }
@@ -46,7 +58,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func run(seed, seeds uint64, twice, first, coverage, shrink bool) (err error) {
+func run(one Seed, seeds uint64, twice, first, coverage, shrink bool) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var s Simulation
@@ -64,14 +76,14 @@ func run(seed, seeds uint64, twice, first, coverage, shrink bool) (err error) {
 	defer s.Close(ctx)
 	switch {
 	case shrink:
-		return s.shrink(ctx, seed)
+		return s.shrink(ctx, one.Number)
 	case seeds == 0:
-		r := s.Run(ctx, Seed{Number: seed, Trace: true})
+		r := s.Run(ctx, one)
 		fmt.Print(r.Output)
 		return r.Err
 	}
 	began := time.Now()
-	sum := s.Many(ctx, seed, seeds, runtime.NumCPU(), twice, func(done uint64, failed []Result) {
+	sum := s.Many(ctx, one.Number, seeds, runtime.NumCPU(), twice, func(done uint64, failed []Result) {
 		if first && len(failed) > 0 {
 			stop()
 		}

@@ -32,8 +32,16 @@ type Simulation struct {
 type Seed struct {
 	Number  uint64
 	Trace   bool
-	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on
+	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
 	Calls   int   // the most of each client; 0: as many as the seed draws
+}
+
+func (s Seed) without() string {
+	var numbers []string
+	for _, n := range s.Without {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	return strings.Join(numbers, ",")
 }
 
 // Result is how a run has ended.
@@ -42,7 +50,7 @@ type Result struct {
 	Output  string
 	Hash    string
 	Virtual time.Duration
-	Counts  map[string]int // what has happened, by kind, also what has not; events, calls, faults, clients, scenes; drawn calls of a client
+	Counts  map[string]int // of what happened, by kind; events, calls, faults, clients, scenes, keys; drawn: the calls of a client
 	Err     error          // what is wrong
 }
 
@@ -50,13 +58,9 @@ type Result struct {
 func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var without []string
-	for _, n := range seed.Without {
-		without = append(without, strconv.Itoa(n))
-	}
 	number := strconv.FormatUint(seed.Number, 10)
 	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Coverage: s.Coverage, Args: []string{"-seed", number,
-		"-trace=" + strconv.FormatBool(seed.Trace), "-without", strings.Join(without, ","), "-calls", strconv.Itoa(seed.Calls)}})
+		"-trace=" + strconv.FormatBool(seed.Trace), "-without", seed.without(), "-calls", strconv.Itoa(seed.Calls)}})
 	r = Result{Seed: seed, Output: string(ran.Output), Err: err, Counts: map[string]int{}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
@@ -190,7 +194,7 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 	}
 	for again := true; again; {
 		again = false
-		for i, kind := range []string{"faults", "clients", "scenes"} {
+		for i, kind := range []string{"faults", "clients", "scenes", "keys"} {
 			for n := range whole.Counts[kind] {
 				if try, part := seed, 1000*i+n; !slices.Contains(seed.Without, part) {
 					try.Without = append(slices.Clone(seed.Without), part)
@@ -214,7 +218,7 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 			fmt.Print(line)
 		}
 	}
-	fmt.Printf("seed %d fails without %v, with %d calls of each client\n", number, seed.Without, cmp.Or(seed.Calls, whole.Counts["drawn"]))
+	fmt.Printf("again: -seed %d -without %s -calls %d\n", number, seed.without(), cmp.Or(seed.Calls, whole.Counts["drawn"]))
 	return r.Err
 }
 

@@ -330,7 +330,7 @@ func (c *Call) limits() []cell.Limit {
 	return append([]cell.Limit{c.Limit}, c.Others...)
 }
 
-// take takes from all limits, or from none. The one that binds has the longest wait or, if all pass, the smallest share left.
+// take takes from all limits, or from none. The one that binds is that with the longest wait or, if all pass, the smallest share left.
 func (s *state) take(c *Call) []int64 {
 	mode := map[Kind]cell.Mode{Take: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
 	limits := c.limits()

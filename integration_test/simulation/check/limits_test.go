@@ -103,7 +103,8 @@ func TestLimitsTogether(t *testing.T) {
 		return Call{Key: "k", Kind: Take, Limit: many, Others: []cell.Limit{few}, Cost: 1, Began: number, Ended: number, Answer: answer,
 			Times: []int64{atNS}, FromNS: atNS, ToNS: atNS}
 	}
-	calls := []Call{take(1, 9*s, 0, 1, 0, -1, 10_000, 1, 0), take(2, 9*s, 1, 1, 0, 1000, 10_000, 0, 0), take(3, 10*s, 0, 1, 0, -1, 9000, 1, 0)}
+	calls := []Call{take(1, 9*s, 0, 1, 0, -1, 10_000, 1, 0), take(2, 9*s, 1, 1, 0, 1000, 10_000, 0, 0),
+		take(3, 10*s, 0, 1, 0, -1, 9000, 1, 0)}
 	if faults, _ := Limits(History{Calls: calls}); len(faults) > 0 {
 		t.Errorf("%v", faults)
 	}

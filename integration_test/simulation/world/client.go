@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,26 +24,31 @@ type client struct {
 	aliveNS int64        // when the connection was there for the last time, as far as the client knows
 	repeats *asked       // a call with an ID that had no answer
 	ids     int          // how many it has used
+	asks    *rand.Rand   // draws what it asks, and the caller's how: so calls that are left out do not change the others
 	half    bool         // it sends nothing more by its connection
 }
 
 func newClient(w *world, number int) *client {
 	name := fmt.Sprintf("client %d", number)
-	return &client{caller: w.caller(name, number+1), number: number}
+	return &client{caller: w.caller(name, number+1), number: number, asks: w.plan.chance(name + " asks")}
 }
 
 func (c *client) run() {
 	for left := c.w.plan.calls; left > 0; {
 		if c.w.plan.think > 0 {
-			time.Sleep(time.Duration(c.rnd.Int64N(int64(c.w.plan.think))))
+			time.Sleep(time.Duration(c.asks.Int64N(int64(c.w.plan.think))))
 		}
-		n := min(left, 1+c.rnd.IntN(c.w.plan.pipeline))
+		n := min(left, 1+c.asks.IntN(c.w.plan.pipeline))
 		left -= n
-		calls := make([]asked, n)
-		for i := range calls {
-			calls[i] = c.draw()
+		var calls []asked
+		for range n {
+			if a := c.draw(); !c.w.plan.leavesOut(a.Key) {
+				calls = append(calls, a)
+			}
 		}
-		c.ask(calls)
+		if len(calls) > 0 {
+			c.ask(calls)
+		}
 	}
 	if c.conn != nil {
 		c.leave()
@@ -67,18 +73,18 @@ func (c *client) draw() (a asked) {
 		a, c.repeats = *c.repeats, nil
 		return a
 	}
-	if c.rnd.IntN(20) == 0 {
-		a.plain = fmt.Sprintf("token-%d-%d", c.number, c.rnd.IntN(1e6))
+	if c.asks.IntN(20) == 0 {
+		a.plain = fmt.Sprintf("token-%d-%d", c.number, c.asks.IntN(1e6))
 		a.says("ECHO", a.plain)
 		return a
 	}
-	k := c.w.plan.keys[c.rnd.IntN(len(c.w.plan.keys))]
+	k := c.w.plan.keys[c.asks.IntN(len(c.w.plan.keys))]
 	a.Client, a.Key, a.Cost, a.Bounded = c.number, k.name, 1, k.waits || c.w.plan.bounded() && !k.held
-	if c.rnd.IntN(5) == 0 {
-		a.Cost = c.rnd.Int64N(4)
+	if c.asks.IntN(5) == 0 {
+		a.Cost = c.asks.Int64N(4)
 	}
 	switch {
-	case c.rnd.IntN(30) == 0 && (!c.w.plan.bounded() || c.w.plan.deletes) && !k.held && !k.waits:
+	case c.asks.IntN(30) == 0 && (!c.w.plan.bounded() || c.w.plan.deletes) && !k.held && !k.waits:
 		a.Kind, a.Limit, a.Others = check.Del, k.limit, k.more
 		a.says("DEL", k.name)
 	case k.text == "":
@@ -98,11 +104,11 @@ func (c *client) drawTake(a *asked, k key) {
 	a.Others = k.more
 	words := append(append([]string{"CL.TAKE", k.name}, strings.Fields(k.text)...), "COST", fmt.Sprint(a.Cost))
 	switch {
-	case k.waits && c.rnd.IntN(2) == 0:
-		words = append(words, a.waits(c.rnd.IntN(3000))...)
-	case c.rnd.IntN(10) == 0:
+	case k.waits && c.asks.IntN(2) == 0:
+		words = append(words, a.waits(c.asks.IntN(3000))...)
+	case c.asks.IntN(10) == 0:
 		a.Kind, words = check.Peek, append(words, "PEEK")
-	case !a.Bounded && c.rnd.IntN(10) == 0:
+	case !a.Bounded && c.asks.IntN(10) == 0:
 		a.Kind, words = check.Force, append(words, "FORCE")
 	}
 	a.says(words...)
@@ -120,24 +126,24 @@ func (c *client) drawLease(a *asked, k key) {
 	words := []string{"CL.TAKE", k.name, k.text}
 	mine := slices.IndexFunc(c.holds, func(l check.Call) bool { return l.Key == k.name })
 	switch {
-	case mine >= 0 && c.rnd.IntN(6) == 0:
-		a.Kind, a.Lease, a.WaitNS = check.Renew, c.holds[mine].Answer[7], 1e6*(1+c.rnd.Int64N(2000))
+	case mine >= 0 && c.asks.IntN(6) == 0:
+		a.Kind, a.Lease, a.WaitNS = check.Renew, c.holds[mine].Answer[7], 1e6*(1+c.asks.Int64N(2000))
 		a.says("CL.RENEW", k.name, fmt.Sprint(a.Lease), fmt.Sprint(a.WaitNS/1e6))
 		return
-	case mine >= 0 && c.rnd.IntN(2) == 0:
+	case mine >= 0 && c.asks.IntN(2) == 0:
 		a.Kind, a.Lease = check.Release, c.holds[mine].Answer[7]
-		if c.rnd.IntN(10) > 0 { // else it may be released again
+		if c.asks.IntN(10) > 0 { // else it may be released again
 			c.holds = slices.Delete(c.holds, mine, mine+1)
 		}
 		a.says("CL.RELEASE", k.name, fmt.Sprint(a.Lease))
 		return
-	case c.rnd.IntN(3) == 0:
-		words = append(words, a.waits(c.rnd.IntN(1000))...)
+	case c.asks.IntN(3) == 0:
+		words = append(words, a.waits(c.asks.IntN(1000))...)
 	}
-	if c.rnd.IntN(3) == 0 {
+	if c.asks.IntN(3) == 0 {
 		a.Bound, words = true, append(words, "BIND")
 	}
-	if c.rnd.IntN(3) == 0 {
+	if c.asks.IntN(3) == 0 {
 		c.ids++
 		a.ID = fmt.Sprintf("%d-%d", c.number, c.ids)
 		words = append(words, "ID", a.ID)

@@ -17,7 +17,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "draws everything")
 	trace := flag.Bool("trace", false, "print each event")
 	calls := flag.Int("calls", 0, "the most of each client; 0: as many as the seed draws")
-	without := flag.String("without", "", "the numbers of faults, clients and scenes to leave out")
+	without := flag.String("without", "", "the numbers of faults, clients, scenes and keys to leave out")
 	flag.Parse()
 	masked := map[int]bool{}
 	for number := range strings.SplitSeq(*without, ",") {
@@ -39,8 +39,8 @@ func main() {
 		fmt.Println("FAULT", fault)
 	}
 	p := &w.plan
-	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s faults=%d clients=%d scenes=%d drawn=%d %s\n",
-		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), len(p.faults), p.clients, len(p.scenes), p.calls, w.counts)
+	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s faults=%d clients=%d scenes=%d keys=%d drawn=%d %s\n",
+		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), len(p.faults), p.clients, len(p.scenes), len(p.keys), p.calls, w.counts)
 	if len(w.faults) > 0 {
 		os.Exit(3)
 	}

@@ -52,11 +52,24 @@ type key struct {
 	held  bool         // it limits what is in flight
 }
 
-// Numbers of what can be left out: faults from 0 on, clients and scenes from here on.
+// Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on.
 const (
 	maskClients = 1000
 	maskScenes  = 2000
+	maskKeys    = 3000
 )
+
+// leavesOut reports whether calls on a key are left out, and those on none if any are.
+func (p *plan) leavesOut(name string) bool {
+	some := false
+	for i, k := range p.keys {
+		some = some || p.masked[maskKeys+i]
+		if k.name == name {
+			return p.masked[maskKeys+i]
+		}
+	}
+	return some
+}
 
 // number reads a whole number, 0 where there is none.
 func number(text string) int64 {
@@ -71,7 +84,8 @@ var limits = []string{
 }
 
 // together are limits that a call asks for at once.
-var together = []string{"5/1s 100/1m", "10/1s,algo=window 3/10s,burst=1", "4/1s,algo=log 30/1m,algo=window", "7/2s,algo=slide 5/1s,block=2s 40/1m"}
+var together = []string{"5/1s 100/1m", "10/1s,algo=window 3/10s,burst=1", "4/1s,algo=log 30/1m,algo=window",
+	"7/2s,algo=slide 5/1s,block=2s 40/1m"}
 
 // draw draws a plan. What is added draws from a source of its own, so that seeds that have found a fault go on to find it.
 func draw(seed uint64, masked map[int]bool, folder string) plan {
