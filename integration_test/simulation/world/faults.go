@@ -114,9 +114,12 @@ func (w *world) runFaults() {
 	}
 }
 
-// restart ends the process, and starts another.
+// restart ends the process, and starts another. After half of the restarts that comes soon, so that few limits are full again.
 func (m *machine) restart(f fault, end func()) {
 	end()
+	if f.long%2 == 0 {
+		f.long /= 50
+	}
 	time.Sleep(f.long)
 	m.recover()
 }
@@ -137,5 +140,8 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	time.Sleep(f.long)
 	m.disk.SetFail(nil)
 	m.w.event("fault", "the disk is well again")
-	time.Sleep(3 * time.Second) // celld tries again within a second, and writes its files anew
+	time.Sleep(3*time.Second + 100*m.w.plan.slowDisk) // celld tries again within a second, and writes its files anew
+	m.mu.Lock()
+	m.failing = false
+	m.mu.Unlock()
 }

@@ -81,6 +81,7 @@ func number(text string) int64 {
 var limits = []string{
 	"5/1s", "100/1m", "3/10s,burst=1", "10/1s,algo=window", "7/2s,algo=slide", "20/3s,algo=slide,buckets=6", "4/1s,algo=log",
 	"5/1s,block=2s", "1/100ms", "1000/1h,algo=window,align=clock", "10/1s,warmup=2s,burst=1", "30/minute",
+	"20/1h", "50/1h,algo=window", "30/1h,algo=log", "40/1h,algo=slide", "60/1h,burst=20",
 }
 
 // together are limits that a call asks for at once.
@@ -102,6 +103,9 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 		k := key{name: fmt.Sprintf("k%d", i)}
 		if r.IntN(2) == 0 {
 			k.burst = [3]int64{r.Int64N(10), 1 + r.Int64N(20), 1 + r.Int64N(5)}
+			if long := p.chance("long limit of " + k.name); long.IntN(2) == 0 {
+				k.burst[0], k.burst[2] = 3*k.burst[0], 3600
+			}
 		} else {
 			k.text, k.limit = limitOf(limits[r.IntN(len(limits))])
 			for p.steps && (k.limit.Clock || k.limit.Unit != 0) { // which follow the wall clock
@@ -158,7 +162,7 @@ func (p *plan) evicts() bool { return p.has("crowd") && p.setting("maxmemory-pol
 
 // boundedLimits are those whose calls can be checked then.
 var boundedLimits = []string{"5/1s", "100/1m", "3/10s,burst=1", "1/100ms", "10/1s,algo=window", "6/2s,algo=log", "7/2s,algo=slide",
-	"1000/1h,algo=window,align=clock", "20/3s,algo=slide,buckets=6"}
+	"1000/1h,algo=window,align=clock", "20/3s,algo=slide,buckets=6", "20/1h", "30/1h,algo=log", "40/1h,algo=window"}
 
 // drawBounded gives keys such limits.
 func (p *plan) drawBounded(r *rand.Rand) {

@@ -119,8 +119,10 @@ func TestAWaiterThatComesTooLate(t *testing.T) {
 		d.one()
 		d.plainly(2, store.TakeOptions{Mode: cell.Force}, d.call("k", "10/1s,burst=1")) // it passes 300 ms after its arrival
 		l := d.line("k", "10/1s,burst=1")
-		d.sleep(time.Until(l.next))
-		for l.losses = 10; waiter.waits(); l.losses = 10 { // so the line looks ahead as far as it may
+		for waiter.waits() {
+			d.s.waits.mu.Lock()
+			l.losses = 10 // so the line looks ahead as far as it may
+			d.s.waits.mu.Unlock()
 			for tries := 0; d.asked() > 0; tries++ {
 				if d.one(); tries > 5 {
 					t.Fatal("it is tried again and again at one instant")
