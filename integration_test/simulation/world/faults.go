@@ -2,6 +2,8 @@ package main
 
 import (
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -101,17 +103,35 @@ func (p *plan) drawFaults() {
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
 }
 
-// runFaults lets them happen, one after the other.
+// runFaults lets them happen. Those of a machine, and those of the engine, come one after the other.
 func (w *world) runFaults() {
+	var all sync.WaitGroup
 	for i, f := range w.plan.faults {
-		time.Sleep(f.at - w.since())
-		if w.plan.masked[i] {
+		if time.Sleep(f.at - w.since()); w.plan.masked[i] {
 			continue
 		}
-		w.event("fault", "%d: %s for %s", i, f.kind, f.long)
-		w.count(f.kind)
-		kinds[f.kind](w, f)
+		all.Go(func() {
+			if well := w.well(f); well != nil {
+				well.Lock()
+				defer well.Unlock()
+			}
+			w.event("fault", "%d: %s for %s", i, f.kind, f.long)
+			w.count(f.kind)
+			kinds[f.kind](w, f)
+		})
 	}
+	all.Wait()
+}
+
+// well is locked while something is not; nil: a fault lasts no time.
+func (w *world) well(f fault) *sync.Mutex {
+	switch {
+	case f.kind == "cut", f.kind == "clock set":
+		return nil
+	case strings.HasPrefix(f.kind, "engine"), f.kind == "slot moves":
+		return &w.fleet.well
+	}
+	return &w.some(f).well
 }
 
 // restart ends the process, and starts another. After half of the restarts that comes soon, so that few limits are full again.

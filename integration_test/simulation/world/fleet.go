@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"celld/integration_test/simulation/check"
@@ -24,6 +25,7 @@ type fleet struct {
 	w      *world
 	engine *engine.Engine
 	rnd    *rand.Rand // of the faults
+	well   sync.Mutex // see world.well
 
 	second time.Duration // the last in which somebody has connected
 	dials  int           // in that second

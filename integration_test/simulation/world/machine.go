@@ -28,6 +28,8 @@ type machine struct {
 	addr string
 	disk *disk.Disk
 
+	well sync.Mutex // see world.well
+
 	mu      sync.Mutex
 	reads   []int64 // what its clock has said, each once
 	life    *life   // nil: it is down
