@@ -92,6 +92,10 @@ const mostAhead = 50 * time.Millisecond
 func (p *plan) drawFaults() {
 	r := p.chance("faults")
 	names := slices.DeleteFunc(p.faultsOf(), func(string) bool { return r.IntN(2) == 0 })
+	if few := p.chance("few kinds of faults"); few.IntN(2) == 0 { // so that two of them meet
+		few.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		names = names[:min(len(names), 1+few.IntN(3))]
+	}
 	spread := time.Duration(p.calls) * (p.think/2 + p.latency + 100*time.Microsecond) / time.Duration(p.pipeline)
 	for range r.IntN(8) {
 		if len(names) > 0 {
@@ -101,6 +105,11 @@ func (p *plan) drawFaults() {
 		}
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
+	if p.chance("faults close together").IntN(3) == 0 {
+		for i := range p.faults {
+			p.faults[i].at = p.faults[0].at + (p.faults[i].at-p.faults[0].at)/20
+		}
+	}
 }
 
 // runFaults lets them happen. Those of a machine, and those of the engine, come one after the other.
