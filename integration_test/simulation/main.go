@@ -37,6 +37,8 @@ func main() {
 		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
 	case *shrink && *seeds > 0, *seeds == 0 && (*first || *twice || *coverage):
 		fail(errors.New("-first, -twice and -coverage go with -seeds N, and -shrink with -seed N alone"))
+	case *seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
+		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case *seeds > 0 && *seed+*seeds < *seed:
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", *seeds, *seed, uint64(math.MaxUint64)))
 	}

@@ -174,3 +174,14 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.failing = false
 	m.mu.Unlock()
 }
+
+// engineForgets reports whether a fault may make the engine forget what it was told.
+func (p *plan) engineForgets() bool {
+	for _, f := range p.faults {
+		switch f.kind {
+		case "engine killed", "engine fails over", "engine evicts", "engine isolated", "engine flushed":
+			return true
+		}
+	}
+	return false
+}

@@ -47,25 +47,12 @@ func runGuest(w *world) {
 			}
 		})
 	}
-	over := make(chan struct{})
-	go func() {
-		all.Wait()
-		close(over)
-	}()
-	rnd := w.plan.chance("turns of the guest")
-	for turn := 1; ; turn++ {
-		select {
-		case <-over:
-			return
-		case <-time.After(time.Duration(rnd.Int64N(int64(time.Second)))):
+	turns.until(&all, w.plan.chance("turns of the guest"), func(turn int) {
+		w.write(aclFile, rights(turn))
+		for _, m := range w.all {
+			m.reload()
 		}
-		turns.change(func() {
-			w.write(aclFile, rights(turn))
-			for _, m := range w.all {
-				m.reload()
-			}
-		})
-	}
+	})
 }
 
 // trespass asks for the key of another.

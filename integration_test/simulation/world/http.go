@@ -6,13 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
 
 // The HTTP port is asked by probes and proxies.
-
-func drawHTTP(*plan) {}
 
 func runHTTP(w *world) {
 	var all sync.WaitGroup
@@ -51,11 +50,8 @@ func (w *world) fetch(c *caller, m *machine, path string, statuses ...int) (stat
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	w.event(c.name, "gets %d, %d bytes, %v", resp.StatusCode, len(body), err)
-	for _, expected := range statuses {
-		if resp.StatusCode == expected {
-			return resp.StatusCode, resp.Header
-		}
+	if !slices.Contains(statuses, resp.StatusCode) {
+		w.wrong("%s: %s was answered %s: %.200s", c.name, path, resp.Status, body)
 	}
-	w.wrong("%s: %s was answered %s: %.200s", c.name, path, resp.Status, body)
 	return resp.StatusCode, resp.Header
 }

@@ -154,6 +154,24 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 	return p
 }
 
+// drawMore draws what few worlds have, from a source of its own.
+func (p *plan) drawMore() {
+	switch r := p.chance("more"); {
+	case p.engine != noEngine:
+		p.timeout, p.deletes = oneOf(r, 500*time.Millisecond, 500*time.Millisecond, 3*time.Second), r.IntN(2) == 0
+		p.set("store-timeout", p.timeout.String())
+		p.ahead = oneOf(r, 0, 0, 5*time.Second, -5*time.Second)
+	case p.fsync == "":
+		if p.snapshots = r.IntN(3) == 0; p.snapshots {
+			p.set("save", "1 1")
+			p.set("dir", "/data")
+		}
+	case r.IntN(2) == 0:
+		p.set("auto-aof-rewrite-min-size", "1000")
+		p.set("auto-aof-rewrite-percentage", "20")
+	}
+}
+
 // bounded reports whether nobody knows when the machine decides, or what it has forgotten.
 func (p *plan) bounded() bool { return p.engine != noEngine || p.evicts() }
 

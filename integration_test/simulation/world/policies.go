@@ -51,19 +51,7 @@ func runPolicies(w *world) {
 			}
 		})
 	}
-	over := make(chan struct{})
-	go func() {
-		all.Wait()
-		close(over)
-	}()
-	for turn := 1; ; turn++ {
-		select {
-		case <-over:
-			return
-		case <-time.After(time.Duration(operator.rnd.Int64N(int64(time.Second)))):
-		}
-		s.turns.change(func() { s.set(&operator, turn) })
-	}
+	s.turns.until(&all, operator.rnd, func(turn int) { s.set(&operator, turn) })
 }
 
 // set sets the policy, and returns when all machines have it.

@@ -1,6 +1,10 @@
 package main
 
-import "sync"
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
 
 // turns are the configurations that a world has had, one after the other: each call obeys one that it may have met.
 type turns struct {
@@ -25,6 +29,23 @@ func (t *turns) change(make func()) {
 	t.mu.Lock()
 	last.came = t.w.event("turn", "%d has come", len(t.all)-1)
 	t.mu.Unlock()
+}
+
+// until makes a change within each second until all callers have ended.
+func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
+	over := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(over)
+	}()
+	for turn := 1; ; turn++ {
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Duration(rnd.Int64N(int64(time.Second)))):
+		}
+		t.change(func() { set(turn) })
+	}
 }
 
 // obeys checks that a call may have met a turn of which explains is true.

@@ -7,8 +7,6 @@ import (
 
 // An operator does what operators do while clients call.
 
-func drawUpkeep(*plan) {}
-
 func runUpkeep(w *world) {
 	c := w.caller("upkeep", 160)
 	for range 10 + w.plan.calls/4 {
