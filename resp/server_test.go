@@ -46,6 +46,7 @@ func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...stri
 		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: disk,
 		ReadClocks: func() (int64, int64, bool) { return w.nowNS + w.ahead, w.nowNS, true },
 	})
+	t.Cleanup(disk.Stop) // a snapshot may still be under way in the folder, which is removed
 	return w
 }
 

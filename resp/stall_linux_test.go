@@ -68,6 +68,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler),
 		Version: "test"})
+	t.Cleanup(w.sessions.Persist.Stop) // a snapshot may still be under way in the folder, which is removed
 	tr, err := transport.New(w.sessions.Carried(), transport.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -263,11 +263,12 @@ func TestPush(t *testing.T) {
 }
 
 func TestMonitorLine(t *testing.T) {
-	got := string(MonitorLine(1_790_000_000_012_345_678, "lua", [][]byte{[]byte("SET"), []byte("a\"\\\n\r\t\a\b \x00\x1f~\x7f\xff")}))
+	args := [][]byte{[]byte("SET"), []byte("a\"\\\n\r\t\a\b \x00\x1f~\x7f\xff")}
+	got := string(MonitorLine(1_790_000_000_012_345_678, "lua", slices.All(args)))
 	if want := `+1790000000.012345 [0 lua] "SET" "a\"\\\n\r\t\a\b \x00\x1f~\x7f\xff"` + "\r\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := string(MonitorLine(0, "a", nil)); got != "+0.000000 [0 a]\r\n" {
+	if got := string(MonitorLine(0, "a", slices.All([][]byte(nil)))); got != "+0.000000 [0 a]\r\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (c *Client) MonitorAddr() string {
 }
 
 // MonitorLine is the line that monitors get for a command that somebody has sent.
-func MonitorLine(wallNS int64, who string, args [][]byte) []byte {
+func MonitorLine(wallNS int64, who string, args iter.Seq2[int, []byte]) []byte {
 	line := fmt.Appendf(nil, "+%d.%06d [0 %s]", wallNS/1e9, wallNS%1e9/1e3, who)
 	for _, arg := range args {
 		line = append(line, ' ')

@@ -53,16 +53,29 @@ func TestCheckInSteps(t *testing.T) {
 	}
 }
 
-func TestRedact(t *testing.T) {
+func TestShown(t *testing.T) {
 	for call, want := range map[string]string{
 		"AUTH a b": "AUTH _ _", "hello": "hello", "HELLO 3 AUTH u p": "HELLO 3 _ _ _", "CONFIG": "CONFIG", "config get x": "config get _",
 		"ACL SETUSER u on": "ACL SETUSER _ _", "ACL LIST": "ACL LIST", "acl dryrun u get k": "acl dryrun u get _",
 		"ACL DRYRUN u": "ACL DRYRUN u", "acl": "acl", "GET auth": "GET auth",
 	} {
 		args := bytes.Fields([]byte(call))
-		got := bytes.ReplaceAll(bytes.Join(Redact(args), []byte(" ")), []byte("(redacted)"), []byte("_"))
+		var shown [][]byte
+		for i, arg := range Shown(args) {
+			if i != len(shown) {
+				t.Errorf("%s: %d comes after %d others", arg, i, len(shown))
+			}
+			shown = append(shown, arg)
+		}
+		got := bytes.ReplaceAll(bytes.Join(shown, []byte(" ")), []byte("(redacted)"), []byte("_"))
 		if string(got) != want || string(bytes.Join(args, []byte(" "))) != call {
 			t.Errorf("%s: %s, want %s", call, got, want)
+		}
+		for _, arg := range Shown(args) { // the slow log stops early
+			if got := string(arg); got != string(args[0]) {
+				t.Errorf("%s begins with %s", call, got)
+			}
+			break
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (f inFlight) logSlow(tookNS int64) {
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&spec.SkipSlowlog != 0 {
 		return
 	}
-	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(command.Redact(args)),
+	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(len(args), command.Shown(args)),
 		Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
@@ -253,7 +253,7 @@ func (s *Session) feedMonitors(args [][]byte) {
 	if s.srv.running.by(&s.client) {
 		who = "lua"
 	}
-	line := client.MonitorLine(s.store().WallNS(s.nowNS), who, command.Redact(args))
+	line := client.MonitorLine(s.store().WallNS(s.nowNS), who, command.Shown(args))
 	s.scratch.once(func() {
 		told := s.srv.tellMonitors(line)
 		s.scratch.slice.Did(told, told*len(line))

@@ -104,7 +104,7 @@ func (srv *Service) askWithin(c *scratch, w store.Waker, key, limit string, opti
 		for _, option := range options {
 			args = append(args, []byte(option))
 		}
-		srv.tellMonitors(client.MonitorLine(srv.Store.WallNS(nowNS), "inside", args))
+		srv.tellMonitors(client.MonitorLine(srv.Store.WallNS(nowNS), "inside", slices.All(args)))
 	}
 	shape, text := c.decider.ShapeOf(limit, options...)
 	if text != "" {

@@ -49,6 +49,7 @@ func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...stri
 	w.Service = New(Parts{
 		Config: cfg, Store: keys, Log: loglimit.New(log, clock), Clock: clock, Persist: disk, Stats: stats.NewServer(), Rows: serverRows,
 	})
+	t.Cleanup(disk.Stop) // a snapshot may still be under way in the folder, which is removed
 	return w
 }
 

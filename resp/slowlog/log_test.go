@@ -44,13 +44,13 @@ func TestLog(t *testing.T) {
 
 func TestTrim(t *testing.T) {
 	arg := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
-	got, want := Trim([][]byte{[]byte("GET"), arg(128), arg(130)}),
+	got, want := Trim(3, slices.All([][]byte{[]byte("GET"), arg(128), arg(130)})),
 		[]string{"GET", string(arg(128)), string(arg(128)) + "... (2 more bytes)"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for n, want := range map[int]string{32: "x", 33: "... (2 more arguments)", 1000: "... (969 more arguments)"} {
-		if got := Trim(slices.Repeat([][]byte{arg(1)}, n)); len(got) != 32 || got[31] != want {
+		if got := Trim(n, slices.All(slices.Repeat([][]byte{arg(1)}, n))); len(got) != 32 || got[31] != want {
 			t.Error(n, fmt.Sprintf("%q", got))
 		}
 	}

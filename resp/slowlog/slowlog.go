@@ -7,6 +7,7 @@ package slowlog
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -74,12 +75,12 @@ func (l *Log) Reset() {
 	l.entries = nil
 }
 
-// Trim is what an entry keeps of a command.
-func Trim(args [][]byte) []string {
+// Trim is what an entry keeps of a command of n arguments.
+func Trim(n int, args iter.Seq2[int, []byte]) []string {
 	var kept []string
 	for i, arg := range args {
-		if i == mostArgs-1 && len(args) > mostArgs {
-			return append(kept, fmt.Sprintf("... (%d more arguments)", len(args)-i))
+		if i == mostArgs-1 && n > mostArgs {
+			return append(kept, fmt.Sprintf("... (%d more arguments)", n-i))
 		}
 		if len(arg) > mostArg {
 			kept = append(kept, fmt.Sprintf("%s... (%d more bytes)", arg[:mostArg], len(arg)-mostArg))
