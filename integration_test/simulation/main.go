@@ -3,6 +3,7 @@
 //	go -C integration_test run ./simulation -seed 7            # one run, with its trace; the same each time, on each machine
 //	go -C integration_test run ./simulation -seed 7 -shrink    # what is left of it when all that is not needed to fail is left out
 //	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
+//	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,26 +23,37 @@ import (
 	"celld/integration_test/simulation/runner"
 )
 
+// options are what to do with seeds.
+type options struct {
+	seeds                          uint64 // 0: run one, with its trace
+	twice, first, coverage, shrink bool
+	mutants                        string
+}
+
 func main() {
+	var o options
 	seed := flag.Uint64("seed", 1, "the first seed")
-	seeds := flag.Uint64("seeds", 0, "how many to run, without their traces; 0: one, with it")
-	twice := flag.Bool("twice", false, "run each seed twice, and compare the hashes")
-	coverage := flag.Bool("coverage", false, "print how much of each package the seeds have run")
-	first := flag.Bool("first", false, "stop at the first seed that fails")
+	flag.Uint64Var(&o.seeds, "seeds", 0, "how many to run, without their traces; 0: one, with it")
+	flag.BoolVar(&o.twice, "twice", false, "run each seed twice, and compare the hashes")
+	flag.BoolVar(&o.coverage, "coverage", false, "print how much of each package the seeds have run")
+	flag.BoolVar(&o.first, "first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
 	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,1001")
 	calls := flag.Int("calls", 0, "the most calls of each client in a run of one seed; 0: as many as it draws")
-	shrink := flag.Bool("shrink", false, "leave out what a failure does not need, and print the commands that are left")
+	flag.BoolVar(&o.shrink, "shrink", false, "leave out what a failure does not need, and print the commands that are left")
+	flag.StringVar(&o.mutants, "mutants", "", "break celld in each way of mutants.go whose name matches, and print the first of -seeds that sees it")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
 		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
-	case *shrink && *seeds > 0, *seeds == 0 && (*first || *twice || *coverage):
-		fail(errors.New("-first, -twice and -coverage go with -seeds N, and -shrink with -seed N alone"))
-	case *seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
+	case o.shrink && o.seeds > 0, o.seeds == 0 && (o.first || o.twice || o.coverage || o.mutants != ""):
+		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
+	case o.mutants != "" && (o.first || o.twice || o.coverage):
+		fail(errors.New("-mutants goes without -first, -twice and -coverage"))
+	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
-	case *seeds > 0 && *seed+*seeds < *seed:
-		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", *seeds, *seed, uint64(math.MaxUint64)))
+	case o.seeds > 0 && *seed+o.seeds < *seed:
+		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", o.seeds, *seed, uint64(math.MaxUint64)))
 	}
 	one := Seed{Number: *seed, Trace: true, Calls: *calls}
 	for number := range strings.SplitSeq(*without, ",") {
@@ -50,7 +63,7 @@ func main() {
 			fail(fmt.Errorf("-without is numbers with commas between them, such as 0,3,1001, not %q", *without))
 		}
 	}
-	if err := run(one, *seeds, *twice, *first, *coverage, *shrink); err != nil {
+	if err := run(one, o); err != nil {
 		fail(err)
 	}
 }
@@ -60,12 +73,19 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func run(one Seed, seeds uint64, twice, first, coverage, shrink bool) (err error) {
+func run(one Seed, o options) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	if o.mutants != "" {
+		which, err := regexp.Compile(o.mutants)
+		if err != nil {
+			return fmt.Errorf("-mutants: %w", err)
+		}
+		return prove(ctx, one.Number, o.seeds, which)
+	}
 	var s Simulation
 	var flags []string
-	if coverage {
+	if o.coverage {
 		if s.Coverage, err = os.MkdirTemp("", "celld-simulation-"); err != nil {
 			return err
 		}
@@ -77,23 +97,23 @@ func run(one Seed, seeds uint64, twice, first, coverage, shrink bool) (err error
 	}
 	defer s.Close(ctx)
 	switch {
-	case shrink:
+	case o.shrink:
 		return s.shrink(ctx, one.Number)
-	case seeds == 0:
+	case o.seeds == 0:
 		r := s.Run(ctx, one)
 		fmt.Print(r.Output)
 		return r.Err
 	}
 	began := time.Now()
-	sum := s.Many(ctx, one.Number, seeds, runtime.NumCPU(), twice, func(done uint64, failed []Result) {
-		if first && len(failed) > 0 {
+	sum := s.Many(ctx, one.Number, o.seeds, "", runtime.NumCPU(), o.twice, func(done uint64, failed []Result) {
+		if o.first && len(failed) > 0 {
 			stop()
 		}
-		fmt.Fprintf(os.Stderr, "\r%d of %d seeds, %d failed, %s", done, seeds, len(failed), time.Since(began).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "\r%d of %d seeds, %d failed, %s", done, o.seeds, len(failed), time.Since(began).Round(time.Second))
 	})
 	fmt.Fprintln(os.Stderr)
 	fmt.Print(sum)
-	if coverage {
+	if o.coverage {
 		percent := exec.Command("go", "tool", "covdata", "percent", "-i", s.Coverage)
 		percent.Stdout, percent.Stderr = os.Stdout, os.Stderr
 		if err := percent.Run(); err != nil {
@@ -101,10 +121,10 @@ func run(one Seed, seeds uint64, twice, first, coverage, shrink bool) (err error
 		}
 	}
 	if n := len(sum.Failed); n > 0 {
-		return fmt.Errorf("%d of %d seeds failed", n, seeds)
+		return fmt.Errorf("%d of %d seeds failed", n, o.seeds)
 	}
-	if never := sum.Never(); seeds >= enough && len(never) > 0 {
-		return fmt.Errorf("%d seeds have never met %v: the simulation does not reach it", seeds, never)
+	if never := sum.Never(); o.seeds >= enough && len(never) > 0 {
+		return fmt.Errorf("%d seeds have never met %v: the simulation does not reach it", o.seeds, never)
 	}
 	return nil
 }

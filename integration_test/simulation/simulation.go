@@ -32,8 +32,9 @@ type Simulation struct {
 type Seed struct {
 	Number  uint64
 	Trace   bool
-	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
-	Calls   int   // the most of each client; 0: as many as the seed draws
+	Without []int  // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
+	Calls   int    // the most of each client; 0: as many as the seed draws
+	About   string // the focus of the world; seeds of others end at once. "": any
 }
 
 func (s Seed) without() string {
@@ -60,7 +61,7 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	defer cancel()
 	number := strconv.FormatUint(seed.Number, 10)
 	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Coverage: s.Coverage, Args: []string{"-seed", number,
-		"-trace=" + strconv.FormatBool(seed.Trace), "-without", seed.without(), "-calls", strconv.Itoa(seed.Calls)}})
+		"-trace=" + strconv.FormatBool(seed.Trace), "-without", seed.without(), "-calls", strconv.Itoa(seed.Calls), "-about", seed.About}})
 	r = Result{Seed: seed, Output: string(ran.Output), Err: err, Counts: map[string]int{}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
@@ -132,7 +133,7 @@ func (s Summary) Never() (kinds []string) {
 }
 
 // Many runs seeds from first on, several at once, and tells about its progress every second.
-func (s Simulation) Many(ctx context.Context, first, seeds uint64, atOnce int, twice bool,
+func (s Simulation) Many(ctx context.Context, first, seeds uint64, about string, atOnce int, twice bool,
 	tell func(done uint64, failed []Result)) Summary {
 	sum := Summary{Seeds: seeds, Counts: map[string]int{}}
 	began := time.Now()
@@ -150,7 +151,7 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, atOnce int, t
 				if seed >= first+seeds || ctx.Err() != nil {
 					return
 				}
-				r := s.Run(ctx, Seed{Number: seed})
+				r := s.Run(ctx, Seed{Number: seed, About: about})
 				if twice && r.Err == nil {
 					if again := s.Run(ctx, Seed{Number: seed}); again.Hash != r.Hash {
 						r.Err = fmt.Errorf("seed %d: hash %s, and then %s", seed, r.Hash, again.Hash)

@@ -47,12 +47,21 @@ func TestSeeds(t *testing.T) {
 	if err != nil {
 		seeds = 16
 	}
-	sum := program(t).Many(t.Context(), 1, seeds, runtime.GOMAXPROCS(0), true, nil)
+	sum := program(t).Many(t.Context(), 1, seeds, "", runtime.GOMAXPROCS(0), true, nil)
 	for _, r := range sum.Failed {
 		t.Error(r.Err)
 	}
 	t.Log(sum)
 	if n := sum.Counts["undecided-keys"]; n*10 > sum.Counts["keys"] {
 		t.Errorf("%d of %d keys have too many orders to try", n, sum.Counts["keys"])
+	}
+}
+
+// The mutants go with celld as it is.
+func TestMutantsFit(t *testing.T) {
+	for _, m := range mutants {
+		if _, err := m.broken(); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func Bounds(h History) (faults []string) {
 		if !h.Evicts {
 			faults = append(faults, tooMany(key, calls, h.Losses)...)
 		}
-		faults = append(faults, tooFew(key, calls, h.Losses)...)
+		faults = append(faults, tooFew(key, calls, &h)...)
 		faults = append(faults, outOfOrder(key, calls, h.ArrivesNS)...)
 	}
 	return faults
@@ -126,7 +126,7 @@ func (c *Call) deletedNS(calls []Call, losses []Loss) int64 {
 	return last
 }
 
-func tooFew(key string, calls []Call, losses []Loss) (faults []string) {
+func tooFew(key string, calls []Call, h *History) (faults []string) {
 	for _, denied := range calls {
 		if !denied.denied() {
 			continue
@@ -138,7 +138,7 @@ func tooFew(key string, calls []Call, losses []Loss) (faults []string) {
 		if fromNS > denied.ToNS {
 			continue // it was not to wait: celld stops, or its wait would be too long
 		}
-		if room, unit := denied.room(calls, fromNS, losses); denied.Cost*unit <= room {
+		if room, unit := denied.room(calls, fromNS, h); denied.Cost*unit <= room {
 			faults = append(faults, fmt.Sprintf("key %s: %s was denied at event %d, though %d were left at least", key, denied.Text,
 				denied.Ended, room))
 		}
@@ -150,10 +150,11 @@ func tooFew(key string, calls []Call, losses []Loss) (faults []string) {
 type taken struct{ fromNS, latestNS, takesNS int64 }
 
 // room is what others had left at least from an instant on until a call was denied, in some unit.
-func (c *Call) room(calls []Call, fromNS int64, losses []Loss) (room, unit int64) {
-	deleted := c.deletedNS(calls, losses)
+func (c *Call) room(calls []Call, fromNS int64, h *History) (room, unit int64) {
+	deleted := c.deletedNS(calls, h.Losses)
 	mayTake := func(o *Call) bool {
-		return (o.mayCount() || o.Waits) && o.Began != c.Began && o.Began <= c.Ended && o.latestNS(c) >= deleted
+		// who comes later to the same line takes nothing before the end of the wait
+		return !c.waitsBefore(o, h.ArrivesNS) && (o.mayCount() || o.Waits) && o.Began != c.Began && o.Began <= c.Ended && o.latestNS(c) >= deleted
 	}
 	if c.counts() {
 		spans := int64(1)
@@ -189,12 +190,17 @@ func (c *Call) room(calls []Call, fromNS int64, losses []Loss) (room, unit int64
 	return fromNS + tolerance - max(most, fromNS), interval
 }
 
+// waitsBefore reports whether two calls wait in the line of a server, and one has surely come before the other.
+func (c *Call) waitsBefore(o *Call, arrivesNS int64) bool {
+	return c.Waits && o.Waits && c.Server == o.Server && c.First && c.FromNS+arrivesNS < o.FromNS
+}
+
 // outOfOrder checks that who waits passes before those who surely came later.
 func outOfOrder(key string, calls []Call, arrivesNS int64) []string {
 	for _, a := range calls {
 		for _, b := range calls {
-			passed := a.Waits && b.Waits && a.Granted() && b.Granted() && a.Cost == b.Cost && a.ID == "" && b.ID == ""
-			if passed && arrivesNS > 0 && a.First && a.FromNS+arrivesNS < b.FromNS && a.ToNS > b.ToNS+arrivesNS {
+			passed := a.Granted() && b.Granted() && a.Cost == b.Cost && a.ID == "" && b.ID == ""
+			if passed && a.waitsBefore(&b, arrivesNS) && a.ToNS > b.ToNS+arrivesNS {
 				return []string{fmt.Sprintf("key %s: %s of event %d had to wait until event %d, and that of event %d passed at %d", key,
 					a.Text, a.Began, a.Ended, b.Began, b.Ended)}
 			}

@@ -30,6 +30,7 @@ const (
 // Call is one command of a client, with what it was answered.
 type Call struct {
 	Client int
+	Server int // that it was sent to
 	Key    string
 	Kind   Kind
 	Limit  cell.Limit
@@ -78,7 +79,7 @@ type History struct {
 
 	Stalls    bool  // goroutines of the server stand still: one may decide by an earlier look at the clock than the one before it
 	Evicts    bool  // keys give way to new ones, unless somebody waits for them or they have leases
-	ArrivesNS int64 // how long a call is under way at most; 0: those who wait are in no order
+	ArrivesNS int64 // how long a call is under way at most
 	LastsNS   int64 // how long a lease may outlive its end, or its connection: others may have been told to come again then
 }
 

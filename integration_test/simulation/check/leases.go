@@ -46,7 +46,7 @@ func leasesOf(calls []Call, losses []Loss) (leases []held) {
 		h := held{Call: c, sureNS: c.FromNS + c.Limit.PeriodNS, mayNS: 1 << 62}
 		if c.Granted() {
 			h.id, h.mayNS = c.Answer[7], c.ToNS+c.Limit.PeriodNS
-			h.end(calls)
+			h.end(calls, losses)
 		} else {
 			h.sureNS = 0
 		}
@@ -67,14 +67,15 @@ func leasesOf(calls []Call, losses []Loss) (leases []held) {
 	return leases
 }
 
-// end finds when a lease ends, by what was asked of it.
-func (h *held) end(calls []Call) {
+// end finds when a lease ends, by what was asked of it. A loss may forget that it was released.
+func (h *held) end(calls []Call, losses []Loss) {
 	for _, c := range calls {
 		switch answered := len(c.Answer) == 1; {
 		case c.Lease != h.id || c.Kind == Acquire:
 		case c.Kind == Release:
 			h.sureNS = min(h.sureNS, c.FromNS)
-			if answered && h.gone == 0 {
+			forgotten := slices.ContainsFunc(losses, func(l Loss) bool { return l.Ended >= c.Began })
+			if answered && h.gone == 0 && !forgotten {
 				h.gone = c.Ended
 			}
 		case answered && c.Answer[0] == 1:

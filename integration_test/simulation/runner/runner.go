@@ -22,8 +22,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 )
@@ -68,7 +70,7 @@ func Build(ctx context.Context, pkg string, flags ...string) (*Program, error) {
 	}
 	p := &Program{runtime: wazero.NewRuntimeWithConfig(ctx, config)}
 	wasi_snapshot_preview1.MustInstantiate(ctx, p.runtime)
-	p.module, err = p.runtime.CompileModule(ctx, code)
+	p.module, err = p.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, runtime.NumCPU()), code)
 	return p, err
 }
 

@@ -79,17 +79,16 @@ func (c *client) draw() (a asked) {
 		return a
 	}
 	k := c.w.plan.keys[c.asks.IntN(len(c.w.plan.keys))]
-	a.Client, a.Key, a.Cost, a.Bounded = c.number, k.name, 1, k.waits || c.w.plan.bounded() && !k.held
+	a = c.on(k)
 	if c.asks.IntN(5) == 0 {
 		a.Cost = c.asks.Int64N(4)
 	}
 	switch {
 	case c.asks.IntN(30) == 0 && (!c.w.plan.bounded() || c.w.plan.deletes) && !k.held && !k.waits:
-		a.Kind, a.Limit, a.Others = check.Del, k.limit, k.more
+		a.Kind = check.Del
 		a.says("DEL", k.name)
 	case k.text == "":
-		a.Kind, a.Burst = check.Throttle, k.burst
-		a.says("CL.THROTTLE", k.name, fmt.Sprint(k.burst[0]), fmt.Sprint(k.burst[1]), fmt.Sprint(k.burst[2]), fmt.Sprint(a.Cost))
+		a.throttles()
 	case k.held:
 		c.drawLease(&a, k)
 	default:
@@ -98,11 +97,45 @@ func (c *client) draw() (a asked) {
 	return a
 }
 
+// on is a call on a key.
+func (c *client) on(k key) (a asked) {
+	a.Client, a.Key, a.Cost, a.Limit, a.Others, a.Burst = c.number, k.name, 1, k.limit, k.more, k.burst
+	a.Bounded = k.waits || c.w.plan.bounded() && !k.held
+	return a
+}
+
+func (a *asked) throttles() {
+	a.Kind = check.Throttle
+	a.says("CL.THROTTLE", a.Key, fmt.Sprint(a.Burst[0]), fmt.Sprint(a.Burst[1]), fmt.Sprint(a.Burst[2]), fmt.Sprint(a.Cost))
+}
+
+// takes are the words of a call, before its options.
+func (a *asked) takes(k key) []string {
+	return append(append([]string{"CL.TAKE", k.name}, strings.Fields(k.text)...), "COST", fmt.Sprint(a.Cost))
+}
+
+// looks looks at each key. So whatever was forgotten is seen, also where nobody calls any more.
+func (c *client) looks() {
+	for _, k := range c.w.plan.keys {
+		a := c.on(k)
+		switch {
+		case k.held, c.w.plan.leavesOut(k.name):
+			continue
+		case k.text == "":
+			a.Cost = 0
+			a.throttles()
+		default:
+			a.Kind = check.Peek
+			a.says(append(a.takes(k), "PEEK")...)
+		}
+		c.ask([]asked{a})
+	}
+}
+
 // drawTake takes from a limit, waits for it, or looks at it.
 func (c *client) drawTake(a *asked, k key) {
-	a.Kind, a.Limit, a.Cost = check.Take, k.limit, max(1, a.Cost)
-	a.Others = k.more
-	words := append(append([]string{"CL.TAKE", k.name}, strings.Fields(k.text)...), "COST", fmt.Sprint(a.Cost))
+	a.Kind, a.Cost = check.Take, max(1, a.Cost)
+	words := a.takes(k)
 	switch {
 	case k.waits && c.asks.IntN(2) == 0:
 		words = append(words, a.waits(c.asks.IntN(3000))...)
@@ -122,7 +155,7 @@ func (a *asked) waits(ms int) []string {
 
 // drawLease takes a lease, renews it, or gives it back.
 func (c *client) drawLease(a *asked, k key) {
-	a.Kind, a.Limit, a.Cost = check.Acquire, k.limit, 1
+	a.Kind, a.Cost = check.Acquire, 1
 	words := []string{"CL.TAKE", k.name, k.text}
 	mine := slices.IndexFunc(c.holds, func(l check.Call) bool { return l.Key == k.name })
 	switch {
@@ -162,7 +195,7 @@ func (c *client) ask(calls []asked) {
 		calls[i].looks = c.of.looks()
 		calls[i].FromNS, _ = c.w.nowNS()
 		calls[i].Began = c.w.event(c.name, "asks %s", calls[i].Text)
-		calls[i].First = i == 0
+		calls[i].First, calls[i].Server = i == 0, c.of.number
 	}
 	patience := c.w.plan.patience()
 	err := c.send(raw, calls, &patience)
@@ -177,7 +210,9 @@ func (c *client) ask(calls []asked) {
 			c.leave()
 			c.hangUp()
 		}
-		patience += time.Duration(a.WaitNS)
+		if patience += time.Duration(a.WaitNS) + c.w.plan.timeout; a.Waits {
+			patience += c.w.plan.timeout // until it is looked at
+		}
 		if took := c.w.since() - began; took > patience {
 			c.w.wrong("%s: %s took %s", c.name, a.Text, took)
 		}
@@ -263,7 +298,7 @@ func (c *client) leave() {
 	for _, number := range c.bound {
 		call := &c.w.history.Calls[number]
 		call.BoundNS = max(c.aliveNS, 1)
-		if c.w.fleet == nil { // else a celld that is killed leaves them on the engine
+		if c.w.fleet == nil || c.w.plan.orderly() { // else a celld that is killed leaves them on the engine, as one without it
 			call.UnboundNS = now
 		}
 		c.holds = slices.DeleteFunc(c.holds, func(l check.Call) bool { return l.Key == call.Key && l.Answer[7] == call.Answer[7] })

@@ -61,6 +61,10 @@ var kinds = map[string]func(w *world, f fault){
 	"engine's clock set": func(w *world, f fault) {
 		w.fleet.fails(f, func(n *engine.Node) { n.SetClock(f.long%(2*mostAhead) - mostAhead) }, func(n *engine.Node) { n.SetClock(0) })
 	},
+	"killed without the engine": func(w *world, f fault) { // only in worlds about configurations
+		m := w.some(f)
+		w.fleet.fails(f, func(n *engine.Node) { n.Pause(); m.kill(false); m.recover() }, (*engine.Node).Resume)
+	},
 	"slot moves": func(w *world, f fault) { w.fleet.moves(f) },
 }
 
@@ -96,11 +100,10 @@ func (p *plan) drawFaults() {
 		few.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		names = names[:min(len(names), 1+few.IntN(3))]
 	}
-	spread := time.Duration(p.calls) * (p.think/2 + p.latency + 100*time.Microsecond) / time.Duration(p.pipeline)
 	for range r.IntN(8) {
 		if len(names) > 0 {
 			p.faults = append(p.faults, fault{
-				time.Duration(r.Int64N(int64(spread) + 1)), names[r.IntN(len(names))], time.Duration(r.Int64N(int64(2 * time.Second))),
+				time.Duration(r.Int64N(int64(p.spread()) + 1)), names[r.IntN(len(names))], time.Duration(r.Int64N(int64(2 * time.Second))),
 			})
 		}
 	}
@@ -110,6 +113,11 @@ func (p *plan) drawFaults() {
 			p.faults[i].at = p.faults[0].at + (p.faults[i].at-p.faults[0].at)/20
 		}
 	}
+}
+
+// spread is roughly how long clients call.
+func (p *plan) spread() time.Duration {
+	return time.Duration(p.calls) * (p.think/2 + p.latency + 100*time.Microsecond) / time.Duration(p.pipeline)
 }
 
 // runFaults lets them happen. Those of a machine, and those of the engine, come one after the other.
@@ -137,7 +145,7 @@ func (w *world) well(f fault) *sync.Mutex {
 	switch {
 	case f.kind == "cut", f.kind == "clock set":
 		return nil
-	case strings.HasPrefix(f.kind, "engine"), f.kind == "slot moves":
+	case strings.HasPrefix(f.kind, "engine"), f.kind == "slot moves", f.kind == "killed without the engine":
 		return &w.fleet.well
 	}
 	return &w.some(f).well
@@ -173,15 +181,4 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.mu.Lock()
 	m.failing = false
 	m.mu.Unlock()
-}
-
-// engineForgets reports whether a fault may make the engine forget what it was told.
-func (p *plan) engineForgets() bool {
-	for _, f := range p.faults {
-		switch f.kind {
-		case "engine killed", "engine fails over", "engine evicts", "engine isolated", "engine flushed":
-			return true
-		}
-	}
-	return false
 }

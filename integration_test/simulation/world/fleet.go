@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -156,13 +157,16 @@ func (f *fleet) fails(is fault, begin, end func(*engine.Node)) {
 // loses is fails, where what was granted may be forgotten.
 func (f *fleet) loses(is fault, begin, end func(*engine.Node)) {
 	at := f.w.event("fault", "the engine may forget")
-	loss := check.Loss{Began: at, Ended: at, FromNS: time.Now().UnixNano() - f.slack()}
+	f.w.mu.Lock()
+	number := len(f.w.history.Losses)
+	f.w.history.Losses = append(f.w.history.Losses, check.Loss{Began: at, Ended: math.MaxInt64, FromNS: time.Now().UnixNano() - f.slack()})
+	f.w.mu.Unlock()
 	f.fails(is, begin, end)
 	time.Sleep(4*time.Second + f.w.plan.lag) // until each node knows who is master
-	loss.Ended = f.w.event("fault", "the engine forgets no more")
+	ended := f.w.event("fault", "the engine forgets no more")
 	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	f.w.history.Losses = append(f.w.history.Losses, loss)
+	f.w.history.Losses[number].Ended = ended
+	f.w.mu.Unlock()
 }
 
 // moves moves the slot of a key to another master.

@@ -24,9 +24,10 @@ import (
 
 // machine runs celld. Its disk outlives the process.
 type machine struct {
-	w    *world
-	addr string
-	disk *disk.Disk
+	w      *world
+	number int
+	addr   string
+	disk   *disk.Disk
 
 	well sync.Mutex // see world.well
 
@@ -64,7 +65,7 @@ func (m *machine) serves() string { return m.addr + ":6379" }
 func (m *machine) http() string { return m.addr + ":8080" }
 
 func newMachine(w *world, number int) *machine {
-	m := &machine{w: w, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
+	m := &machine{w: w, number: number, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
 	m.disk.Reorders = w.plan.reorders
 	if w.plan.stalls {
 		m.stalls = w.plan.chance("stalls of " + m.addr)
@@ -251,7 +252,7 @@ func (m *machine) drained() {
 	if m.w.plan.has("http") {
 		m.w.fetch(&c, m, "/readyz", http.StatusOK)
 	}
-	c.conn.Close()
+	c.hangUp()
 }
 
 func (l *life) wrong(format string, args ...any) {

@@ -18,6 +18,7 @@ func main() {
 	trace := flag.Bool("trace", false, "print each event")
 	calls := flag.Int("calls", 0, "the most of each client; 0: as many as the seed draws")
 	without := flag.String("without", "", "the numbers of faults, clients, scenes and keys to leave out")
+	about := flag.String("about", "", "run nothing if the world has another focus; \"\": run any")
 	flag.Parse()
 	masked := map[int]bool{}
 	for number := range strings.SplitSeq(*without, ",") {
@@ -30,6 +31,10 @@ func main() {
 		panic(err)
 	}
 	w := newWorld(*seed, masked, folder, *trace)
+	if *about != "" && w.plan.focus != *about {
+		fmt.Println("hash=none")
+		return
+	}
 	if *calls > 0 {
 		w.plan.calls = min(w.plan.calls, *calls)
 	}

@@ -38,6 +38,8 @@ type plan struct {
 	stalls    bool          // machines stand still for a moment, again and again
 	odd       bool          // clients may send calls in parts, read late, and close their half
 	scenes    []scene
+	turns     time.Duration // the most between two configurations
+	focus     string        // "": none
 	faults    []fault
 }
 
@@ -147,10 +149,12 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 		p.drawFleet(r)
 	}
 	p.drawMore()
+	p.turns = time.Second
 	p.odd = p.chance("odd clients").IntN(2) == 0
 	p.stalls = p.chance("stalls").IntN(5) == 0
 	p.drawScenes()
 	p.drawFaults()
+	p.drawFocus()
 	return p
 }
 
@@ -201,9 +205,13 @@ func (p *plan) arrives() time.Duration {
 	return usual
 }
 
-// patience is how long a call may take beyond its wait. While a process restarts, nobody is connected to it.
+// patience is how long calls may take beyond their waits, and beyond the timeout of each on an engine. While a process restarts, nobody
+// is connected to it.
 func (p *plan) patience() time.Duration {
 	all := 2*time.Second + p.arrives()
+	if p.engine != noEngine {
+		return all
+	}
 	for _, f := range p.faults {
 		all += f.long + 5*time.Second
 	}
@@ -222,6 +230,9 @@ func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func (p *plan) String() string {
 	var b strings.Builder
+	if p.focus != "" {
+		fmt.Fprintf(&b, "about %s: ", p.focus)
+	}
 	fmt.Fprintf(&b, "%d clients, %d calls each in batches of up to %d, every %s at most, latency %s, pieces %v, ",
 		p.clients, p.calls, p.pipeline, p.think, p.latency, p.pieces)
 	fmt.Fprintf(&b, "%d machines, engine %q with %d replicas, lag %s, ", p.machines, p.engine, p.replicas, p.lag)

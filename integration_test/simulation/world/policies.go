@@ -129,11 +129,22 @@ func (s *members) obeys(c *caller, a answer) {
 			_, limit := s.w.plan.planOf(turn)
 			return limit == values[1]
 		})
-	case code == "NOPOLICY" && (s.w.fleet == nil || s.w.plan.engineForgets()), code == "MISCONF", s.w.plan.mayFail(code):
+	case code == "NOPOLICY" && s.mayBeGone(a), code == "MISCONF", s.w.plan.mayFail(code):
 		s.w.count("member told " + code)
 	default:
 		s.w.wrong("%s was answered %v", c.name, a.value)
 	}
+}
+
+// mayBeGone reports whether the policy may have been forgotten, and not set again, when a call was answered.
+func (s *members) mayBeGone(a answer) bool {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	gone := s.w.fleet == nil
+	for _, loss := range s.w.history.Losses {
+		gone = gone || loss.Began < a.ended && !s.turns.setBetween(loss.Ended, a.began)
+	}
+	return gone
 }
 
 // together checks that two calls of a transaction or script obey the same limit.

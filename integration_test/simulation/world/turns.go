@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,7 +32,7 @@ func (t *turns) change(make func()) {
 	t.mu.Unlock()
 }
 
-// until makes a change within each second until all callers have ended.
+// until makes a change now and then until all callers have ended.
 func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
 	over := make(chan struct{})
 	go func() {
@@ -42,10 +43,17 @@ func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
 		select {
 		case <-over:
 			return
-		case <-time.After(time.Duration(rnd.Int64N(int64(time.Second)))):
+		case <-time.After(time.Duration(rnd.Int64N(int64(t.w.plan.turns)))):
 		}
 		t.change(func() { set(turn) })
 	}
+}
+
+// setBetween reports whether a turn has begun and come between two events.
+func (t *turns) setBetween(from, to int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.all, func(is turn) bool { return is.began > from && is.came > 0 && is.came < to })
 }
 
 // obeys checks that a call may have met a turn of which explains is true.

@@ -109,13 +109,16 @@ func (w *world) run() {
 	for _, m := range w.all {
 		m.recover()
 		m.drained()
+	}
+	if w.fleet == nil {
+		w.lastLooks(w.all[0])
+	}
+	for _, m := range w.all {
 		m.stop()
 	}
 	w.history.LastsNS, w.history.Evicts = int64(time.Second+w.plan.arrives()), w.plan.evicts()
 	w.history.Stalls = w.plan.stalls
-	if w.fleet == nil { // else each process has an order of its own
-		w.history.ArrivesNS = int64(w.plan.arrives())
-	}
+	w.history.ArrivesNS = int64(w.plan.arrives())
 	if w.fleet != nil {
 		w.fleet.check()
 	}
@@ -127,6 +130,26 @@ func (w *world) run() {
 		w.wrong("%s", fault)
 	}
 	w.counts["undecided keys"] = undecided
+}
+
+// lastLooks looks at all keys, and again after the process has ended once more.
+func (w *world) lastLooks(m *machine) {
+	c, r := newClient(w, w.plan.clients), w.plan.chance("last end")
+	c.looks()
+	if w.plan.steps { // a process that starts takes limits as its wall clock has them
+		return
+	}
+	switch r.IntN(3) {
+	case 0:
+		m.stop()
+	case 1:
+		m.kill(false)
+	case 2:
+		m.kill(true)
+	}
+	m.recover()
+	c.looks()
+	c.hangUp()
 }
 
 // chance returns a source of its own for each purpose, so that leaving out a fault or a client does not change what others draw.

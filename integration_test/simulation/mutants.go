@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"celld/integration_test/simulation/runner"
+)
+
+// mutant is a change that breaks celld. Seeds must see it.
+type mutant struct {
+	name     string
+	about    string // the focus of the worlds that see it; "": all may
+	file     string // from the project's root
+	old, new string // of its text, which has old once
+}
+
+// mutants are defects that celld has had, and others like them, by the package that they are in.
+var mutants = []mutant{
+	{"nobody looks at those who wait when something comes back", "leases", "store/memory/shard/line.go",
+		"q.Spoil()\n\tif q.timerNS != 0 {", "q.Spoil()\n\tif false {"},
+	{"the next is forgotten when the first of a line goes away", "lines", "store/memory/leaving.go",
+		"if first && len(q.Waiters) > 0 {", "if false && first {"},
+	{"nobody is refused at the end of the wait", "lines", "store/memory/leaving.go", "s.refuse(w, w.DeadlineNS)", ""},
+	{"a key that was deleted is not journaled", "crashes", "store/memory/shard/journal.go",
+		"if j == nil || expired && !e.Has(", "if true || expired && !e.Has("},
+	{"limits go the wrong way when the clock is set", "", "store/memory/shard/wall.go",
+		"by := ahead - s.Wall.Swap(ahead)", "by := s.Wall.Swap(ahead) - ahead"},
+	{"leases do not end with their connection", "leases", "resp/session/session.go", "s.bound.Release(&s.srv.Later)", ""},
+
+	{"a write is answered before it is synced", "crashes", "persistence/logfile.go", "if err == nil && sync {", "if err == nil && sync && len(b) == 0 {"},
+	{"the error of a sync is ignored", "crashes", "persistence/logfile.go", "err = l.file.Sync()", "_ = l.file.Sync()"},
+	{"half of a refused write stays in the file", "crashes", "persistence/logfile.go",
+		"l.failed.Add(1)\n\t\tl.torn = l.cut() != nil\n\t\treturn err\n\t}\n\tl.size", "l.failed.Add(1)\n\t\treturn err\n\t}\n\tl.size"},
+	{"what the disk has refused is not written later", "crashes", "persistence/commit.go", "l.refused, *b = *b, nil", "*b = nil"},
+	{"a rewrite drops what came meanwhile", "crashes", "persistence/rewrite.go",
+		"if err := copyRange(f, l.file, from, l.size.Load()); err != nil {\n\t\treturn err\n\t}\n\treturn d.swap", "return d.swap"},
+	{"a new file takes the place of the old one before it is on the disk", "crashes", "persistence/rewrite.go",
+		"if err := f.Sync(); err != nil {\n\t\treturn err\n\t}\n\tinfo, err", "info, err"},
+	{"a commit answers those who came after it had gathered", "crashes", "persistence/commit.go",
+		"c.next = nil // rounds join it before they let go of the lock\n", "defer func() { c.mu.Lock(); c.next = nil; c.mu.Unlock() }()\n"},
+	{"changes are gathered every two seconds", "crashes", "persistence/aof.go", "gatherEvery = 400 * time.Millisecond", "gatherEvery = 1900 * time.Millisecond"},
+	{"a reply does not wait for the write", "crashes", "resp/transport/goroutine.go", "err = server.Commit()", "go func() { _ = server.Commit() }()"},
+	{"a refused write is answered as done", "crashes", "resp/session/commit.go", "if err != nil {\n\t\ttext", "if false {\n\t\ttext"},
+
+	{"an unknown policy is none, where the engine is away", "configurations", "resp/command/argument/literal.go",
+		"if err := s.PoliciesUnknown(); err != nil {", "if err := s.PoliciesUnknown(); err != nil && false {"},
+	{"policies and users change in the middle of a script", "configurations", "resp/session/betweenscripts.go",
+		"if !srv.Gate.Has(gate.Busy) { // nor", "if true { // nor"},
+	{"a call waits that came after SIGTERM", "", "resp/session/batch.go",
+		"if terms.Mode == store.Wait && s.srv.Stopping.refusing.Load() {", "if false {"},
+	{"what connections hold on an engine is not given back at the end", "leases", "resp/shutdown.go",
+		"drained := srv.sessions.Port.Drain(ctx)", "drained := func() bool { return ctx != nil }"},
+
+	{"a denial is kept for 100 s", "", "store/remote/tatcache.go", "denialLasts = time.Second", "denialLasts = 100 * time.Second"},
+	{"a cached TAT is not compared", "", "store/remote/shortcut.go", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if true then"},
+	{"a cached state is not compared", "", "store/remote/view/script.go",
+		"same = same and redis.call('HGET', key, ARGV[j]) == ARGV[j + 1]", "same = true"},
+	{"a state does not linger", "", "store/remote/view/content.go",
+		"at = max(at, CeilMs(uint64(nowNS)+uint64(Linger)))", "at = max(at, CeilMs(uint64(nowNS)))"},
+	{"those who wait elsewhere are not told what is given back", "leases", "store/remote/waits/invalidation.go", "w.publish(key)\n", "\n"},
+	{"those who wait here are not told what is given back", "leases", "store/remote/waits/line.go", "l.poked = true\n\t\tl.serve()", "l.serve()"},
+	{"a booked call is answered before its moment", "lines", "store/remote/waits/try.go",
+		"at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64)))", "at: t.read"},
+	{"a call whose wait ends while it is decided gives back what it was granted", "lines", "store/remote/waits/try.go",
+		"one.expired && !one.line.booked(one)", "one.expired"},
+	{"a call whose wait ends while it is decided is answered twice", "lines", "store/remote/waits/try.go",
+		"if refused && !one.Left() {", "if refused {"},
+	{"a call is sent again after an error", "", "store/remote/link/pipelines.go",
+		"case r.Script != nil && !r.whole && errors.Is(Classify(err), errNoScript):", "case r.Script != nil && !r.whole:"},
+	{"a call waits for a connection that another makes", "", "store/remote/link/pipelines.go",
+		"inTime := context.AfterFunc(ctx, func() {", "inTime := context.AfterFunc(context.Background(), func() {"},
+	{"nothing pauses connections to a node that is away", "", "store/remote/link/pace.go",
+		"return max(0, time.Until(at.Add(paceInterval)))", "return 0 * time.Until(at)"},
+	{"an engine that has come back is not noticed", "", "store/remote/link/breaker.go", "b.cause.Store(nil)", ""},
+	{"plain calls are denied while somebody waits for the first answer", "lines", "store/remote/waits/refuse.go",
+		"if all[0].Err == nil && !all[0].Taken.Limited {\n\t\t\t\t\tcontinue", "if false {\n\t\t\t\t\tcontinue"},
+}
+
+// prove runs seeds with each mutant whose name matches until one fails, and prints which.
+func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp) error {
+	folder, err := os.MkdirTemp("", "celld-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	missed := 0
+	for _, m := range mutants {
+		if !which.MatchString(m.name) {
+			continue
+		}
+		found, err := m.find(ctx, folder, first, seeds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if found == "" {
+			missed++
+			found = fmt.Sprintf("NOT FOUND by %d seeds", seeds)
+		}
+		fmt.Printf("%s: %s\n", m.name, found)
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d mutants were not found", missed)
+	}
+	return nil
+}
+
+// find returns what the first seed says that sees a mutant; "": none does.
+func (m mutant) find(ctx context.Context, folder string, first, seeds uint64) (found string, err error) {
+	file, err := m.broken()
+	if err != nil {
+		return "", err
+	}
+	overlay, text := filepath.Join(folder, "overlay.json"), filepath.Join(folder, "broken.go")
+	paths, err := json.Marshal(map[string]any{"Replace": map[string]string{file.path: text}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, paths, 0o600); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(text, []byte(file.text), 0o600); err != nil {
+		return "", err
+	}
+	var s Simulation
+	if s.Program, err = runner.Build(ctx, World, "-overlay", overlay); err != nil {
+		return "", err
+	}
+	defer s.Close(ctx)
+	began := time.Now()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s.Many(ctx, first, seeds, m.about, runtime.NumCPU(), false, func(done uint64, failed []Result) {
+		fmt.Fprintf(os.Stderr, "\r%.60s: %d of %d seeds, %s ", m.name, done, seeds, time.Since(began).Round(time.Second))
+		if len(failed) > 0 && found == "" {
+			found = failed[0].Err.Error()
+			stop()
+		}
+	})
+	fmt.Fprint(os.Stderr, "\r")
+	return found, nil
+}
+
+// source is a file of celld.
+type source struct{ path, text string }
+
+// broken is the mutant's file with its change.
+func (m *mutant) broken() (source, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "celld").Output()
+	if err != nil {
+		return source{}, err
+	}
+	path := filepath.Join(strings.TrimSpace(string(root)), m.file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return source{}, err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return source{}, fmt.Errorf("%s has %q %d times, want once: the mutant goes with an earlier version", m.file, m.old, n)
+	}
+	return source{path, strings.Replace(string(text), m.old, m.new, 1)}, nil
+}

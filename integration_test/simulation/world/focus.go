@@ -1,0 +1,120 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// focus is what a world is mostly about. What needs several things at once is rare where everything is drawn by itself: a call that was
+// answered before it was synced is seen only by one who asks for the same key after a loss of power in that moment.
+type focus struct {
+	name  string
+	suits func(p *plan) bool
+	draw  func(p *plan, r *rand.Rand)
+}
+
+var focuses = []focus{
+	{"crashes", func(p *plan) bool { return p.fsync != "" && !p.steps }, drawCrashes},
+	{"lines", func(p *plan) bool { return !p.steps && !p.stalls }, drawLines},
+	{"leases", func(p *plan) bool { return !p.steps && !p.stalls }, drawLeases},
+	{"configurations", func(p *plan) bool { return p.has("policies") && !p.steps }, drawConfigurations},
+}
+
+// drawFocus gives a third of the worlds that suit one a focus.
+func (p *plan) drawFocus() {
+	for _, f := range focuses {
+		if r := p.chance("focus " + f.name); f.suits(p) && r.IntN(3) == 0 {
+			p.focus = f.name
+			f.draw(p, r)
+			return
+		}
+	}
+}
+
+// drawCrashes: whatever is forgotten is seen, as limits last for an hour, and processes end again and again, and start at once.
+func drawCrashes(p *plan, r *rand.Rand) {
+	p.fsync, p.slowDisk = oneOf(r, "always", "always", "everysec"), oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
+	p.think = oneOf(r, time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)
+	p.set("appendfsync", p.fsync)
+	if r.IntN(2) == 0 { // the file is rewritten again and again
+		p.set("auto-aof-rewrite-min-size", "100")
+		p.set("auto-aof-rewrite-percentage", "1")
+	}
+	for i := range p.keys {
+		k := &p.keys[i]
+		*k = key{name: k.name}
+		if text := oneOf(r, "", "40/1h", "40/1h,algo=window", "30/1h,algo=log", "60/1h,burst=20"); text != "" {
+			k.text, k.limit = limitOf(text)
+		} else {
+			k.burst = [3]int64{20, 20, 3600}
+		}
+	}
+	p.faultsFrom(r, 2+r.IntN(5), func(f *fault) {
+		f.kind = oneOf(r, "power", "power", "power", "kill", "bad sync", "full disk")
+		if f.kind == "power" || f.kind == "kill" {
+			f.long = time.Duration(r.Int64N(int64(50 * time.Millisecond)))
+		}
+	})
+}
+
+// drawLines: many wait for few keys.
+func drawLines(p *plan, r *rand.Rand) {
+	p.clients, p.pipeline, p.think = 3+r.IntN(4), 1, oneOf(r, time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)
+	p.calls = min(p.calls, 60)
+	p.keys = p.keys[:min(len(p.keys), 1+r.IntN(2))]
+	for i := range p.keys {
+		k := &p.keys[i]
+		*k = key{name: k.name, waits: true}
+		k.text, k.limit = limitOf(oneOf(r, "5/1s,burst=1", "20/1s,burst=3", "3/1s,burst=1", "1/100ms"))
+	}
+	p.fewFaults(r)
+}
+
+// drawLeases: many hold and release few leases. In half of these worlds nothing fails but connections, and processes that are told to end.
+func drawLeases(p *plan, r *rand.Rand) {
+	p.clients, p.pipeline, p.think = 3+r.IntN(4), oneOf(r, 1, 1, 4), oneOf(r, time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)
+	p.calls = min(p.calls, 80)
+	p.keys = p.keys[:min(len(p.keys), 1+r.IntN(2))]
+	for i := range p.keys {
+		k := &p.keys[i]
+		*k = key{name: k.name, held: true}
+		k.text, k.limit = limitOf(oneOf(r, "1/1m,algo=conc", "3/5s,algo=conc", "2/1h,algo=conc"))
+	}
+	if p.fewFaults(r); r.IntN(2) == 0 {
+		p.faultsFrom(r, 1+r.IntN(5), func(f *fault) { f.kind = oneOf(r, "cut", "cut", "stop") })
+	}
+}
+
+// drawConfigurations: policies change all the time, in memory while long scripts run, and on an engine while processes start without it.
+func drawConfigurations(p *plan, r *rand.Rand) {
+	p.think = oneOf(r, time.Millisecond, 10*time.Millisecond)
+	if p.engine == noEngine {
+		p.set("policies", p.folder+"/"+policiesFile)
+		p.set("lua-time-limit", "1")
+		p.stalls, p.turns = true, 30*time.Millisecond
+		return
+	}
+	p.settings = slices.DeleteFunc(p.settings, func(s [2]string) bool { return s[0] == "policies" })
+	p.think = 100 * time.Millisecond
+	p.faultsFrom(r, 1+r.IntN(3), func(f *fault) { f.kind = "killed without the engine" })
+}
+
+// fewFaults leaves one of the faults, or two.
+func (p *plan) fewFaults(r *rand.Rand) { p.faults = p.faults[:min(len(p.faults), r.IntN(3))] }
+
+// faultsFrom draws other faults, each as is says.
+func (p *plan) faultsFrom(r *rand.Rand, n int, is func(f *fault)) {
+	p.faults = nil
+	for range n {
+		f := fault{at: time.Duration(r.Int64N(int64(p.spread()) + 1)), long: time.Duration(r.Int64N(int64(2 * time.Second)))}
+		is(&f)
+		p.faults = append(p.faults, f)
+	}
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
+}
+
+// orderly reports whether nothing fails but connections, and processes end as SIGTERM ends them.
+func (p *plan) orderly() bool {
+	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" })
+}
