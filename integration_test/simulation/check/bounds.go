@@ -154,7 +154,8 @@ func (c *Call) room(calls []Call, fromNS int64, h *History) (room, unit int64) {
 	deleted := c.deletedNS(calls, h.Losses)
 	mayTake := func(o *Call) bool {
 		// who comes later to the same line takes nothing before the end of the wait
-		return !c.waitsBefore(o, h.ArrivesNS) && (o.mayCount() || o.Waits) && o.Began != c.Began && o.Began <= c.Ended && o.latestNS(c) >= deleted
+		return !c.waitsBefore(o, h.ArrivesNS) &&
+			(o.mayCount() || o.Waits) && o.Began != c.Began && o.Began <= c.Ended && o.latestNS(c) >= deleted
 	}
 	if c.counts() {
 		spans := int64(1)
