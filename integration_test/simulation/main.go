@@ -41,7 +41,8 @@ func main() {
 	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,1001")
 	calls := flag.Int("calls", 0, "the most calls of each client in a run of one seed; 0: as many as it draws")
 	flag.BoolVar(&o.shrink, "shrink", false, "leave out what a failure does not need, and print the commands that are left")
-	flag.StringVar(&o.mutants, "mutants", "", "break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
+	flag.StringVar(&o.mutants, "mutants", "",
+		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
