@@ -38,7 +38,6 @@ type appendLog struct {
 	rounds
 	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
 	active   atomic.Bool           // Start has been called
-	lost     atomic.Bool           // some changes are not in the file, and the journal no longer holds them: only a rewrite repairs it
 
 	commits commits
 	retry   every
@@ -80,6 +79,10 @@ func (l *appendLog) open() error {
 	}
 	l.mu.Lock()
 	l.use(f, info.Size(), d.loaded.TailCRC)
+	if d.o.Fsync != Never { // the process that has written the end of the file may have been killed before it was synced
+		l.loose = true
+		l.loose = l.sync() != nil
+	}
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
 		_ = l.commit() // policies that flags have set; after an error tick tries again

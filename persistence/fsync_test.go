@@ -67,3 +67,43 @@ func TestSetFsync(t *testing.T) {
 	w.commit()
 	w.replays(files.image(true), w.states())
 }
+
+// What was written without a sync may be dropped by the kernel when a later sync fails. So a process begins with a sync, as the one before
+// it may have been killed, and after such a failure the file is written anew.
+func TestASyncFailsAfterWritesWithoutOne(t *testing.T) {
+	never := func(o *persistence.Options) { appendOnly(o); o.Fsync = persistence.Never }
+	for name, next := range map[string]func(w *world){
+		"the next process": func(w *world) { w.set = appendOnly; w.mustOpen() },
+		"with always":      func(w *world) { w.set = always; w.mustOpen() },
+		"the same process": func(w *world) {
+			if err := w.m.SetFsync(persistence.EverySecond); err != nil {
+				t.Error(err)
+			}
+			w.m.Wait()
+		},
+	} {
+		for _, fails := range []bool{false, true} {
+			w, files := inMemory(t, never)
+			w.mustOpen()
+			w.throttle("k")
+			w.tick(second)
+			w.settle()
+			if fails {
+				files.failing(failOn("sync"))
+			}
+			next(w)
+			files.failing(nil)
+			if !fails {
+				w.replays(files.image(true), w.states())
+			}
+			for range 3 { // it tries again, then finds that a rewrite is due
+				w.tick(second)
+				w.settle()
+			}
+			if st := w.m.Status(); (st.Rewrites == 1) != fails || st.RewriteErr != nil {
+				t.Errorf("%s, sync fails %v: %d rewrites, %v", name, fails, st.Rewrites, st.RewriteErr)
+			}
+			w.replays(files.image(true), w.states())
+		}
+	}
+}

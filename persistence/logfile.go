@@ -21,6 +21,10 @@ type logFile struct {
 	torn    bool   // the file is longer than size; the rest must be cut off before more is written
 	resized int64  // how often another process has changed the file's size
 	refused []byte // what a commit could not write; tryAgain writes it before anything else
+	loose   bool   // something in the file has not been synced
+
+	// Some changes are not in the file, and the journal no longer holds them: only a rewrite repairs it.
+	lost atomic.Bool
 
 	// These change under mu. INFO reads them without mu, as it must not wait for the file.
 	size     atomic.Int64 // bytes of whole commands in the file
@@ -34,7 +38,7 @@ var errResized = errors.New("the append-only file was truncated, or something el
 
 // begin continues with another file, of this size and this checksum of what follows its last stamp. The log is locked.
 func (l *logFile) begin(f dir.File, size int64, crc uint64) {
-	l.file, l.crc, l.torn, l.resized = f, crc, false, 0
+	l.file, l.crc, l.torn, l.resized, l.loose = f, crc, false, 0, false
 	l.size.Store(size)
 	l.baseSize.Store(size)
 }
@@ -82,10 +86,7 @@ func (l *logFile) appendLocked(b []byte, sync bool) (err error) {
 	b = aof.AppendStamp(b, l.wallNS(), source.Checksum(l.crc, b))
 	_, err = l.file.Write(b)
 	if err == nil && sync {
-		began := l.clock()
-		err = l.file.Sync()
-		l.syncs.Add(1)
-		l.syncNS.Add(l.clock() - began)
+		err = l.sync()
 	}
 	if err != nil {
 		l.failed.Add(1)
@@ -93,8 +94,22 @@ func (l *logFile) appendLocked(b []byte, sync bool) (err error) {
 		return err
 	}
 	l.size.Add(int64(len(b)))
-	l.crc = 0
+	l.crc, l.loose = 0, !sync
 	return nil
+}
+
+// sync forces the file to the disk. After an error Linux drops what could not be written. What was appended last is cut off then, and
+// written again. What was there before and had not been synced is lost: after a loss of power there would be zeros in its place, and the
+// next start would refuse the file.
+func (l *logFile) sync() error {
+	began := l.clock()
+	err := l.file.Sync()
+	l.syncs.Add(1)
+	l.syncNS.Add(l.clock() - began)
+	if err != nil && l.loose {
+		l.lost.Store(true)
+	}
+	return err
 }
 
 // checkSize returns errResized if the size of the file is not what was written. Then the log continues from the new size. The log is

@@ -153,6 +153,9 @@ func (w *world) well(f fault) *sync.Mutex {
 
 // restart ends the process, and starts another. After half of the restarts that comes soon, so that few limits are full again.
 func (m *machine) restart(f fault, end func()) {
+	if m.w.plan.focus == "crashes" {
+		m.midst(m.w.plan.chance("midst " + f.at.String()))
+	}
 	end()
 	if f.long%2 == 0 {
 		f.long /= 50

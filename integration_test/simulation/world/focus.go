@@ -35,7 +35,7 @@ func (p *plan) drawFocus() {
 // drawCrashes: whatever is forgotten is seen, as limits last for an hour, and processes end again and again, and start at once.
 func drawCrashes(p *plan, r *rand.Rand) {
 	p.fsync, p.slowDisk = oneOf(r, "always", "always", "everysec"), oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
-	p.think = oneOf(r, time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)
+	p.think, p.clients = oneOf(r, time.Millisecond, 5*time.Millisecond, 50*time.Millisecond), 2+r.IntN(4)
 	p.set("appendfsync", p.fsync)
 	if r.IntN(2) == 0 { // the file is rewritten again and again
 		p.set("auto-aof-rewrite-min-size", "100")

@@ -37,6 +37,8 @@ type machine struct {
 	lives   int
 	failing bool // the disk refuses writes, or has since the start of this life
 
+	working chan struct{} // closed when the disk begins to work; nil: nobody waits for that
+
 	aheadNS int64      // its wall clock, of the time of limits
 	stalls  *rand.Rand // draws when it stands still; nil: never
 
@@ -71,9 +73,35 @@ func newMachine(w *world, number int) *machine {
 		m.stalls = w.plan.chance("stalls of " + m.addr)
 	}
 	if slow, r := w.plan.slowDisk, w.plan.chance("slow disk"); slow > 0 {
-		m.disk.Takes = func(disk.Op) time.Duration { return time.Duration(r.Int64N(int64(slow))) }
+		m.disk.Takes = func(disk.Op) time.Duration {
+			m.works()
+			return time.Duration(r.Int64N(int64(slow)))
+		}
 	}
 	return m
+}
+
+// works notes that the disk begins to work.
+func (m *machine) works() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.working != nil {
+		close(m.working)
+		m.working = nil
+	}
+}
+
+// midst returns in the midst of the disk's next work, or after a second.
+func (m *machine) midst(r *rand.Rand) {
+	begins := make(chan struct{})
+	m.mu.Lock()
+	m.working = begins
+	m.mu.Unlock()
+	select {
+	case <-begins:
+	case <-time.After(time.Second):
+	}
+	time.Sleep(time.Duration(r.Int64N(int64(2 * m.w.plan.slowDisk))))
 }
 
 // longestStall is how long a machine stands still at most, and stallsOneIn how often it looks at its clock for one such time.
