@@ -63,7 +63,9 @@ var kinds = map[string]func(w *world, f fault){
 	},
 	"killed without the engine": func(w *world, f fault) { // only in worlds about configurations
 		m := w.some(f)
-		w.fleet.fails(f, func(n *engine.Node) { n.Pause(); m.kill(false); m.recover() }, (*engine.Node).Resume)
+		var starts sync.WaitGroup
+		w.fleet.fails(f, func(n *engine.Node) { n.Pause(); m.kill(false); starts.Go(m.recover) }, (*engine.Node).Resume)
+		starts.Wait()
 	},
 	"slot moves": func(w *world, f fault) { w.fleet.moves(f) },
 }

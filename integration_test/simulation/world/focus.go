@@ -36,6 +36,9 @@ func (p *plan) drawFocus() {
 func drawCrashes(p *plan, r *rand.Rand) {
 	p.fsync, p.slowDisk = oneOf(r, "always", "always", "everysec"), oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
 	p.think, p.clients = oneOf(r, time.Millisecond, 5*time.Millisecond, 50*time.Millisecond), 2+r.IntN(4)
+	if p.fsync == "everysec" { // for longer than a second
+		p.think, p.slowDisk = oneOf(r, 20*time.Millisecond, 100*time.Millisecond), time.Millisecond
+	}
 	p.set("appendfsync", p.fsync)
 	if r.IntN(2) == 0 { // the file is rewritten again and again
 		p.set("auto-aof-rewrite-min-size", "100")

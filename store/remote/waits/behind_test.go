@@ -107,6 +107,33 @@ func TestPlainCallsBehindThoseWhoHaveJustCome(t *testing.T) {
 	}
 }
 
+// What a try has granted is in the view that decides on a plain call after it. Those who were granted it do not count once more.
+func TestPlainCallsBehindATryThatIsDecided(t *testing.T) {
+	for _, limit := range []string{"3/1h", "3/1h,algo=window", "3/1h,algo=log", "3/1h,algo=conc"} {
+		atADesk(t, func(d *desk) {
+			d.s.await(t, time.Hour, 1, d.call("k", limit))
+			plain := func(cost int64) (behind bool) {
+				r := store.TakeRequest{Calls: []store.Call{d.call("k", limit)}, TakeOptions: store.TakeOptions{Cost: cost}}
+				return d.s.waits.refuseBehind(d.v, &r, store.Access{})
+			}
+			if plain(2) || !plain(3) {
+				t.Errorf("%s: beside one who has just come", limit)
+			}
+			tried := d.take()
+			late := d.s.await(t, time.Hour, 1, d.call("k", limit)) // for the next try
+			d.decide(tried)
+			if plain(1) || !plain(2) {
+				t.Errorf("%s: beside one who has just come, and one who is granted", limit)
+			}
+			tried.Done(nil)
+			d.all()
+			if late.waits() {
+				t.Errorf("%s: who came later waits", limit)
+			}
+		})
+	}
+}
+
 // What waits for something that cannot be booked has no time: others are told to look again soon.
 func TestPlainCallsBehindWhatCannotBeBooked(t *testing.T) {
 	atADesk(t, func(d *desk) {

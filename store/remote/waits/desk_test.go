@@ -142,7 +142,7 @@ func (w *Waits) named() int { return reflect.ValueOf(&w.room).Elem().FieldByName
 
 // pretend adds a line, and somebody who waits until over is called.
 func (w *Waits) pretend() (l *line, over func()) {
-	l = &line{waits: w, trying: true}
+	l = &line{waits: w, current: &try{}}
 	w.lines.Add("", l)
 	v := &waiter{}
 	v.Request, v.Waker = &store.TakeRequest{}, new(wakes)

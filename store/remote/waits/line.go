@@ -27,13 +27,13 @@ type line struct {
 	state  stateName
 	grants []grant // of the first waiters
 
-	trying bool      // a try is under way
-	poked  bool      // something has changed since it began
-	next   time.Time // of the next try
-	exact  bool      // a call passes by then, if no other process is quicker
-	losses int       // tries since the last booking in which others were quicker
-	timer  *time.Timer
-	tailNS int64 // the engine's time at which the last of those who wait may pass; 0: unknown
+	current *try      // the try that is under way; nil: none is
+	poked   bool      // something has changed since it began
+	next    time.Time // of the next try
+	exact   bool      // a call passes by then, if no other process is quicker
+	losses  int       // tries since the last booking in which others were quicker
+	timer   *time.Timer
+	tailNS  int64 // the engine's time at which the last of those who wait may pass; 0: unknown
 }
 
 // grant is what a waiter was granted for an instant, at which it goes ahead. A waiter that moves up gets the grant before its own.
@@ -90,16 +90,16 @@ func (l *line) serve() {
 		v.line = nil
 		l.waits.room.Answer(v, &s.answer)
 	}
-	if !l.trying && len(l.grants) < len(l.Waiters) && (l.poked || !l.next.After(now)) {
+	if l.current == nil && len(l.grants) < len(l.Waiters) && (l.poked || !l.next.After(now)) {
 		l.try()
 	}
-	if len(l.Waiters) == 0 && !l.trying {
+	if len(l.Waiters) == 0 && l.current == nil {
 		l.timer.Stop()
 		l.waits.lines.Remove(l.state.key, l)
 		return
 	}
 	var at time.Time
-	if !l.trying && len(l.grants) < len(l.Waiters) {
+	if l.current == nil && len(l.grants) < len(l.Waiters) {
 		at = l.next
 	}
 	if len(l.grants) > 0 && (at.IsZero() || l.grants[0].at.Before(at)) {

@@ -117,25 +117,39 @@ type ahead struct {
 
 const unknown = -1
 
-// ahead returns the lines that a call comes behind.
-func (w *Waits) ahead(r *store.TakeRequest) (all []ahead) {
+// ahead returns the lines that a call comes behind. v is the view that decides on the call; nil: it is not decided now.
+func (w *Waits) ahead(v *view.View, r *store.TakeRequest) (all []ahead) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		for _, l := range w.lines.OfKey[string(c.Key)] {
-			if w.wants(c, l.state) && len(l.Waiters) > len(l.grants) { // else all are booked, and it comes behind them by itself
-				all = append(all, ahead{c, l.tailNS, l.cost(c)})
+			if !w.wants(c, l.state) {
+				continue
+			}
+			if those := l.standing(v); len(those) > 0 { // else all are booked, and it comes behind them by itself
+				all = append(all, ahead{c, l.tailNS, l.cost(c, those)})
 			}
 		}
 	}
 	return all
 }
 
-// cost is what those take who wait and are not booked, or so much of it that nothing is left. It is unknown if one has another limit than a
-// call.
-func (l *line) cost(c *store.Call) (cost int64) {
-	for _, one := range l.Waiters[len(l.grants):] {
+// standing are those who wait and are not booked. A view may decide on a try and on calls that came after it: what the try has granted then
+// is in the view already, though nobody was told. Counted twice, one with WAIT took the room of two, and a call was denied though some was
+// left.
+func (l *line) standing(v *view.View) []*waiter {
+	those := l.Waiters[len(l.grants):]
+	if v == nil || l.current == nil || l.current.by.Load() != v {
+		return those
+	}
+	decided := l.current.decided()
+	return slices.DeleteFunc(slices.Clone(those), func(one *waiter) bool { return decided[one] })
+}
+
+// cost is what those take, or so much of it that nothing is left. It is unknown if one has another limit than a call.
+func (l *line) cost(c *store.Call, those []*waiter) (cost int64) {
+	for _, one := range those {
 		own := &one.own.Calls[slices.Index(one.states, l.state)]
 		if c.Policy == 0 && own.Limit.Params != c.Limit.Params {
 			return unknown
@@ -152,7 +166,7 @@ func (l *line) cost(c *store.Call) (cost int64) {
 // in that moment was denied, however little was used.
 func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (waitNS uint64) {
 	a.NowNS = v.NowNS
-	for _, l := range w.ahead(r) {
+	for _, l := range w.ahead(v, r) {
 		if l.cost != unknown {
 			look := store.TakeOptions{Cost: l.cost + r.Cost, Mode: cell.Peek}
 			all := [1]store.TakeRequest{{Calls: []store.Call{*l.call}, TakeOptions: look}}

@@ -3,6 +3,7 @@ package waits
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"celld/store"
@@ -22,7 +23,8 @@ type try struct {
 	ahead   time.Duration
 	timed   bool // it was expected to grant something
 
-	read     time.Time // when the answer with the engine's time had come
+	by       atomic.Pointer[view.View] // that has decided it last
+	read     time.Time                 // when the answer with the engine's time had come
 	nowNS    int64
 	outcomes []outcome
 	againNS  uint64
@@ -82,7 +84,7 @@ func (l *line) try() {
 			t.fresh = append(t.fresh, v)
 		}
 	}
-	l.trying = true
+	l.current = t
 	w.change(t.waiters[0], w.deadline(), t.decide, t.done)
 }
 
@@ -164,6 +166,7 @@ func (t *try) decide(v *view.View) {
 	if f.known {
 		t.tailNS = f.tailNS
 	}
+	t.by.Store(v)
 }
 
 // unsettled reports whether a policy was reset, or has gone, since refresh.
@@ -230,7 +233,7 @@ func (t *try) done(err error) {
 	w := l.waits
 	w.mu.Lock()
 	defer w.unlock()
-	l.trying = false
+	l.current = nil
 	for _, one := range append(t.waiters, t.fresh...) {
 		one.tried = false
 	}

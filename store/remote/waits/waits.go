@@ -166,7 +166,7 @@ func (w *Waits) Enter(r *store.TakeRequest, a store.Access, waker store.Waker) b
 // comesBehind reports whether a call with RESERVE of one limit comes behind calls without grants. Then it stands in their line for the next
 // try, which books those first. A call of several limits books at once.
 func (w *Waits) comesBehind(r *store.TakeRequest) bool {
-	return w.room.Callers() > 0 && len(r.Calls) == 1 && len(w.ahead(r)) > 0
+	return w.room.Callers() > 0 && len(r.Calls) == 1 && len(w.ahead(nil, r)) > 0
 }
 
 // ruled reports whether rules decide on all calls.
