@@ -71,7 +71,11 @@ func drawLines(p *plan, r *rand.Rand) {
 		*k = key{name: k.name, waits: true}
 		k.text, k.limit = limitOf(oneOf(r, "5/1s,burst=1", "20/1s,burst=3", "3/1s,burst=1", "1/100ms"))
 	}
-	p.fewFaults(r)
+	if p.fewFaults(r); p.engine != noEngine && r.IntN(2) == 0 { // who waits comes to the end of that while the engine does not answer
+		p.faultsFrom(r, 3+r.IntN(5), func(f *fault) {
+			f.kind, f.long = "engine paused", 50*time.Millisecond+time.Duration(r.Int64N(int64(350*time.Millisecond)))
+		})
+	}
 }
 
 // drawLeases: many hold and release few leases. In half of these worlds nothing fails but connections, and processes that are told to end.
