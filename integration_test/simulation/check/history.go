@@ -69,6 +69,7 @@ type Crash struct {
 	// ForgetsNS is how old changes may be that are lost; 0: only those that nobody was answered.
 	ForgetsNS int64
 	All       bool // nothing is kept
+	Loose     bool // what is kept is not on the disk yet, so a later one may forget more
 }
 
 // History is what has happened.

@@ -233,7 +233,9 @@ func crashed(s *state, c Crash) (next []*state) {
 		if c.All {
 			back.value = value{}
 		}
-		back.past = []past{{value: back.clone()}}
+		if back.past = []past{{value: back.clone()}}; c.Loose {
+			back.past = s.past[: i+1 : i+1]
+		}
 		next = append(next, back)
 		if c.All {
 			break

@@ -50,6 +50,12 @@ func TestLimits(t *testing.T) {
 			Crashes: []Crash{{At: 3, AtNS: 9*s + 1, ForgetsNS: s}}}, false},
 		{"and no more", History{Calls: []Call{call(0, 1, 2, []int64{0, 2, 1, -1, 1}, 9*s), call(0, 5, 6, first, 10*s-1)},
 			Crashes: []Crash{{At: 3, AtNS: 10*s - 2, ForgetsNS: s / 2}}}, true},
+		{"a crash that keeps what is not on the disk, and one that does not", History{Calls: []Call{call(0, 1, 2, first, 9*s),
+			call(0, 4, 5, second, 9*s+1), call(0, 7, 8, first, 9*s+2)},
+			Crashes: []Crash{{At: 3, AtNS: 9*s + 1, Loose: true}, {At: 6, AtNS: 9*s + 2, ForgetsNS: 1 << 61}}}, false},
+		{"and not after one that keeps what is on the disk", History{Calls: []Call{call(0, 1, 2, first, 9*s),
+			call(0, 7, 8, first, 9*s+2)},
+			Crashes: []Crash{{At: 3, AtNS: 9*s + 1}, {At: 6, AtNS: 9*s + 2, ForgetsNS: 1 << 61}}}, true},
 		{"an error that says that nothing was counted", History{Calls: []Call{
 			{Key: "k", Burst: [3]int64{1, 1, 1}, Cost: 1, Began: 1, Ended: 2, Error: "LOADING", Times: []int64{9 * s}},
 			call(1, 3, 4, second, 9*s)}}, true},

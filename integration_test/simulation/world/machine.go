@@ -318,7 +318,7 @@ func (m *machine) kill(power bool) {
 
 // crashed notes what the next life need not know. stopped: it had the time to write all.
 func (m *machine) crashed(at int64, power, stopped bool) {
-	c := check.Crash{At: at, AtNS: m.now()}
+	c := check.Crash{At: at, AtNS: m.now(), Loose: m.w.plan.fsync == "no"}
 	switch slow := m.w.plan.slowDisk; {
 	case m.w.plan.fsync == "" && !m.w.plan.snapshots:
 		c.All = true
