@@ -53,8 +53,12 @@ func drawCrashes(p *plan, r *rand.Rand) {
 			k.burst = [3]int64{20, 20, 3600}
 		}
 	}
+	kinds := []string{"power", "power", "power", "kill"}
+	if r.IntN(2) == 0 { // after which little else happens, as clients are refused meanwhile
+		kinds = append(kinds, "bad sync", "full disk")
+	}
 	p.faultsFrom(r, 2+r.IntN(5), func(f *fault) {
-		f.kind = oneOf(r, "power", "power", "power", "kill", "bad sync", "full disk")
+		f.kind = oneOf(r, kinds...)
 		if f.kind == "power" || f.kind == "kill" {
 			f.long = time.Duration(r.Int64N(int64(50 * time.Millisecond)))
 		}
