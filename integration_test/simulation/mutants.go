@@ -27,8 +27,6 @@ type mutant struct {
 var mutants = []mutant{
 	{"nobody looks at those who wait when something comes back", "leases", "store/memory/shard/line.go",
 		"q.Spoil()\n\tif q.timerNS != 0 {", "q.Spoil()\n\tif false {"},
-	{"the next is forgotten when the first of a line goes away", "lines", "store/memory/leaving.go",
-		"if first && len(q.Waiters) > 0 {", "if false && first {"},
 	{"nobody is refused at the end of the wait", "lines", "store/memory/leaving.go", "s.refuse(w, w.DeadlineNS)", ""},
 	{"a key that was deleted is not journaled", "crashes", "store/memory/shard/journal.go",
 		"if j == nil || expired && !e.Has(", "if true || expired && !e.Has("},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"celld/integration_test/simulation/check"
 )
 
 // turns are the configurations that a world has had, one after the other: each call obeys one that it may have met.
@@ -49,6 +51,13 @@ func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
 	}
 }
 
+// lost reports whether what was so at one event may have been forgotten at another.
+func (w *world) lost(at, then int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.history.Losses, func(l check.Loss) bool { return l.Ended > at && l.Began < then })
+}
+
 // setBetween reports whether a turn has begun and come between two events.
 func (t *turns) setBetween(from, to int64) bool {
 	t.mu.Lock()
@@ -61,7 +70,7 @@ func (t *turns) obeys(c *caller, a answer, explains func(turn int) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, is := range t.all {
-		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began
+		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began && !t.w.lost(t.all[i+1].came, a.ended)
 		if is.began < a.ended && !gone && explains(i) {
 			return
 		}
