@@ -81,6 +81,7 @@ type History struct {
 	Stalls    bool  // goroutines of the server stand still: one may decide by an earlier look at the clock than the one before it
 	Evicts    bool  // keys give way to new ones, unless somebody waits for them or they have leases
 	ArrivesNS int64 // how long a call is under way at most
+	WakesNS   int64 // how soon one who waits takes what has come back; 0: nobody knows
 	LastsNS   int64 // how long a lease may outlive its end, or its connection: others may have been told to come again then
 }
 

@@ -34,6 +34,7 @@ type held struct {
 	sureNS int64 // it was held until then, unless its loss was allowed
 	mayNS  int64 // it was over then
 	gone   int64 // the event at which it had been released; 0: it was not
+	goneNS int64 // when that was
 }
 
 // leasesOf returns the leases under a key, in the order of the answers that told of them. A lease is surely held from that answer until its
@@ -76,7 +77,7 @@ func (h *held) end(calls []Call, losses []Loss) {
 			h.sureNS = min(h.sureNS, c.FromNS)
 			forgotten := slices.ContainsFunc(losses, func(l Loss) bool { return l.Ended >= c.Began })
 			if answered && h.gone == 0 && !forgotten {
-				h.gone = c.Ended
+				h.gone, h.goneNS = c.Ended, c.ToNS
 			}
 		case answered && c.Answer[0] == 1:
 			h.sureNS, h.mayNS = c.FromNS+c.WaitNS, c.ToNS+c.WaitNS
@@ -117,7 +118,8 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 		}
 		atNS, room, seen := min(c.FromNS+c.WaitNS, c.ToNS), c.Limit.Capacity(), map[int64]bool{}
 		for _, l := range leases {
-			if l.Began <= c.Ended && l.mayNS+h.LastsNS >= atNS && (l.gone == 0 || l.gone >= c.Began) && !seen[l.id] {
+			free := l.gone > 0 && (l.gone < c.Began || c.Waits && h.WakesNS > 0 && l.goneNS+h.WakesNS < atNS)
+			if l.Began <= c.Ended && l.mayNS+h.LastsNS >= atNS && !free && !seen[l.id] {
 				room -= l.Cost
 				seen[l.id] = l.id != 0
 			}

@@ -30,6 +30,9 @@ func TestLeases(t *testing.T) {
 	}
 	named := func(c Call) Call { return with(c, func(c *Call) { c.ID = "n" }) }
 	unbound := func(c Call) Call { return with(c, func(c *Call) { c.BoundNS, c.UnboundNS = c.ToNS+1, c.ToNS+1 }) }
+	refused := func(atNS int64) Call { // after it has waited
+		return with(denied(2, 9*s+1), func(c *Call) { c.Ended, c.Waits, c.WaitNS, c.ToNS = 9, true, s, atNS })
+	}
 	for _, c := range []struct {
 		name  string
 		calls []Call
@@ -43,6 +46,8 @@ func TestLeases(t *testing.T) {
 		{"denied while one is held", []Call{acquire(1, 2, 7, 9*s), denied(3, 9*s+1)}, false, false},
 		{"denied after a release", []Call{acquire(1, 2, 7, 9*s), release(3, 7, 9*s+1), denied(4, 9*s+2)}, false, true},
 		{"denied after its time", []Call{acquire(1, 2, 7, 9*s), denied(4, 10*s+1)}, false, true},
+		{"denied after a release for which it waited", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
+		{"denied soon after such a release", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"denied as one may be held", []Call{lost(1, 9*s), denied(4, 10*s+1)}, false, false},
 		{"denied after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), denied(4, 9*s+2)}, false, true},
 		{"granted after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), acquire(4, 5, 8, 9*s+2)}, false, false},
@@ -52,7 +57,7 @@ func TestLeases(t *testing.T) {
 		{"a repeat of what nobody was told", []Call{named(lost(1, 9*s)), named(acquire(3, 4, 7, 9*s+1))}, false, false},
 		{"an id that is not higher", []Call{acquire(1, 2, 7, 9*s), release(3, 7, 9*s+1), acquire(4, 5, 7, 9*s+2)}, false, true},
 	} {
-		h := History{Calls: c.calls}
+		h := History{Calls: c.calls, WakesNS: s / 4}
 		if c.loss {
 			h.Losses = []Loss{{Began: 3, Ended: 3, FromNS: 9 * s}}
 		}

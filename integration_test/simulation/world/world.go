@@ -119,6 +119,9 @@ func (w *world) run() {
 	w.history.LastsNS, w.history.Evicts = int64(time.Second+w.plan.arrives()), w.plan.evicts()
 	w.history.Stalls = w.plan.stalls
 	w.history.ArrivesNS = int64(w.plan.arrives())
+	if w.fleet == nil || w.plan.orderly() { // else a message about it may be lost
+		w.history.WakesNS = int64(w.plan.arrives() + 200*time.Millisecond)
+	}
 	if w.fleet != nil {
 		w.fleet.check()
 	}
