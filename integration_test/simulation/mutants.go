@@ -35,7 +35,7 @@ var mutants = []mutant{
 	{"leases do not end with their connection", "leases", "resp/session/session.go", "s.bound.Release(&s.srv.Later)", ""},
 
 	{"a write is answered before it is synced", "crashes", "persistence/logfile.go", "if err == nil && sync {", "if err == nil && sync && len(b) == 0 {"},
-	{"the error of a sync is ignored", "crashes", "persistence/logfile.go", "err = l.file.Sync()", "_ = l.file.Sync()"},
+	{"the error of a sync is ignored", "crashes", "persistence/logfile.go", "err = l.sync()", "_ = l.sync()"},
 	{"half of a refused write stays in the file", "crashes", "persistence/logfile.go",
 		"l.failed.Add(1)\n\t\tl.torn = l.cut() != nil\n\t\treturn err\n\t}\n\tl.size", "l.failed.Add(1)\n\t\treturn err\n\t}\n\tl.size"},
 	{"what the disk has refused is not written later", "crashes", "persistence/commit.go", "l.refused, *b = *b, nil", "*b = nil"},
