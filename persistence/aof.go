@@ -81,7 +81,10 @@ func (l *appendLog) open() error {
 	l.use(f, info.Size(), d.loaded.TailCRC)
 	if d.o.Fsync != Never { // the process that has written the end of the file may have been killed before it was synced
 		l.loose = true
-		l.loose = l.sync() != nil
+		err := l.sync()
+		if l.loose = err != nil; l.loose {
+			d.log.Warn("the append-only file cannot be synced, so it will be written anew", "file", d.paths.AppendOnly, "error", err)
+		}
 	}
 	l.mu.Unlock()
 	if d.o.Fsync == Always {

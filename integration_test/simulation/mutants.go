@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,11 +91,12 @@ func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp) error
 		return err
 	}
 	defer os.RemoveAll(folder)
+	matching := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !which.MatchString(m.name) })
+	if len(matching) == 0 {
+		return fmt.Errorf("-mutants: no name of mutants.go matches %q; . is all", which)
+	}
 	missed := 0
-	for _, m := range mutants {
-		if !which.MatchString(m.name) {
-			continue
-		}
+	for _, m := range matching {
 		found, err := m.find(ctx, folder, first, seeds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)

@@ -187,3 +187,8 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.failing = false
 	m.mu.Unlock()
 }
+
+// orderly reports whether nothing fails but connections, and processes end as SIGTERM ends them.
+func (p *plan) orderly() bool {
+	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" })
+}

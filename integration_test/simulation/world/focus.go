@@ -111,7 +111,7 @@ func drawConfigurations(p *plan, r *rand.Rand) {
 	p.faultsFrom(r, 1+r.IntN(3), func(f *fault) { f.kind = "killed without the engine" })
 }
 
-// fewFaults leaves one of the faults, or two.
+// fewFaults leaves two of the faults at most.
 func (p *plan) fewFaults(r *rand.Rand) { p.faults = p.faults[:min(len(p.faults), r.IntN(3))] }
 
 // faultsFrom draws other faults, each as is says.
@@ -123,9 +123,4 @@ func (p *plan) faultsFrom(r *rand.Rand, n int, is func(f *fault)) {
 		p.faults = append(p.faults, f)
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
-}
-
-// orderly reports whether nothing fails but connections, and processes end as SIGTERM ends them.
-func (p *plan) orderly() bool {
-	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" })
 }

@@ -38,7 +38,7 @@ type members struct {
 }
 
 func runPolicies(w *world) {
-	s := &members{w: w, turns: turns{w: w}}
+	s := &members{w: w, turns: turns{w: w, forgets: w.fleet == nil && w.plan.setting("policies") == ""}}
 	operator := w.caller("operator", 150)
 	var all sync.WaitGroup
 	s.turns.change(func() { s.set(&operator, 0) })

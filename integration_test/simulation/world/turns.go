@@ -11,7 +11,8 @@ import (
 
 // turns are the configurations that a world has had, one after the other: each call obeys one that it may have met.
 type turns struct {
-	w *world
+	w       *world
+	forgets bool // a crash may bring back an earlier one
 
 	mu  sync.Mutex
 	all []turn
@@ -70,7 +71,8 @@ func (t *turns) obeys(c *caller, a answer, explains func(turn int) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, is := range t.all {
-		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began && !t.w.lost(t.all[i+1].came, a.ended)
+		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began
+		gone = gone && !(t.forgets && t.w.lost(t.all[i+1].came, a.ended))
 		if is.began < a.ended && !gone && explains(i) {
 			return
 		}

@@ -140,7 +140,7 @@ func (w *Waits) ahead(v *view.View, r *store.TakeRequest) (all []ahead) {
 // left.
 func (l *line) standing(v *view.View) []*waiter {
 	those := l.Waiters[len(l.grants):]
-	if v == nil || l.current == nil || l.current.by.Load() != v {
+	if v == nil || l.current == nil || l.current.view.Load() != v {
 		return those
 	}
 	decided := l.current.decided()

@@ -23,7 +23,7 @@ type try struct {
 	ahead   time.Duration
 	timed   bool // it was expected to grant something
 
-	by       atomic.Pointer[view.View] // that has decided it last
+	view     atomic.Pointer[view.View] // of the last decision; nil: there was none
 	read     time.Time                 // when the answer with the engine's time had come
 	nowNS    int64
 	outcomes []outcome
@@ -166,7 +166,7 @@ func (t *try) decide(v *view.View) {
 	if f.known {
 		t.tailNS = f.tailNS
 	}
-	t.by.Store(v)
+	t.view.Store(v)
 }
 
 // unsettled reports whether a policy was reset, or has gone, since refresh.
