@@ -177,7 +177,7 @@ func TestAlwaysUnderFire(t *testing.T) {
 	var connections sync.WaitGroup
 	for c := range 4 {
 		connections.Go(func() {
-			for i := range 500 {
+			for i := range 200 {
 				w.takenAgain()
 				w.m.Begin()
 				if w.m.Refusal() == nil {

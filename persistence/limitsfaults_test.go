@@ -129,7 +129,7 @@ func TestSettingsUnderFire(t *testing.T) {
 		for c := range uint64(4) {
 			connections.Go(func() {
 				rnd := rand.New(rand.NewPCG(round, c))
-				for range 500 {
+				for range 200 {
 					w.takenAgain()
 					w.m.Begin()
 					for range rnd.IntN(4) {

@@ -367,7 +367,7 @@ func (w *stallWorld) try(t *testing.T, call string) {
 		}
 		start := time.Now()
 		first, reply := p.longest(frames)
-		n := min(300, int(50*time.Millisecond/(1+time.Since(start))))
+		n := min(300, int(20*time.Millisecond/(1+time.Since(start))))
 		most, _ = p.longest(strings.Repeat(frames, n))
 		most = max(most, first)
 		if reply == "" {
@@ -406,7 +406,8 @@ func TestNoCommandKeepsItsLoop(t *testing.T) {
 	w.try(t, "FLUSHALL")
 }
 
-// mix sends pipelines of everything, one call after the other and in transactions of a hundred.
+// mix sends pipelines of everything, one call after the other and in transactions of a hundred. A turn is a slice and a step, and a step
+// takes longer than alone while lists are sorted in the background: INFO 1 to 4 ms, not 1. With stallMost all 30 attempts failed at times.
 func (w *stallWorld) mix(t *testing.T) {
 	var calls []string
 	for name, some := range stalls {
@@ -432,7 +433,7 @@ func (w *stallWorld) mix(t *testing.T) {
 			mix.WriteString(calls[random.IntN(len(calls))])
 		}
 		p := w.connect()
-		if most, _ = p.longest(mix.String()); most <= stallMost {
+		if most, _ = p.longest(mix.String()); most <= stallMost+5*time.Millisecond {
 			return
 		}
 	}

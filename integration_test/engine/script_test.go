@@ -22,7 +22,7 @@ func TestLongScript(t *testing.T) {
 		return c.Do("EVAL", loop+"return redis.call('SET', KEYS[1], '4000000000000000001')", "1", key)
 	}
 	celldtest.Eventually(t, "a key is there", func() bool { return c.Do("SET", "there", "4000000000000000000") == "+OK\r\n" })
-	for rounds := 1 << 20; ; rounds *= 2 {
+	for rounds := 1 << 22; ; rounds *= 2 {
 		start := time.Now()
 		if got := run(rounds, "there"); got != "+OK\r\n" {
 			t.Fatalf("a key that is there: %q after %v", got, time.Since(start))

@@ -27,7 +27,7 @@ import (
 type options struct {
 	seeds                          uint64 // 0: run one, with its trace
 	twice, first, coverage, shrink bool
-	mutants                        string
+	mutants, about                 string
 }
 
 func main() {
@@ -43,20 +43,21 @@ func main() {
 	flag.BoolVar(&o.shrink, "shrink", false, "leave out what a failure does not need, and print the commands that are left")
 	flag.StringVar(&o.mutants, "mutants", "",
 		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
+	flag.StringVar(&o.about, "about", "", "run only worlds that are about this: crashes, lines, leases or configurations; \"\": any")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
 		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
 	case o.shrink && o.seeds > 0, o.seeds == 0 && (o.first || o.twice || o.coverage || o.mutants != ""):
 		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
-	case o.mutants != "" && (o.first || o.twice || o.coverage):
-		fail(errors.New("-mutants goes without -first, -twice and -coverage"))
+	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
+		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
 	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case o.seeds > 0 && *seed+o.seeds < *seed:
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", o.seeds, *seed, uint64(math.MaxUint64)))
 	}
-	one := Seed{Number: *seed, Trace: true, Calls: *calls}
+	one := Seed{Number: *seed, Trace: true, Calls: *calls, About: o.about}
 	for number := range strings.SplitSeq(*without, ",") {
 		if n, err := strconv.Atoi(number); err == nil {
 			one.Without = append(one.Without, n)
@@ -106,7 +107,7 @@ func run(one Seed, o options) (err error) {
 		return r.Err
 	}
 	began := time.Now()
-	sum := s.Many(ctx, one.Number, o.seeds, "", runtime.NumCPU(), o.twice, func(done uint64, failed []Result) {
+	sum := s.Many(ctx, one.Number, o.seeds, o.about, runtime.NumCPU(), o.twice, func(done uint64, failed []Result) {
 		if o.first && len(failed) > 0 {
 			stop()
 		}

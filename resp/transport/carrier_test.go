@@ -31,7 +31,7 @@ func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	eachCarrier(t, nil, func(t *testing.T, c *carried) {
 		var peers []peer
-		for range 300 {
+		for range 100 {
 			p := c.dial(t)
 			p.ask("a\n", "a\n") // by TLS each handshake has 10 s
 			peers = append(peers, p)

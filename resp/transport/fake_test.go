@@ -368,20 +368,27 @@ func (c *carried) dial(t *testing.T) peer {
 	if c.tls == nil {
 		return dial(t, c.addr)
 	}
-	socket, err := net.Dial(c.addr.Network(), c.addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newPeer(t, tls.Client(socket, &tls.Config{InsecureSkipVerify: true}))
+	return newPeer(t, tls.Client(connect(t, c.addr), &tls.Config{InsecureSkipVerify: true}))
 }
 
 func dial(t *testing.T, to net.Addr) peer {
+	t.Helper()
+	return newPeer(t, connect(t, to))
+}
+
+// connect makes a connection whose receiving buffer does not grow, so that big is more than sockets hold.
+func connect(t *testing.T, to net.Addr) net.Conn {
 	t.Helper()
 	conn, err := net.Dial(to.Network(), to.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPeer(t, conn)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if err := tcp.SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
 }
 
 func newPeer(t *testing.T, conn net.Conn) peer {

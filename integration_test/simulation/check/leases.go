@@ -124,8 +124,10 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 				seen[l.id] = l.id != 0
 			}
 		}
-		for _, o := range calls {
-			if o.Waits && !o.Granted() && o.Began != c.Began && o.Began <= c.Ended && o.Ended >= c.Began {
+		for _, o := range calls { // whoever comes later is denied as if those who wait had taken already
+			before := o.Waits && !o.Granted() && o.Began != c.Began && o.Began <= c.Ended && o.Ended >= c.Began
+			left := c.Waits && h.WakesNS > 0 && o.denied() && o.ToNS+h.WakesNS < atNS
+			if before && !left {
 				room -= o.Cost
 			}
 		}

@@ -173,7 +173,7 @@ func (c *client) drawLease(a *asked, k key) {
 	case c.asks.IntN(3) == 0:
 		words = append(words, a.waits(c.asks.IntN(1000))...)
 	}
-	if c.asks.IntN(3) == 0 {
+	if c.asks.IntN(3) == 0 || c.w.plan.binds {
 		a.Bound, words = true, append(words, "BIND")
 	}
 	if c.asks.IntN(3) == 0 {

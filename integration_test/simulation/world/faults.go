@@ -67,8 +67,19 @@ var kinds = map[string]func(w *world, f fault){
 		w.fleet.fails(f, func(n *engine.Node) { n.Pause(); m.kill(false); starts.Go(m.recover) }, (*engine.Node).Resume)
 		starts.Wait()
 	},
-	"slot moves": func(w *world, f fault) { w.fleet.moves(f) },
+	stopWithoutScripts: func(w *world, f fault) {
+		m := w.some(f)
+		m.restart(f, func() { w.fleet.withoutScripts(m.stop) })
+	},
+	killWithFullDisk: func(w *world, f fault) { m := w.some(f); m.restart(f, m.killWithFullDisk) },
+	"slot moves":     func(w *world, f fault) { w.fleet.moves(f) },
 }
+
+// killWithFullDisk comes only in worlds about crashes where appendfsync is always: no answer may be of what was refused.
+const killWithFullDisk = "kill as the disk is full"
+
+// stopWithoutScripts comes only in worlds about leases. What the process gives back at its end has to be sent twice.
+const stopWithoutScripts = "stop as the engine knows no script"
 
 // some is the machine that a fault is about.
 func (w *world) some(f fault) *machine { return w.all[int(f.long/time.Microsecond)%len(w.all)] }
@@ -188,7 +199,29 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.mu.Unlock()
 }
 
+// killWithFullDisk kills the process soon after the disk has refused something.
+func (m *machine) killWithFullDisk() {
+	refused, r := make(chan struct{}, 1), m.w.plan.chance("full disk of "+m.addr)
+	m.disk.SetFail(func(op disk.Op, _ string) error {
+		if op != disk.Write && op != disk.Create && op != disk.Append {
+			return nil
+		}
+		select {
+		case refused <- struct{}{}:
+		default:
+		}
+		return syscall.ENOSPC
+	})
+	select {
+	case <-refused:
+	case <-time.After(time.Second):
+	}
+	time.Sleep(time.Duration(r.Int64N(int64(2*m.w.plan.slowDisk + 5*time.Millisecond))))
+	m.kill(false)
+	m.disk.SetFail(nil)
+}
+
 // orderly reports whether nothing fails but connections, and processes end as SIGTERM ends them.
 func (p *plan) orderly() bool {
-	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" })
+	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" && f.kind != stopWithoutScripts })
 }

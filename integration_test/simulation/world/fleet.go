@@ -141,6 +141,25 @@ func (f *fleet) prefix() string {
 	return ""
 }
 
+// withoutScripts does something while the masters forget each script within a millisecond.
+func (f *fleet) withoutScripts(do func()) {
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			for _, n := range f.masters() {
+				n.FlushScripts()
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	do()
+}
+
 // fails does something to a master for a while.
 func (f *fleet) fails(is fault, begin, end func(*engine.Node)) {
 	masters := f.masters()

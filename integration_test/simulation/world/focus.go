@@ -57,10 +57,14 @@ func drawCrashes(p *plan, r *rand.Rand) {
 	if r.IntN(2) == 0 { // after which little else happens, as clients are refused meanwhile
 		kinds = append(kinds, "bad sync", "full disk")
 	}
+	full := p.chance("kills with a full disk")
 	p.faultsFrom(r, 2+r.IntN(5), func(f *fault) {
 		f.kind = oneOf(r, kinds...)
 		if f.kind == "power" || f.kind == "kill" {
 			f.long = time.Duration(r.Int64N(int64(50 * time.Millisecond)))
+		}
+		if (f.kind == "kill" || f.kind == "full disk") && p.fsync == "always" && full.IntN(4) > 0 {
+			f.kind = killWithFullDisk
 		}
 	})
 }
@@ -93,7 +97,13 @@ func drawLeases(p *plan, r *rand.Rand) {
 		k.text, k.limit = limitOf(oneOf(r, "1/1m,algo=conc", "3/5s,algo=conc", "2/1h,algo=conc"))
 	}
 	if p.fewFaults(r); r.IntN(2) == 0 {
-		p.faultsFrom(r, 1+r.IntN(5), func(f *fault) { f.kind = oneOf(r, "cut", "cut", "stop") })
+		p.binds = p.engine != noEngine              // so that all is back at the end
+		p.think = max(p.think, 20*time.Millisecond) // else clients have called all that they will before a process has ended
+		p.faultsFrom(r, 1+r.IntN(5), func(f *fault) {
+			if f.kind = oneOf(r, "cut", "cut", "stop"); f.kind == "stop" && p.engine != noEngine {
+				f.kind = stopWithoutScripts
+			}
+		})
 	}
 }
 

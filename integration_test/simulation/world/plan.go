@@ -39,6 +39,7 @@ type plan struct {
 	odd       bool          // clients may send calls in parts, read late, and close their half
 	scenes    []scene
 	turns     time.Duration // the most between two configurations
+	binds     bool          // all leases end with their connection
 	focus     string        // "": none
 	faults    []fault
 }
@@ -204,6 +205,9 @@ func (p *plan) arrives() time.Duration {
 	}
 	return usual
 }
+
+// lasts is how long a lease may outlive its end, or its connection.
+func (p *plan) lasts() time.Duration { return time.Second + p.arrives() }
 
 // patience is how long calls may take beyond their waits, and beyond the timeout of each on an engine. While a process restarts, nobody
 // is connected to it.

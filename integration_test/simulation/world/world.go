@@ -110,13 +110,16 @@ func (w *world) run() {
 		m.recover()
 		m.drained()
 	}
-	if w.fleet == nil {
+	switch {
+	case w.fleet == nil:
 		w.lastLooks(w.all[0])
+	case w.plan.orderly():
+		w.lastLeases()
 	}
 	for _, m := range w.all {
 		m.stop()
 	}
-	w.history.LastsNS, w.history.Evicts = int64(time.Second+w.plan.arrives()), w.plan.evicts()
+	w.history.LastsNS, w.history.Evicts = int64(w.plan.lasts()), w.plan.evicts()
 	w.history.Stalls = w.plan.stalls
 	w.history.ArrivesNS = int64(w.plan.arrives())
 	if w.fleet == nil || w.plan.orderly() { // else a message about it may be lost
@@ -152,6 +155,20 @@ func (w *world) lastLooks(m *machine) {
 	}
 	m.recover()
 	c.looks()
+	c.hangUp()
+}
+
+// lastLeases asks for a lease of each key when all that connections held must be back, also where a process was told to end.
+func (w *world) lastLeases() {
+	time.Sleep(w.plan.lasts() + 100*time.Millisecond)
+	c := newClient(w, w.plan.clients)
+	for _, k := range w.plan.keys {
+		if a := c.on(k); k.held && !w.plan.leavesOut(k.name) {
+			a.Kind = check.Acquire
+			a.says("CL.TAKE", k.name, k.text)
+			c.ask([]asked{a})
+		}
+	}
 	c.hangUp()
 }
 
