@@ -21,8 +21,8 @@ var otherwise = map[string]string{
 	"TestTakeInTransactions": "a policy concerns the whole engine, and cannot be set in MULTI",
 }
 
-// TestSameAsInMemory runs the tests of CL.TAKE and CL.THROTTLE in other folders with an engine behind each celld: they demand bytes. As it
-// takes minutes, only test-all has it with a Cluster and with Sentinels, and that on three engines.
+// TestSameAsInMemory runs the tests of CL.TAKE in folder take with an engine behind each celld: they demand bytes. As it takes minutes,
+// only test-all has those of CL.THROTTLE in folder peers, too, and a Cluster and Sentinels, and that on three engines.
 func TestSameAsInMemory(t *testing.T) {
 	run := func(t *testing.T, f *engines.Fleet, args ...string) {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m", "-vet=off", "-ldflags=-s -w"}, args...)...)
@@ -49,7 +49,7 @@ func TestSameAsInMemory(t *testing.T) {
 				}
 				slices.Sort(skipped)
 				run(t, f, "-skip="+strings.Join(skipped, "|"), "../take")
-				if kind.Name == "alone" {
+				if kind.Name == "alone" && engines.All {
 					run(t, f, "-run=TestVectors|TestModule|TestPeerRedis|TestPeerIncr|TestThrottled|TestFromLibraries|TestLibraries|TestTwoNumbers|TestWaitNginx|TestWaitReserve|TestWaitLeaky", "../peers")
 				}
 			})

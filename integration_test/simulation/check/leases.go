@@ -11,8 +11,8 @@ import (
 func Leases(h History) (faults []string) {
 	for key, calls := range h.byKey((*Call).ofLease) {
 		leases := leasesOf(calls, h.Losses)
-		for _, fault := range []string{tooManyHeld(leases), tooFewHeld(calls, leases, h), givenTwice(leases, h.Losses),
-			idsGrow(calls, h.Losses)} {
+		for _, fault := range []string{tooManyHeld(leases), tooFewHeld(calls, leases, h), grantedLate(calls, leases, h),
+			givenTwice(leases, h.Losses), idsGrow(calls, h.Losses)} {
 			if fault != "" {
 				faults = append(faults, fmt.Sprintf("key %s: %s", key, fault))
 			}
@@ -124,15 +124,37 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 				seen[l.id] = l.id != 0
 			}
 		}
-		for _, o := range calls { // whoever comes later is denied as if those who wait had taken already
-			before := o.Waits && !o.Granted() && o.Began != c.Began && o.Began <= c.Ended && o.Ended >= c.Began
-			left := c.Waits && h.WakesNS > 0 && o.denied() && o.ToNS+h.WakesNS < atNS
-			if before && !left {
+		// Whoever comes later is denied as if those who wait had taken already. Where each is woken, of two who wait one is granted.
+		for _, o := range calls {
+			waits := o.Waits && !o.Granted() && o.Began != c.Began && o.Began <= c.Ended && o.Ended >= c.Began
+			if waits && (!c.Waits || h.WakesNS == 0 || !o.denied()) {
 				room -= o.Cost
 			}
 		}
 		if c.Cost <= room {
 			return fmt.Sprintf("%s was denied at event %d, though there was room for %d", c.Text, c.Ended, room)
+		}
+	}
+	return ""
+}
+
+// grantedLate finds one who waited though there was room: at the end of a wait celld looks once more, so nobody is denied by that.
+func grantedLate(calls []Call, leases []held, h History) string {
+	for _, c := range calls {
+		sinceNS := c.ToNS - h.WakesNS
+		if c.Kind != Acquire || !c.Waits || !c.Granted() || h.WakesNS == 0 || sinceNS < c.FromNS+h.ArrivesNS {
+			continue
+		}
+		room, seen := c.Limit.Capacity(), map[int64]bool{c.Answer[7]: true}
+		for _, l := range leases {
+			over := l.gone > 0 && l.goneNS < sinceNS
+			if l.Began <= c.Ended && l.mayNS+h.LastsNS >= sinceNS && !over && !seen[l.id] {
+				room -= l.Cost
+				seen[l.id] = l.id != 0
+			}
+		}
+		if c.Cost <= room {
+			return fmt.Sprintf("%s was granted at event %d, though there had been room for %d since %d", c.Text, c.Ended, room, sinceNS)
 		}
 	}
 	return ""

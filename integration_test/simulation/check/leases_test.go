@@ -33,7 +33,8 @@ func TestLeases(t *testing.T) {
 	refused := func(atNS int64) Call { // after it has waited
 		return with(denied(2, 9*s+1), func(c *Call) { c.Ended, c.Waits, c.WaitNS, c.ToNS = 9, true, s, atNS })
 	}
-	left := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Began, c.Ended = 1, 8 }) }
+	granted := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Answer[0], c.Answer[7] = 0, 8 }) }
+	other := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Began, c.Ended = 1, 8 }) }
 	for _, c := range []struct {
 		name  string
 		calls []Call
@@ -49,8 +50,10 @@ func TestLeases(t *testing.T) {
 		{"denied after its time", []Call{acquire(1, 2, 7, 9*s), denied(4, 10*s+1)}, false, true},
 		{"denied after a release for which it waited", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
 		{"denied soon after such a release", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
-		{"denied though those before it had left", []Call{acquire(1, 1, 7, 9*s), left(9*s + s/8), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
-		{"denied soon after they left", []Call{acquire(1, 1, 7, 9*s), left(9*s + s/3), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, false},
+		{"two who waited denied", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/2), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
+		{"two denied soon after it", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/8), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
+		{"granted long after a release", []Call{acquire(1, 1, 7, 9*s), granted(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
+		{"granted soon after a release", []Call{acquire(1, 1, 7, 9*s), granted(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"denied as one may be held", []Call{lost(1, 9*s), denied(4, 10*s+1)}, false, false},
 		{"denied after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), denied(4, 9*s+2)}, false, true},
 		{"granted after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), acquire(4, 5, 8, 9*s+2)}, false, false},

@@ -84,6 +84,14 @@ func (b *both) store(t *testing.T) {
 	(&user{late, t}).leaves("new", 99)
 }
 
+// thousands is how many random commands a test asks: a third of these in `make test`.
+func thousands(n int) int {
+	if engines.All {
+		return n * 1000
+	}
+	return n * 1000 / 3
+}
+
 // words are arguments that commands may misread.
 var words = []string{
 	"", "0", "1", "-1", "2", "10", "007", "+1", " 1", "1.5", "1e3", "x", "celld",
@@ -115,7 +123,7 @@ func (b *both) scripts(t *testing.T) {
 		t.Errorf("%d scripts have been run, of %d", len(b.samples), made)
 	}
 	shas := slices.Sorted(maps.Keys(b.samples))
-	for range 3000 {
+	for range thousands(3) {
 		all := b.samples[shas[r.IntN(len(shas))]]
 		args := slices.Clone(all[r.IntN(len(all))])
 		keys, _ := strconv.Atoi(string(args[2]))
@@ -204,7 +212,7 @@ func (b *both) random(t *testing.T) {
 		c := b.dial()
 		defer c.close()
 		c.do([]byte("HELLO"), []byte(hello))
-		for range 10_000 {
+		for range thousands(10) {
 			args := anyCommand(r)
 			row := b.sim.commands[strings.ToLower(string(args[0]))]
 			switch {

@@ -221,6 +221,11 @@ func (m *machine) killWithFullDisk() {
 	m.disk.SetFail(nil)
 }
 
+// fails reports whether there is a fault of this kind.
+func (p *plan) fails(kind string) bool {
+	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == kind })
+}
+
 // orderly reports whether nothing fails but connections, and processes end as SIGTERM ends them.
 func (p *plan) orderly() bool {
 	return !slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind != "cut" && f.kind != "stop" && f.kind != stopWithoutScripts })

@@ -116,7 +116,7 @@ func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slo
 // slack is how far celld's idea of the engine's time may be wrong: it knows when it has asked, and when the answer came.
 func (f *fleet) slack() int64 {
 	slack := 4*f.w.plan.latency + time.Millisecond
-	if slices.ContainsFunc(f.w.plan.faults, func(f fault) bool { return f.kind == "engine's clock set" }) {
+	if f.w.plan.fails("engine's clock set") {
 		slack += mostAhead
 	}
 	return int64(slack)

@@ -95,12 +95,18 @@ func drawLeases(p *plan, r *rand.Rand) {
 		k := &p.keys[i]
 		*k = key{name: k.name, held: true}
 		k.text, k.limit = limitOf(oneOf(r, "1/1m,algo=conc", "3/5s,algo=conc", "2/1h,algo=conc"))
+		if short := p.chance("short leases"); short.IntN(2) == 0 { // else a call is denied at once that would wait, as none ends in time
+			k.text, k.limit = limitOf(oneOf(short, "1/600ms,algo=conc", "2/900ms,algo=conc"))
+		}
 	}
 	if p.fewFaults(r); r.IntN(2) == 0 {
-		p.binds = p.engine != noEngine              // so that all is back at the end
-		p.think = max(p.think, 20*time.Millisecond) // else clients have called all that they will before a process has ended
+		if p.engine != noEngine {
+			p.binds = true                              // so that all is back at the end
+			p.think = max(p.think, 20*time.Millisecond) // else clients have called all that they will before a process has ended
+		}
+		cuts := p.chance("cuts").IntN(2) == 0
 		p.faultsFrom(r, 1+r.IntN(5), func(f *fault) {
-			if f.kind = oneOf(r, "cut", "cut", "stop"); f.kind == "stop" && p.engine != noEngine {
+			if f.kind = oneOf(r, "cut", "cut", "stop"); p.engine != noEngine && (f.kind == "stop" || !cuts) {
 				f.kind = stopWithoutScripts
 			}
 		})

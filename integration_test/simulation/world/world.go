@@ -122,7 +122,7 @@ func (w *world) run() {
 	w.history.LastsNS, w.history.Evicts = int64(w.plan.lasts()), w.plan.evicts()
 	w.history.Stalls = w.plan.stalls
 	w.history.ArrivesNS = int64(w.plan.arrives())
-	if w.fleet == nil || w.plan.orderly() { // else a message about it may be lost
+	if w.fleet == nil || w.plan.orderly() && !w.plan.fails("cut") { // else a message about it may be lost
 		w.history.WakesNS = int64(w.plan.arrives() + 200*time.Millisecond)
 	}
 	if w.fleet != nil {
