@@ -142,8 +142,8 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 func grantedLate(calls []Call, leases []held, h History) string {
 	for _, c := range calls {
 		sinceNS := c.ToNS - h.WakesNS
-		if c.Kind != Acquire || !c.Waits || !c.Granted() || h.WakesNS == 0 || sinceNS < c.FromNS+h.ArrivesNS {
-			continue
+		if c.Kind != Acquire || !c.Waits || !c.Granted() || !c.First || h.WakesNS == 0 || sinceNS < c.FromNS+h.ArrivesNS {
+			continue // one behind others may not have been looked at yet
 		}
 		room, seen := c.Limit.Capacity(), map[int64]bool{c.Answer[7]: true}
 		for _, l := range leases {

@@ -33,7 +33,10 @@ func TestLeases(t *testing.T) {
 	refused := func(atNS int64) Call { // after it has waited
 		return with(denied(2, 9*s+1), func(c *Call) { c.Ended, c.Waits, c.WaitNS, c.ToNS = 9, true, s, atNS })
 	}
-	granted := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Answer[0], c.Answer[7] = 0, 8 }) }
+	granted := func(atNS int64) Call {
+		return with(refused(atNS), func(c *Call) { c.Answer[0], c.Answer[7], c.First = 0, 8, true })
+	}
+	behind := func(c Call) Call { return with(c, func(c *Call) { c.First = false }) }
 	other := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Began, c.Ended = 1, 8 }) }
 	for _, c := range []struct {
 		name  string
@@ -53,6 +56,7 @@ func TestLeases(t *testing.T) {
 		{"two who waited denied", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/2), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
 		{"two denied soon after it", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/8), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"granted long after a release", []Call{acquire(1, 1, 7, 9*s), granted(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
+		{"granted behind another", []Call{acquire(1, 1, 7, 9*s), behind(granted(9*s + s/2)), release(3, 7, 9*s+2)}, false, false},
 		{"granted soon after a release", []Call{acquire(1, 1, 7, 9*s), granted(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"denied as one may be held", []Call{lost(1, 9*s), denied(4, 10*s+1)}, false, false},
 		{"denied after its connection has ended", []Call{unbound(acquire(1, 2, 7, 9*s)), denied(4, 9*s+2)}, false, true},

@@ -42,7 +42,7 @@ type breaker struct {
 // goes on giving them. Only a probe closes an open breaker.
 func (b *breaker) answered(r *Request, err error) {
 	var down *DownError
-	if !errors.As(err, &down) || Is(err, CauseMoving) {
+	if !errors.As(err, &down) || Is(err, CauseMoving) || Is(err, causeMoved) {
 		if !r.ReadOnly && b.row.Load() != 0 {
 			b.row.Store(0)
 		}

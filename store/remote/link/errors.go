@@ -75,6 +75,7 @@ const (
 	causeLost    = "the connection to the engine was lost"
 	causeNoNode  = "no node of the Cluster has the key"
 	CauseMoving  = "the Cluster is moving the key"
+	causeMoved   = "the Cluster was moving the key"
 	causeBusy    = "the engine is busy with a script"
 	causeNoRight = "the engine's user lacks a permission"
 )
@@ -128,6 +129,9 @@ func Classify(err error) error {
 			}
 		}
 		switch {
+		// Redis says this in the middle of a script when a slot moves. What the script has written until then stays.
+		case strings.HasPrefix(text, "Script attempted to access a non local key"):
+			return &DownError{Cause: causeMoved, Sent: true}
 		case strings.HasPrefix(text, "OOM "):
 			return store.ErrFull
 		case strings.HasPrefix(text, "WRONGTYPE "):
