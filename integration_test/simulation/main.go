@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ type options struct {
 	mutants, about                 string
 }
 
+// focuses are what worlds may be mostly about: see world/focus.go.
+var focuses = []string{"crashes", "lines", "leases", "configurations"}
+
 func main() {
 	var o options
 	seed := flag.Uint64("seed", 1, "the first seed")
@@ -43,7 +47,8 @@ func main() {
 	flag.BoolVar(&o.shrink, "shrink", false, "leave out what a failure does not need, and print the commands that are left")
 	flag.StringVar(&o.mutants, "mutants", "",
 		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
-	flag.StringVar(&o.about, "about", "", "run only worlds that are about this: crashes, lines, leases or configurations; \"\": any")
+	flag.StringVar(&o.about, "about", "",
+		"run only those of -seeds whose worlds are about this: "+strings.Join(focuses, ", ")+"; \"\": all")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -52,12 +57,14 @@ func main() {
 		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
 	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
 		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
+	case o.about != "" && (o.seeds == 0 || !slices.Contains(focuses, o.about)):
+		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(focuses, ", ")))
 	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case o.seeds > 0 && *seed+o.seeds < *seed:
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", o.seeds, *seed, uint64(math.MaxUint64)))
 	}
-	one := Seed{Number: *seed, Trace: true, Calls: *calls, About: o.about}
+	one := Seed{Number: *seed, Trace: true, Calls: *calls}
 	for number := range strings.SplitSeq(*without, ",") {
 		if n, err := strconv.Atoi(number); err == nil {
 			one.Without = append(one.Without, n)

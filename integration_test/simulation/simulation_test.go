@@ -2,11 +2,14 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
 	"celld/integration_test/simulation/runner"
+	"celld/internal/celldtest"
 
 	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 )
@@ -59,9 +62,20 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// The mutants go with celld as it is.
+// The mutants go with celld as it is, and the focuses with the world.
 func TestMutantsFit(t *testing.T) {
+	var inWorld []string
+	rows := regexp.MustCompile(`(?m)^\t\{"(\w+)", func\(p \*plan\) bool`)
+	for _, row := range rows.FindAllStringSubmatch(celldtest.ReadFile(t, "world/focus.go"), -1) {
+		inWorld = append(inWorld, row[1])
+	}
+	if !slices.Equal(inWorld, focuses) {
+		t.Errorf("focuses are %v, and those of the world %v", focuses, inWorld)
+	}
 	for _, m := range mutants {
+		if m.about != "" && !slices.Contains(focuses, m.about) {
+			t.Errorf("%s: no world is about %s", m.name, m.about)
+		}
 		if _, err := m.broken(); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}

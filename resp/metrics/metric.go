@@ -36,6 +36,7 @@ type Failed bool
 type List struct {
 	NowNS    int64 // the limit time of the reading
 	InfoOnly bool  // what is added has a name in INFO only
+	ForInfo  bool  // INFO reads it, which has no histograms
 
 	metrics []Metric
 	keys    *memory.Stats

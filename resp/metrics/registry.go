@@ -67,7 +67,7 @@ func (r *Registry) Info(nowNS int64, words ...string) string {
 	all, byDefault := named("all") || named("everything"), len(words) == 0 || named("default")
 	baseline := r.baseline.Load() // before the counters, which only grow
 	var b strings.Builder
-	l := List{NowNS: nowNS, metrics: make([]Metric, 0, mostOfSection)}
+	l := List{NowNS: nowNS, ForInfo: true, metrics: make([]Metric, 0, mostOfSection)}
 	for _, section := range r.sections {
 		if section.Name == "" || !all && !(byDefault && section.ByDefault) && !named(strings.ToLower(section.Name)) {
 			continue

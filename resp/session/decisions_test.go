@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"celld/resp/decisions"
 	"celld/resp/session/sessiontest"
@@ -19,9 +18,6 @@ import (
 // and counts the replies.
 func askAll(c sessiontest.Client, rng *rand.Rand, enough func() bool) (n decisions.Counts, err error) {
 	for rounds := 0; rounds < 60 || !enough(); rounds++ {
-		if rounds >= 60 {
-			time.Sleep(time.Millisecond) // a disk is full for a second
-		}
 		var asks []ask
 		for len(asks) < 1+rng.IntN(40) {
 			a := anyAsk(rng)

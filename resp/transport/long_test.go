@@ -21,7 +21,7 @@ func TestRepliesDuringALongCommand(t *testing.T) {
 						s.reply(first)
 						s.flush()
 						for commits := c.commits.Load(); !s.finished.Load(); {
-							time.Sleep(time.Millisecond) // its work, beside which others of these tests run
+							time.Sleep(time.Millisecond / 10) // its work, beside which others of these tests run
 							if s.conn.Meanwhile(line == "write"); line == "write" && c.commits.Load() != commits {
 								s.server.faults.Add(1)
 							}

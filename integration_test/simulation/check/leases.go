@@ -116,14 +116,11 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 		if c.Kind != Acquire || !c.denied() {
 			continue
 		}
-		atNS, room, seen := min(c.FromNS+c.WaitNS, c.ToNS), c.Limit.Capacity(), map[int64]bool{}
-		for _, l := range leases {
-			free := l.gone > 0 && (l.gone < c.Began || c.Waits && h.WakesNS > 0 && l.goneNS+h.WakesNS < atNS)
-			if l.Began <= c.Ended && l.mayNS+h.LastsNS >= atNS && !free && !seen[l.id] {
-				room -= l.Cost
-				seen[l.id] = l.id != 0
-			}
-		}
+		atNS := min(c.FromNS+c.WaitNS, c.ToNS)
+		room := roomFor(&c, leases, func(l *held) bool {
+			released := l.gone > 0 && (l.gone < c.Began || c.Waits && h.WakesNS > 0 && l.goneNS+h.WakesNS < atNS)
+			return released || l.mayNS+h.LastsNS < atNS
+		})
 		// Whoever comes later is denied as if those who wait had taken already. Where each is woken, of two who wait one is granted.
 		for _, o := range calls {
 			waits := o.Waits && !o.Granted() && o.Began != c.Began && o.Began <= c.Ended && o.Ended >= c.Began
@@ -145,19 +142,26 @@ func grantedLate(calls []Call, leases []held, h History) string {
 		if c.Kind != Acquire || !c.Waits || !c.Granted() || !c.First || h.WakesNS == 0 || sinceNS < c.FromNS+h.ArrivesNS {
 			continue // one behind others may not have been looked at yet
 		}
-		room, seen := c.Limit.Capacity(), map[int64]bool{c.Answer[7]: true}
-		for _, l := range leases {
-			over := l.gone > 0 && l.goneNS < sinceNS
-			if l.Began <= c.Ended && l.mayNS+h.LastsNS >= sinceNS && !over && !seen[l.id] {
-				room -= l.Cost
-				seen[l.id] = l.id != 0
-			}
-		}
+		room := roomFor(&c, leases, func(l *held) bool {
+			return l.id == c.Answer[7] || l.gone > 0 && l.goneNS < sinceNS || l.mayNS+h.LastsNS < sinceNS
+		})
 		if c.Cost <= room {
 			return fmt.Sprintf("%s was granted at event %d, though there had been room for %d since %d", c.Text, c.Ended, room, sinceNS)
 		}
 	}
 	return ""
+}
+
+// roomFor is how much is left for a call at least. over says which leases are surely over, or its own.
+func roomFor(c *Call, leases []held, over func(*held) bool) int64 {
+	room, seen := c.Limit.Capacity(), map[int64]bool{}
+	for i := range leases {
+		if l := &leases[i]; l.Began <= c.Ended && !over(l) && !seen[l.id] {
+			room -= l.Cost
+			seen[l.id] = l.id != 0
+		}
+	}
+	return room
 }
 
 // givenTwice finds a repeat that was given a lease of its own though the first was still held.

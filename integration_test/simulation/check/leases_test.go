@@ -36,6 +36,7 @@ func TestLeases(t *testing.T) {
 	granted := func(atNS int64) Call {
 		return with(refused(atNS), func(c *Call) { c.Answer[0], c.Answer[7], c.First = 0, 8, true })
 	}
+	failed := func(c Call) Call { return with(c, func(c *Call) { c.Answer, c.Error = nil, "STOREDOWN it is away" }) }
 	behind := func(c Call) Call { return with(c, func(c *Call) { c.First = false }) }
 	other := func(atNS int64) Call { return with(refused(atNS), func(c *Call) { c.Began, c.Ended = 1, 8 }) }
 	for _, c := range []struct {
@@ -54,6 +55,8 @@ func TestLeases(t *testing.T) {
 		{"denied after a release for which it waited", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
 		{"denied soon after such a release", []Call{acquire(1, 1, 7, 9*s), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"two who waited denied", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/2), refused(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
+		{"denied while another waited, who had an error", []Call{acquire(1, 1, 7, 9*s), failed(other(9*s + s/2)), refused(9*s + s/2),
+			release(3, 7, 9*s+2)}, false, false},
 		{"two denied soon after it", []Call{acquire(1, 1, 7, 9*s), other(9*s + s/8), refused(9*s + s/8), release(3, 7, 9*s+2)}, false, false},
 		{"granted long after a release", []Call{acquire(1, 1, 7, 9*s), granted(9*s + s/2), release(3, 7, 9*s+2)}, false, true},
 		{"granted behind another", []Call{acquire(1, 1, 7, 9*s), behind(granted(9*s + s/2)), release(3, 7, 9*s+2)}, false, false},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -182,14 +183,7 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.mu.Lock()
 	m.failing = true
 	m.mu.Unlock()
-	r := m.w.plan.chance("refusals " + f.at.String())
-	m.disk.SetFail(func(op disk.Op, _ string) error {
-		if slices.Contains(ops, op) && r.IntN(4) > 0 {
-			m.w.count("refused " + string(op))
-			return err
-		}
-		return nil
-	})
+	m.refuses(m.w.plan.chance("refusals "+f.at.String()), err, ops...)
 	time.Sleep(f.long)
 	m.disk.SetFail(nil)
 	m.w.event("fault", "the disk is well again")
@@ -201,17 +195,8 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 
 // killWithFullDisk kills the process soon after the disk has refused something.
 func (m *machine) killWithFullDisk() {
-	refused, r := make(chan struct{}, 1), m.w.plan.chance("full disk of "+m.addr)
-	m.disk.SetFail(func(op disk.Op, _ string) error {
-		if op != disk.Write && op != disk.Create && op != disk.Append {
-			return nil
-		}
-		select {
-		case refused <- struct{}{}:
-		default:
-		}
-		return syscall.ENOSPC
-	})
+	r := m.w.plan.chance("full disk of " + m.addr)
+	refused := m.refuses(r, syscall.ENOSPC, disk.Write, disk.Create, disk.Append)
 	select {
 	case <-refused:
 	case <-time.After(time.Second):
@@ -219,6 +204,21 @@ func (m *machine) killWithFullDisk() {
 	time.Sleep(time.Duration(r.Int64N(int64(2*m.w.plan.slowDisk + 5*time.Millisecond))))
 	m.kill(false)
 	m.disk.SetFail(nil)
+}
+
+// refuses makes three of four of some operations of the disk fail. The channel is closed when the first has.
+func (m *machine) refuses(r *rand.Rand, err error, ops ...disk.Op) <-chan struct{} {
+	refused := make(chan struct{})
+	first := sync.OnceFunc(func() { close(refused) })
+	m.disk.SetFail(func(op disk.Op, _ string) error {
+		if slices.Contains(ops, op) && r.IntN(4) > 0 {
+			m.w.count("refused " + string(op))
+			first()
+			return err
+		}
+		return nil
+	})
+	return refused
 }
 
 // fails reports whether there is a fault of this kind.
