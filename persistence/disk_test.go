@@ -262,7 +262,7 @@ func TestWhatIsNoLimitIsCounted(t *testing.T) {
 	w.write("appendonly.aof", command("SELECT", "0")+"#TS:1700000000\r\n"+
 		command("set", "a", fmt.Sprint(at))+
 		command("MULTI")+command("SET", "b", fmt.Sprint(at), "PXAT", fmt.Sprint(at/1e6+1))+command("EXEC")+
-		command("SET", "name", "Alice")+command("SET", "a number", "-5")+command("LPUSH", "list", "x")+
+		command("SET", "name", "Alice")+command("SET", "a fraction", "-0.5")+command("LPUSH", "list", "x")+
 		command("SELECT", "3")+command("SET", "elsewhere", fmt.Sprint(at))+command("SELECT", "0")+
 		command("SET", "gone", fmt.Sprint(at))+command("DEL", "gone"))
 	w.mustOpen().expect(map[string]store.Value{"a": {TAT: uint64(at), ExpiryNS: store.NoExpiry}, "b": {TAT: uint64(at)}})

@@ -38,7 +38,10 @@ func TestLoading(t *testing.T) {
 		file := sessiontest.Frame("SELECT", "0") + sessiontest.Frame("SET", "k", "1800000000000000000") +
 			sessiontest.Frame("SETEX", "e", "100", "1800000000000000000") + sessiontest.Frame("CL.THROTTLE", "t", "15", "30", "60") +
 			sessiontest.Frame("CL.TAKE", "l", "5/1h") + sessiontest.Frame("DEL", "t", "nosuch") +
-			sessiontest.Frame("CL.TAKE", "p", "@named") + sessiontest.Frame("SET", "past", "5") +
+			sessiontest.Frame("CL.TAKE", "p", "@named") + sessiontest.Frame("SET", "past", "5", "PXAT", "5") +
+			sessiontest.Frame("SET", "count", "5") + sessiontest.Frame("INCRBY", "count", "2") +
+			sessiontest.Frame("SET", "count", "8", "KEEPTTL") + // as Redis writes INCREX
+
 			// none of these
 			sessiontest.Frame("CL.TAKE", "a") + sessiontest.Frame("GETDEL") + sessiontest.Frame("GETDEL", "k", "k") +
 			sessiontest.Frame("GET", "k") + sessiontest.Frame("NOSUCH") + sessiontest.Frame("CL.TAKE", "a", "x") +
@@ -75,11 +78,12 @@ func TestLoading(t *testing.T) {
 		}
 		defer func() { _ = w.sessions.Persist.Close(false) }()
 		if got := p.do("INFO", "persistence"); !strings.Contains(got, "\r\nloading:0\r\n") || strings.Contains(got, "loading_start_time") ||
-			!strings.Contains(got, "rdb_last_load_keys_expired:1\r\nrdb_last_load_keys_loaded:4\r\n") {
+			!strings.Contains(got, "rdb_last_load_keys_expired:1\r\nrdb_last_load_keys_loaded:5\r\n") {
 			t.Errorf("then: %q", got)
 		}
 		p.want("EXISTS k e l p", ":4\r\n")
-		p.want("DBSIZE", ":4\r\n")
+		p.want("DBSIZE", ":5\r\n")
+		p.want("GET count", "$1\r\n8\r\n")
 		p.want("TTL e", ":100\r\n")
 		p.want("CL.TAKE l 5/1h PEEK", "*7\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:720000\r\n:0\r\n:0\r\n")
 		p.want("CL.TAKE p @named PEEK", "*7\r\n:0\r\n:7\r\n:6\r\n:-1\r\n:514286\r\n:0\r\n:0\r\n")
@@ -87,7 +91,7 @@ func TestLoading(t *testing.T) {
 			t.Errorf("what was read counts: %q", got)
 		}
 		for _, line := range []string{
-			"msg=loaded files=", "keys=4 expired=1 took=0s\n", `msg="left out what is not a limit" files=`,
+			"msg=loaded files=", "keys=5 expired=1 took=0s\n", `msg="left out what is not a limit" files=`,
 			`found="1 GET, 1 HGETALL, 1 NOSUCH, 1 SETEX, 2 CL.TAKE, 2 GETDEL"`,
 		} {
 			if !strings.Contains(w.log.String(), line) {

@@ -145,9 +145,8 @@ func (srv *Server) Overview() *Overview {
 func (v *Overview) policies(decided []decisions.PolicyCounts) {
 	list := []OverviewPolicy{}
 	for _, d := range decided {
-		n := &d.Counts
-		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), n[decisions.ThrottleAllowed] + n[decisions.TakeAllowed],
-			n[decisions.ThrottleLimited] + n[decisions.TakeLimited], n[decisions.ShadowLimited]}
+		allowed, limited := d.Counts.Decided()
+		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), allowed, limited, d.Counts[decisions.ShadowLimited]}
 		if p.Allowed+p.Limited+p.Shadow > 0 {
 			list = append(list, p)
 		}

@@ -5,7 +5,7 @@ import "celld/cell"
 // Limiter decides on calls, in batches. One that keeps its states in the process answers at once, except for a Take that waits; another
 // answers later.
 //
-// Both methods decide on the requests in their order, as that many single calls would, and set Decision and Err, or Taken and Err, of each.
+// All methods decide on the requests in their order, as that many single calls would, and set what is marked as out in each.
 // There are 1 to MaxTakes requests. Package storetest tests Limiters.
 type Limiter interface {
 	// ThrottleBatch returns true when it has decided. If it returns false, it has copied the keys, which may change from then on. It keeps
@@ -15,6 +15,9 @@ type Limiter interface {
 
 	// TakeBatch is the same for limits, each a Take. It keeps the Calls of the requests, too.
 	TakeBatch(reqs []TakeRequest, a Access, w Waker) bool
+
+	// CountBatch is the same for INCR and its kin.
+	CountBatch(reqs []CountRequest, a Access, w Waker) bool
 }
 
 // Waker is told that a Limiter has answered. Wake must not block, as the Limiter may hold locks.

@@ -106,7 +106,7 @@ func TestLibrariesErrors(t *testing.T) {
 	text, srv := celldtest.ReadFile(t, migrating), harness.Start(t)
 	c := harness.Dial(t, srv.Addr)
 	names := regexp.MustCompile("`ERR Unknown Redis command called from script: '([A-Za-z]+)'`").FindAllStringSubmatch(text, -1)
-	if len(names) != 5 {
+	if len(names) != 3 {
 		t.Errorf("%d commands are named by errors: %q", len(names), names)
 	}
 	for _, name := range names {
@@ -116,9 +116,6 @@ func TestLibrariesErrors(t *testing.T) {
 		if got := c.Do("EVAL", script, "1", "k"); got != want {
 			t.Errorf("%s in a script: %q, want %q", name[1], got, want)
 		}
-	}
-	if got := c.Do("INCRBY", "k", "1"); !strings.HasPrefix(got, "-ERR unknown command 'INCRBY'") {
-		t.Errorf("INCRBY: %q", got)
 	}
 	got := c.Do("EVAL", "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000)", "1", "k", "\x01\x02")
 	if !strings.HasPrefix(got, "-ERR value is not an integer or out of range script: ") {
@@ -144,7 +141,7 @@ redis.call('SETEX', KEYS[1], ttl, tokens)
 redis.call('SETEX', KEYS[2], ttl, now)
 return {allowed and 1 or 0, tokens}`
 
-// TestTwoNumbers runs such a bucket: values that are no TAT of today stay as long as SETEX says.
+// TestTwoNumbers runs such a bucket: counts stay as long as SETEX says.
 func TestTwoNumbers(t *testing.T) {
 	t.Parallel()
 	c := harness.Dial(t, harness.Start(t).Addr)

@@ -139,7 +139,8 @@ func TestVectorsThatKillRedis(t *testing.T) {
 		args := crash.Cmd.args(crash.Keys, suffix)
 		got := c.Do(args...)
 		_, proper := harness.FiveInts(got)
-		mayReply := refused || strings.Contains(crash.Want, "proper reply")
+		negative := strings.Contains(crash.Name, `the string "-`) // which is a count here, as any integer that is no TAT
+		mayReply := refused || negative || strings.Contains(crash.Want, "proper reply")
 		if !strings.HasPrefix(got, "-") && !(proper && mayReply) {
 			t.Errorf("%s: %q\n got %q\nwant %s", crash.Name, args, got, crash.Want)
 		}

@@ -44,7 +44,7 @@ func BenchmarkRDB(b *testing.B) {
 		var digits [20]byte
 		for i, key := range keys {
 			st := limitOf(i)
-			must(b, e.WriteStringObject(key, rdb.AppendTAT(digits[:0], st.TAT), encoder.WithTTL(uint64(rdb.ExpiryMS(st)))))
+			must(b, e.WriteStringObject(key, st.AppendInteger(digits[:0]), encoder.WithTTL(uint64(rdb.ExpiryMS(st)))))
 		}
 		must(b, e.WriteEnd())
 		must(b, buffered.Flush())
@@ -73,7 +73,7 @@ func BenchmarkRDB(b *testing.B) {
 	b.Run("read/library", func(b *testing.B) {
 		read(b, func(file []byte) (keys int, err error) {
 			err = parser.NewDecoder(bytes.NewReader(file)).Parse(func(o parser.RedisObject) bool {
-				if _, err := rdb.ParseTAT(o.(*parser.StringObject).Value); err == nil {
+				if _, ok := store.ParseInteger(o.(*parser.StringObject).Value, 0); ok {
 					keys++
 				}
 				return true
@@ -107,7 +107,7 @@ func (w *written) report(b *testing.B) { b.ReportMetric(float64(w.bytes)/float64
 // count counts keys.
 type count int
 
-func (n *count) Limit([]byte, uint64, int64) error   { *n++; return nil }
+func (n *count) String(_, _ []byte, _ int64) error   { *n++; return nil }
 func (*count) Other([]byte, string)                  {}
 func (*count) Field(*rdb.Fields, []byte, []byte)     {}
 func (*count) Hash([]byte, *rdb.Fields, int64) error { return nil }

@@ -20,7 +20,7 @@ var (
 	wordPExpireAt = []byte("PEXPIREAT")
 )
 
-// appendSet writes the command that makes a state: SET key tat [PXAT ms]. Nearly every change is one, so the constant parts
+// appendSet writes the command that makes a state: SET key integer [PXAT ms]. Nearly every change is one, so the constant parts
 // are copied as they are: 70 ns a change, against 150 ns with wire.AppendCommand.
 func appendSet(b, key []byte, st store.Value) []byte {
 	at := rdb.ExpiryMS(st)
@@ -31,7 +31,7 @@ func appendSet(b, key []byte, st store.Value) []byte {
 	}
 	b = wire.AppendBulk(b, key)
 	var digits [20]byte
-	b = wire.AppendBulk(b, rdb.AppendTAT(digits[:0], st.TAT))
+	b = wire.AppendBulk(b, st.AppendInteger(digits[:0]))
 	if at >= 0 {
 		b = append(b, "$4\r\nPXAT\r\n"...)
 		b = wire.AppendBulk(b, strconv.AppendInt(digits[:0], at, 10))

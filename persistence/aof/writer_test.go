@@ -2,6 +2,7 @@ package aof
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -46,11 +47,14 @@ func TestStamp(t *testing.T) {
 func TestCommandText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOf(rapid.Byte()).Draw(t, "key")
-		st := rdb.StateOf(rapid.Uint64().Draw(t, "tat"), rapid.Int64Range(-1, math.MaxInt64).Draw(t, "ms"))
+		st := rdb.WithExpiry(store.Value{TAT: rapid.Uint64Min(1).Draw(t, "tat")}, rapid.Int64Range(-1, math.MaxInt64).Draw(t, "ms"))
+		if rapid.Bool().Draw(t, "counts") {
+			st = rdb.WithExpiry(store.Value{Count: rapid.Int64().Draw(t, "count")}, rapid.Int64Range(-1, math.MaxInt64).Draw(t, "ms"))
+		}
 		var set []string
-		set = append(set, "SET", string(key), string(rdb.AppendTAT(nil, st.TAT)))
+		set = append(set, "SET", string(key), string(st.AppendInteger(nil)))
 		if at := rdb.ExpiryMS(st); at >= 0 {
-			set = append(set, "PXAT", string(rdb.AppendTAT(nil, uint64(at))))
+			set = append(set, "PXAT", fmt.Sprint(at))
 		}
 		for _, c := range []struct {
 			text []byte
@@ -151,7 +155,7 @@ func TestHashText(t *testing.T) {
 	}{
 		{store.Value{HoldsLimits: true, Limits: &limits}, "DEL k\n"},
 		{store.Value{TAT: 5, ExpiryNS: 1}, "SET k 5 PXAT 1\n"},
-		{store.Value{TAT: 5, ExpiryNS: store.NoExpiry}, "SET k 5\n"},
+		{store.Value{Count: 5, ExpiryNS: store.NoExpiry}, "SET k 5\n"},
 		{store.Value{TAT: 0}, "SET k 0 PXAT 0\n"},
 	} {
 		if got := words(t, AppendState(nil, []byte("k"), test.st)); got != test.want {

@@ -13,9 +13,15 @@ import (
 	"celld/store/policy"
 )
 
-// Limit takes a key of an RDB file.
-func (r *run) Limit(key []byte, tat uint64, expiryMS int64) error {
-	return r.set(key, rdb.StateOf(tat, expiryMS))
+// String takes a string: an integer, or what may have been one and now is none.
+func (r *run) String(key, text []byte, expiryMS int64) error {
+	st, ok := store.ParseInteger(text, r.nowNS)
+	if !ok {
+		r.Store.Delete(key, r.nowNS)
+		r.Other(key, "string")
+		return nil
+	}
+	return r.set(key, rdb.WithExpiry(st, expiryMS))
 }
 
 func (r *run) Other(_ []byte, kind string) {
@@ -30,7 +36,7 @@ func (r *run) set(key []byte, st store.Value) error {
 		return ErrStopping
 	}
 	r.state = st
-	if st.TAT <= uint64(r.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= r.nowNS {
+	if st.HoldsLimits && st.TAT <= uint64(r.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= r.nowNS {
 		r.result.Expired++
 	}
 	return r.full(r.Store.Update(key, store.Access{NowNS: r.nowNS}, r.put))
@@ -93,20 +99,15 @@ func is(args [][]byte, name string) bool {
 }
 
 func (r *run) setCommand(args [][]byte) error {
-	tat, err := rdb.ParseTAT(args[2])
-	if err != nil { // the key may have been a limit; now it is none
-		r.Store.Delete(args[1], r.nowNS)
-		r.Other(args[1], "string")
-		return nil
-	}
 	at := int64(-1)
 	if len(args) == 5 {
+		var err error
 		if at, err = strconv.ParseInt(string(args[4]), 10, 64); err != nil || at < 0 {
 			r.Other(args[1], "SET")
 			return nil
 		}
 	}
-	return r.set(args[1], rdb.StateOf(tat, at))
+	return r.String(args[1], args[2], at)
 }
 
 // Setting takes a name and a text from a file, and reports whether they are a setting.
@@ -156,9 +157,7 @@ func (r *run) Hash(key []byte, f *rdb.Fields, expiryMS int64) error {
 	if len(limits) == 0 {
 		return nil
 	}
-	st := rdb.StateOf(limits.EndNS(), expiryMS)
-	st.HoldsLimits, st.Limits = true, &limits
-	return r.set(key, st)
+	return r.set(key, rdb.WithExpiry(store.Value{HoldsLimits: true, Limits: &limits, TAT: limits.EndNS()}, expiryMS))
 }
 
 // hashCommand takes an HSET. In celld's files an HSET makes a key, or extends its logs. In Redis's it may change a part of a key.
@@ -189,7 +188,6 @@ func (r *run) expireCommand(args [][]byte) error {
 		if !ok {
 			return st, false
 		}
-		st.ExpiryNS = rdb.StateOf(st.TAT, at).ExpiryNS
-		return st, true
+		return rdb.WithExpiry(st, at), true
 	})
 }

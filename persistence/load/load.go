@@ -81,12 +81,7 @@ type run struct {
 // and how to repair it.
 func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 	r := &run{Loader: l, nowNS: l.Clock(), apply: apply}
-	r.put = func(store.Value, bool) (store.Value, bool) {
-		if r.state.TAT <= uint64(r.nowNS) {
-			return store.Value{}, true // deletes the key
-		}
-		return r.state, true
-	}
+	r.put = func(store.Value, bool) (store.Value, bool) { return r.state, true }
 	l.progress.beganNS.Store(r.nowNS)
 	if l.Lock {
 		if err := l.Dir.Wait(l.LockWait, l.Stopped); err != nil {

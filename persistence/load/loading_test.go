@@ -91,9 +91,14 @@ func (l *loading) mustLoad() Result {
 func (l *loading) keys() (all []string) {
 	for at, more := (memory.Position{}), true; more; {
 		at, more = l.store.Export(at, l.now.Load(), func(key []byte, st store.Value) {
-			text := fmt.Sprint(string(key), "=", int64(st.TAT)-t0, "@", st.ExpiryNS)
+			text := fmt.Sprint(string(key), "=", int64(st.TAT)-t0)
+			if st.IsCount() {
+				text = fmt.Sprint(string(key), " counts ", st.Count)
+			}
 			if st.ExpiryNS > 0 {
-				text = fmt.Sprint(string(key), "=", int64(st.TAT)-t0, "@t", st.ExpiryNS-t0)
+				text += fmt.Sprint("@t", st.ExpiryNS-t0)
+			} else {
+				text += fmt.Sprint("@", st.ExpiryNS)
 			}
 			if st.Limits != nil {
 				for _, limit := range *st.Limits {
@@ -163,10 +168,16 @@ func TestCommands(t *testing.T) {
 		{"SET a " + tat + " PXAT " + ms(9*second), []string{"a=9000000000@0"}, "", 0},
 		{"SET a " + tat + " PXAT " + ms(0), nil, "", 1},
 		{"SET a " + tat + " PXAT " + ms(-second), nil, "", 1},
-		{"SET a " + past, nil, "", 1},
-		{"SET a " + fmt.Sprint(t0), nil, "", 1},
+		{"SET a " + past, []string{"a counts " + past + "@-1"}, "", 0},
+		{"SET a " + past + " PXAT " + ms(5*second), []string{"a counts " + past + "@t5000000000"}, "", 0},
+		{"SET a 5|SET b -9223372036854775808", []string{"a counts 5@-1", "b counts -9223372036854775808@-1"}, "", 0},
+		{"SET a 5 PXAT " + ms(0), nil, "", 1},
+		{"SET a 5|PEXPIREAT a " + ms(5*second), []string{"a counts 5@t5000000000"}, "", 0},
+		{"SET a 5|SET a -9223372036854775809", nil, "1 string", 0},
+		{"SET a 5|SET a 05", nil, "1 string", 0},
+		{"SET a " + fmt.Sprint(t0), []string{fmt.Sprintf("a counts %d@-1", t0)}, "", 0},
 		{"SET a " + fmt.Sprint(t0+1), []string{"a=1@-1"}, "", 0},
-		{"SET a " + tat + "|SET a " + past, nil, "", 1},
+		{"SET a " + tat + "|SET a " + past, []string{"a counts " + past + "@-1"}, "", 0},
 		{"SET a " + tat + "|SET a word", nil, "1 string", 0},
 		{"SET a " + tat + " PXAT x", nil, "1 SET", 0},
 		{"SET a " + tat + " PXAT -1", nil, "1 SET", 0},

@@ -27,9 +27,6 @@ func (l *Loader) setBack(ns, nowNS int64) {
 		})
 		for _, e := range part {
 			_ = l.Store.Update([]byte(e.key), store.Access{NowNS: nowNS, NoTouch: true}, func(store.Value, bool) (store.Value, bool) {
-				if e.st.TAT <= uint64(nowNS) {
-					return store.Value{}, true // deletes the key
-				}
 				return e.st, true
 			})
 		}

@@ -26,14 +26,14 @@ type reader struct {
 
 // Sink receives what a file contains.
 type Sink interface {
-	// Limit takes a string key that holds an integer. The key is valid until Limit returns. expiryMS is -1 for none.
-	Limit(key []byte, tat uint64, expiryMS int64) error
+	// String takes a key that holds a string. Both are valid until it returns. expiryMS is -1 for none.
+	String(key, text []byte, expiryMS int64) error
 	// Field takes one field of a hash. After all fields of the hash, Hash takes its key.
 	Field(f *Fields, name, text []byte)
 	Hash(key []byte, f *Fields, expiryMS int64) error
 	// Setting takes an auxiliary field, and reports whether it is a policy or a rule.
 	Setting(name, text string) bool
-	// Other takes a key that is no limit, and its kind.
+	// Other takes a key of another type, or of another database, and its kind.
 	Other(key []byte, kind string)
 }
 
@@ -210,20 +210,15 @@ func (r *reader) entry(kind byte, expiryMS int64) {
 	}
 }
 
-// stringEntry reads the value of a string. An integer in database 0 is a limit.
+// stringEntry reads the value of a string.
 func (r *reader) stringEntry(expiryMS int64) {
 	value := r.string()
-	if r.err != nil {
-		return
-	}
-	tat, err := ParseTAT(value)
 	switch {
-	case err != nil:
-		r.sink.Other(r.key, "string")
+	case r.err != nil:
 	case r.db != 0:
 		r.sink.Other(r.key, "database "+strconv.FormatUint(r.db, 10))
 	default:
-		r.fail(r.sink.Limit(r.key, tat, expiryMS))
+		r.fail(r.sink.String(r.key, value, expiryMS))
 	}
 }
 

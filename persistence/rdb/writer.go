@@ -80,7 +80,7 @@ func (f *Writer) Add(key []byte, st store.Value) {
 	f.buf = append(f.buf, typeString)
 	f.buf = appendString(f.buf, key)
 	var digits [20]byte
-	f.buf = appendString(f.buf, AppendTAT(digits[:0], st.TAT))
+	f.buf = appendString(f.buf, st.AppendInteger(digits[:0]))
 }
 
 // Aux adds an auxiliary field, such as a setting by its name of SettingNames.

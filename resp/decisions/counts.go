@@ -8,8 +8,9 @@ import (
 )
 
 // Counts are how calls were decided. A call that could take something counts once, as allowed or limited, however many limits
-// and keys it has: under the limit that binds. CL.TAKE and CL.MTAKE count as takes. A call that only looks (quantity 0, COST 0,
-// PEEK), gives back (CL.GIVE, a negative quantity) or gets an error does not count.
+// and keys it has: under the limit that binds. CL.TAKE and CL.MTAKE count as takes, and an INCREX with
+// a bound as a count: limited if the bound kept it from adding anything. A call that only looks (quantity 0, COST 0,
+// PEEK, BYINT 0), gives back (CL.GIVE, a negative quantity) or gets an error does not count.
 //
 // A batch gathers its decisions, so 64 decisions cost one or two additions to shared memory. Where replies wait for the disk, a
 // round's decisions count when its changes are on the disk. If that fails, its calls get -MISCONF and do not count.
@@ -24,6 +25,8 @@ const (
 	ThrottleLimited
 	TakeAllowed
 	TakeLimited
+	CountAllowed
+	CountLimited
 	Blocked       // the limited calls whose limit has block=: their key is denied for that long
 	RuleDenied    // the limited calls that a rule denied
 	ShadowLimited // what a limit with shadow would have decided
@@ -42,6 +45,8 @@ var kindNames = [kinds]struct {
 	ThrottleLimited: {"limited", metrics.Metric{Field: "throttle_limited", JSON: "limited"}, [2]string{"cl.throttle", "limited"}},
 	TakeAllowed:     {"allowed", metrics.Metric{Field: "take_allowed", JSON: "allowed"}, [2]string{"cl.take", "allowed"}},
 	TakeLimited:     {"limited", metrics.Metric{Field: "take_limited", JSON: "limited"}, [2]string{"cl.take", "limited"}},
+	CountAllowed:    {"allowed", metrics.Metric{Field: "count_allowed", JSON: "allowed"}, [2]string{"increx", "allowed"}},
+	CountLimited:    {"limited", metrics.Metric{Field: "count_limited", JSON: "limited"}, [2]string{"increx", "limited"}},
 	Blocked:         {stats: "blocked"},
 	RuleDenied: {stats: "rule_denied", total: metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total",
 		Help: "Limited calls that a rule denied."}},
@@ -82,6 +87,11 @@ func (s *Sum) Of(n *Counts) (sum int64) {
 		sum += n[kind]
 	}
 	return sum
+}
+
+// Decided is how many calls were allowed and limited, whatever their command.
+func (n *Counts) Decided() (allowed, limited int64) {
+	return n[ThrottleAllowed] + n[TakeAllowed] + n[CountAllowed], n[ThrottleLimited] + n[TakeLimited] + n[CountLimited]
 }
 
 // declare adds the metrics of all policies.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,14 +118,33 @@ func benchServe(b *testing.B, depth int, call func(key string, i int) string, fi
 	for _, f := range first {
 		s.Serve([]byte(f))
 	}
+	measure(b, s, d, pipelines, depth, "*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n")
+}
+
+// measure serves pipelines, whose replies are as long as the shortest or longer.
+func measure(b *testing.B, s *Session, d *sink, pipelines [][]byte, depth int, shortest string) {
 	b.ReportAllocs()
 	before := d.bytes
 	for i := 0; b.Loop(); i++ {
 		s.Serve(pipelines[i%len(pipelines)])
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/decision")
-	if least := b.N * depth * len("*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n"); d.bytes-before < least {
+	if least := b.N * depth * len(shortest); d.bytes-before < least {
 		b.Fatalf("%d bytes of replies, at least %d expected", d.bytes-before, least)
+	}
+}
+
+// BenchmarkServeCount is BenchmarkServe with INCR, and with INCREX, most of which a bound denies.
+func BenchmarkServeCount(b *testing.B) {
+	for _, depth := range []int{1, 16, 128} {
+		for _, words := range [][]string{{"INCR"}, {"INCREX", "UBOUND", "100", "EX", "60", "ENX"}} {
+			b.Run(fmt.Sprintf("%s/P=%d", words[0], depth), func(b *testing.B) {
+				s, d, pipelines := benchSession(b, depth, 1024, func(key string, _ int) string {
+					return sessiontest.Frame(slices.Insert(slices.Clone(words), 1, key)...)
+				})
+				measure(b, s, d, pipelines, depth, ":1\r\n")
+			})
+		}
 	}
 }
 

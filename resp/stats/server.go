@@ -67,7 +67,7 @@ func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
 	l.Counter(metrics.Metric{Field: "expired_keys", Name: "celld_keys_expired_total", JSON: "keys.expired",
 		Help: "Keys removed because they had expired.", Value: keys.Expired})
 	l.Counter(metrics.Metric{Field: "evicted_keys", Name: "celld_keys_evicted_total", JSON: "keys.evicted",
-		Help: "Limits in use that were removed to make room.", Value: keys.Evicted})
+		Help: "Limits and counts in use that were removed to make room.", Value: keys.Evicted})
 	l.Counter(metrics.Metric{Field: "keyspace_hits", Name: "celld_keyspace_hits_total", Help: "Lookups that found their key.",
 		Value: keys.Hits})
 	l.Counter(metrics.Metric{Field: "keyspace_misses", Name: "celld_keyspace_misses_total", Help: "Lookups that did not find their key.",

@@ -267,7 +267,7 @@ func (c *call) block(at int64) {
 func (c *call) keep(nowNS int64) {
 	sh := c.sh
 	if c.e == nil {
-		c.n, c.e = sh.Link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st)}, false, nowNS)
+		c.n, c.e = sh.Link(c.hash, c.Key, store.Value{TAT: sh.LimitEndNS(c.Limit, &c.st), HoldsLimits: true}, nowNS)
 	}
 	had := int64(0)
 	if c.entry == nil {

@@ -58,6 +58,7 @@ type Store struct {
 	stats    Stats
 
 	tatCache tatCache
+	noIncrEx atomic.Bool // the engine lacks INCREX
 	newKeys  setNewState
 	drain    drain
 }

@@ -20,6 +20,7 @@ type Later struct {
 type asked struct {
 	throttles []store.Request
 	takes     []store.TakeRequest
+	counts    []store.CountRequest
 	keys      [][]byte // of all calls, in their order
 	access    store.Access
 	waker     store.Waker
@@ -40,6 +41,15 @@ func (l *Later) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 		for j := range reqs[i].Calls {
 			one.keys = append(one.keys, slices.Clone(reqs[i].Calls[j].Key))
 		}
+	}
+	l.ask(one)
+	return false
+}
+
+func (l *Later) CountBatch(reqs []store.CountRequest, a store.Access, w store.Waker) bool {
+	one := asked{counts: reqs, access: a, waker: w}
+	for i := range reqs {
+		one.keys = append(one.keys, slices.Clone(reqs[i].Key))
 	}
 	l.ask(one)
 	return false
@@ -84,9 +94,15 @@ func (l *Later) Answer(at int) {
 			one.takes[i].Calls[j].Key, keys = keys[0], keys[1:]
 		}
 	}
-	if one.takes != nil {
+	for i := range one.counts {
+		one.counts[i].Key, keys = keys[0], keys[1:]
+	}
+	switch {
+	case one.takes != nil:
 		l.Of.TakeBatch(one.takes, one.access, nil)
-	} else {
+	case one.counts != nil:
+		l.Of.CountBatch(one.counts, one.access, nil)
+	default:
 		l.Of.ThrottleBatch(one.throttles, one.access, nil)
 	}
 	one.waker.Wake()

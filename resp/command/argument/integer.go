@@ -1,9 +1,6 @@
 package argument
 
-import (
-	"math"
-	"strconv"
-)
+import "math"
 
 // ParseInt reads an integer as Redis does (string2ll): decimal digits, with a minus sign or none, no blanks and no leading zeros.
 // strconv would accept +5 and 007.
@@ -17,14 +14,6 @@ func ParseInt(b []byte) (int64, bool) {
 		return 0, false
 	}
 	return signed(digits, negative)
-}
-
-// ParseTAT reads what SET stores: an unsigned 64-bit integer without leading zeros, so that GET returns the same bytes.
-func ParseTAT(b []byte) (uint64, bool) {
-	if len(b) == 0 || b[0] == '0' && len(b) > 1 {
-		return 0, false
-	}
-	return ParseDigits(b)
 }
 
 // ParseSigned reads an integer as Rust's str::parse::<i64> does, with which redis-cell reads CL.THROTTLE's arguments: plus,
@@ -67,5 +56,3 @@ func ParseDigits(b []byte) (uint64, bool) {
 	}
 	return n, true
 }
-
-func FormatTAT(tat uint64) string { return strconv.FormatUint(tat, 10) }

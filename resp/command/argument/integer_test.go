@@ -43,19 +43,6 @@ func TestParseSigned(t *testing.T) {
 	}
 }
 
-func TestParseTAT(t *testing.T) {
-	for _, text := range []string{"0", "5", "18446744073709551615"} {
-		if tat, ok := ParseTAT([]byte(text)); !ok || FormatTAT(tat) != text {
-			t.Errorf("%q: %d, %v", text, tat, ok)
-		}
-	}
-	for _, text := range []string{"", "-1", "+1", "05", "00", "18446744073709551616", "99999999999999999999", "1.5", "abc", " 5", "5\n"} {
-		if tat, ok := ParseTAT([]byte(text)); ok {
-			t.Errorf("%q: %d", text, tat)
-		}
-	}
-}
-
 // FuzzIntegers compares with strconv, which reads a superset of what each parser takes.
 func FuzzIntegers(f *testing.F) {
 	for _, seed := range []string{"0", "-9223372036854775808", "+5", "007", "18446744073709551615", ""} {
@@ -68,10 +55,6 @@ func FuzzIntegers(f *testing.F) {
 		}
 		if got, ok := ParseInt(b); ok != (err == nil && strconv.FormatInt(want, 10) == string(b)) || ok && got != want {
 			t.Errorf("parseInt(%q): %d, %v", b, got, ok)
-		}
-		unsigned, err := strconv.ParseUint(string(b), 10, 64)
-		if got, ok := ParseTAT(b); ok != (err == nil && strconv.FormatUint(unsigned, 10) == string(b)) || ok && got != unsigned {
-			t.Errorf("parseTAT(%q): %d, %v", b, got, ok)
 		}
 	})
 }

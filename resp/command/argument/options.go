@@ -8,11 +8,12 @@ import (
 // Options are what may follow the arguments of a command, in any order and any case: flags, and words that a value follows.
 //
 // An option that is unknown, given twice or without its value is answered with ErrOption, which names the word. Redis's own commands
-// answer with Redis's Refusal instead, and there an option may be given twice.
+// answer with Redis's Refusal instead, and there an option may be given twice, unless Once is set.
 type Options struct {
 	Flags   []string // upper case
 	Valued  []string // upper case
 	Refusal string   // empty: ErrOption. A %s is the word
+	Once    bool     // an option given twice is refused with a Refusal, too
 }
 
 // Read calls set with each option in upper case, and the value of those that have one. It returns the text of the first error, its own
@@ -21,7 +22,7 @@ func (o *Options) Read(args [][]byte, set func(option string, value []byte) (tex
 	var seen uint64
 	for i := 0; i < len(args); i++ {
 		at, option, valued := o.find(args[i])
-		twice := seen&(1<<at) != 0 && o.Refusal == ""
+		twice := seen&(1<<at) != 0 && (o.Refusal == "" || o.Once)
 		if option == "" || twice || valued && i+1 == len(args) {
 			return o.refuse(args[i])
 		}

@@ -15,12 +15,13 @@ import (
 // beside it: 220) and a CL.TAKE from 370 to 200.
 type Batch struct {
 	shapes    []*Shape            // of the requests
-	throttles []store.Request     // these, or the next
-	takes     []store.TakeRequest //
-	calls     []store.Call        // of takes; more than one batch needs are made when it is full
-	used      int                 // of calls
-	hashed    bool                // by the server's table
-	kept      []byte              // of keys
+	throttles []store.Request     // these,
+	takes     []store.TakeRequest // or these,
+	counts    []store.CountRequest
+	calls     []store.Call // of takes; more than one batch needs are made when it is full
+	used      int          // of calls
+	hashed    bool         // by the server's table
+	kept      []byte       // of keys
 }
 
 // mostCalls is how many limits a batch may have in all: 64 KB of calls.
@@ -41,22 +42,26 @@ func (b *Batch) Take() *store.TakeRequest { return &b.takes[0] }
 
 // Key is that of a call that was added.
 func (b *Batch) Key(i int) []byte {
-	if len(b.takes) > 0 {
+	switch {
+	case len(b.takes) > 0:
 		return b.takes[i].Calls[0].Key
+	case len(b.counts) > 0:
+		return b.counts[i].Key
 	}
 	return b.throttles[i].Key
 }
 
 // Cut removes the calls from i on.
 func (b *Batch) Cut(i int) {
-	b.takes, b.throttles = b.takes[:min(i, len(b.takes))], b.throttles[:min(i, len(b.throttles))] // one of them is empty
+	b.takes, b.throttles, b.counts = // two of them are empty
+		b.takes[:min(i, len(b.takes))], b.throttles[:min(i, len(b.throttles))], b.counts[:min(i, len(b.counts))]
 	if b.shapes = b.shapes[:i]; i == 0 {
 		b.reset()
 	}
 }
 
 func (b *Batch) reset() {
-	b.shapes, b.throttles, b.takes, b.used = b.shapes[:0], b.throttles[:0], b.takes[:0], 0
+	b.shapes, b.throttles, b.takes, b.counts, b.used = b.shapes[:0], b.throttles[:0], b.takes[:0], b.counts[:0], 0
 	if cap(b.kept) > mostKept {
 		b.kept = nil
 	}
@@ -82,6 +87,10 @@ func (b *Batch) Add(f *Shape, key []byte) {
 			c := &calls[i]
 			c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
 		}
+		return
+	}
+	if f.counts {
+		b.counts = append(b.counts, store.CountRequest{Key: key, Count: f.count})
 		return
 	}
 	if n == cap(b.throttles) {
@@ -134,6 +143,9 @@ func (b *Batch) keepKeys() {
 	}
 	for i := range b.throttles {
 		b.throttles[i].Key = keep(b.throttles[i].Key)
+	}
+	for i := range b.counts {
+		b.counts[i].Key = keep(b.counts[i].Key)
 	}
 	for i := range b.takes {
 		calls, several := b.takes[i].Calls, b.shapes[i].row.Keys.Counted

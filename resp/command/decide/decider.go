@@ -83,17 +83,23 @@ func (d *Decider) Ask(b *Batch, limiter store.Limiter, a store.Access, w store.W
 	if !b.hashed || b.shapes[0].hasTerms {
 		b.keepKeys()
 	}
-	if len(b.takes) > 0 {
+	switch {
+	case len(b.takes) > 0:
 		return limiter.TakeBatch(b.takes, a, w)
+	case len(b.counts) > 0:
+		return limiter.CountBatch(b.counts, a, w)
 	}
 	return limiter.ThrottleBatch(b.throttles, a, w)
 }
 
 // Answer replies to the calls of a batch that is decided, and counts them. The batch is empty afterwards.
 func (d *Decider) Answer(c *command.Call, b *Batch) {
-	if len(b.takes) > 0 {
+	switch {
+	case len(b.takes) > 0:
 		d.answerTakes(c, b)
-	} else {
+	case len(b.counts) > 0:
+		d.answerCounts(c, b)
+	default:
 		d.answerThrottles(c, b)
 	}
 	if len(d.denied) > 0 {

@@ -23,5 +23,10 @@ const (
 	errReserve       = "ERR RESERVE cannot book ahead with algo=%s"
 	errTakeModes     = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
 	ErrTooManyLimits = "ERR a key has at most %d limits at once"
+	errDecrement     = "ERR decrement would overflow"
+	errByFloat       = "ERR BYFLOAT is not supported: keys hold integers"
+	errENX           = "ERR ENX flag requires an expiration"
+	errBounds        = "ERR LBOUND can't be greater than UBOUND"
+	errIncrement     = "ERR %s is not an integer or out of range"
 	ErrWaitMax       = "ERR WAIT and RESERVE take from 0 to %d ms (--wait-max)"
 )

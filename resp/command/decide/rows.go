@@ -11,7 +11,10 @@ import (
 type reader func(l *limits, f *Shape, args [][]byte) (text string)
 
 // batched are the readers of the rows whose calls are gathered in batches of many.
-var batched = map[string]reader{"cl.throttle": readThrottle, "gcra": readGCRA, "cl.take": readTake}
+var batched = map[string]reader{"cl.throttle": readThrottle, "gcra": readGCRA, "cl.take": readTake,
+	"incr": readIncr, "decr": readDecr, "incrby": readIncrBy, "decrby": readDecrBy, "increx": readIncrEx}
+
+const adds = spec.Write | spec.DenyOOM | spec.Fast | spec.Decides
 
 // Rows are the commands of the family. of returns who decides a call.
 func Rows(of func(*command.Call) *Decider) []*command.Row {
@@ -35,6 +38,18 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 			Usage:   "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US]",
 			Summary: "Takes from the limits of several keys at the same instant, or from none.",
 			Cost:    "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
+		{Name: "incr", Arity: 2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string", Usage: "key",
+			Summary: "Adds 1 to the integer of a key, which begins at 0.", Run: ask(readIncr)},
+		{Name: "decr", Arity: 2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string", Usage: "key",
+			Summary: "Subtracts 1 from the integer of a key, which begins at 0.", Run: ask(readDecr)},
+		{Name: "incrby", Arity: 3, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string",
+			Usage: "key increment", Summary: "Adds to the integer of a key, which begins at 0.", Run: ask(readIncrBy)},
+		{Name: "decrby", Arity: 3, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string",
+			Usage: "key decrement", Summary: "Subtracts from the integer of a key, which begins at 0.", Run: ask(readDecrBy)},
+		{Name: "increx", Arity: -2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "8.8.0", Group: "string",
+			Usage: "key [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX] " +
+				"[BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE]",
+			Summary: "Adds to the integer of a key within bounds, and sets when the key expires.", Run: ask(readIncrEx)},
 		{Name: "cl.give", Arity: 4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
 			Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: func(c *command.Call) { of(c).give(c) }},
 	}

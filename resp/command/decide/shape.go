@@ -20,6 +20,10 @@ type Shape struct {
 	edition            // of the limits
 	options
 
+	// Of INCR and its kin, and of INCREX, which answers with a pair.
+	counts, pair bool
+	count        store.Count
+
 	// Of CL.THROTTLE and GCRA, whose limit is in numbers.
 	bucket   cell.Bucket
 	quantity int64

@@ -52,7 +52,7 @@ func digits(n int) int {
 // find returns the shape of a whole frame, or reads it from its arguments. It is nil for calls that cannot be in a batch: other commands,
 // and calls that are wrong or large, have several keys, wait, or hold a lease.
 func (d *Decider) find(frame []byte, args [][]byte) *Shape {
-	if len(args) < 3 {
+	if len(args) < 3 && !(len(args) == 2 && len(args[0]) == len("incr")) { // the commands of two words that are gathered: INCR and DECR
 		return nil
 	}
 	head, tail := split(frame, args)

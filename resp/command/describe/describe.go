@@ -77,9 +77,9 @@ func replyCommandInfo(c *command.Call, row *command.Row) {
 		categories[i] = "@" + categories[i]
 	}
 	c.Statuses(categories)
-	c.Array(0)
+	c.Set(0)
 	replyKeySpecs(c, row)
-	c.Array(len(row.Sub))
+	c.Set(len(row.Sub))
 	for _, sub := range row.Sub {
 		replyCommandInfo(c, sub)
 	}
@@ -87,12 +87,15 @@ func replyCommandInfo(c *command.Call, row *command.Row) {
 
 func replyKeySpecs(c *command.Call, row *command.Row) {
 	if row.Keys.Step == 0 {
-		c.Array(0)
+		c.Set(0)
 		return
 	}
-	access := "RO"
+	access := []string{"RO", "access"}
 	if row.Flags&spec.Write != 0 {
-		access = "RW"
+		access[0] = "RW"
+	}
+	if row.Access == spec.Updates {
+		access = append(access, "update")
 	}
 	begin, kind, fields := row.Keys.First, "range", [3]string{"lastkey", "keystep", "limit"}
 	last := row.Keys.Last
@@ -104,10 +107,10 @@ func replyKeySpecs(c *command.Call, row *command.Row) {
 		begin, kind, fields = begin-1, "keynum", [3]string{"keynumidx", "firstkey", "keystep"}
 		values = [3]int{0, 1, row.Keys.Step}
 	}
-	c.Array(1)
+	c.Set(1)
 	c.Map(3)
 	c.String("flags")
-	c.Statuses([]string{access, "access"})
+	c.Statuses(access)
 	c.String("begin_search")
 	c.Map(2)
 	c.Pair("type", "index")

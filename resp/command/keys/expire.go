@@ -1,8 +1,6 @@
 package keys
 
 import (
-	"fmt"
-	"math"
 	"strings"
 
 	"celld/resp/command"
@@ -28,7 +26,7 @@ func replyExpiry(c *command.Call, in func(ms int64) int64) {
 		c.Int(-2)
 		return
 	}
-	if at := ownExpiry(st); at == store.NoExpiry {
+	if at := st.Expiry(); at == store.NoExpiry {
 		c.Int(-1)
 	} else {
 		c.Int(in(at / 1e6))
@@ -37,51 +35,6 @@ func replyExpiry(c *command.Call, in func(ms int64) int64) {
 
 // unseen looks at a key without marking it as used.
 func unseen(c *command.Call) store.Access { return store.Access{NowNS: c.NowNS, NoTouch: true} }
-
-// ownExpiry returns a key's expiry as an instant, or NoExpiry. For a key that lives as long as its TAT, it returns the TAT.
-func ownExpiry(st store.Value) int64 {
-	if st.ExpiryNS == store.AtTAT {
-		return int64(min(st.TAT, math.MaxInt64))
-	}
-	return st.ExpiryNS
-}
-
-// expiryOption is the expiry that SET and GETEX may give a key.
-type expiryOption struct {
-	unit  string // EX, PX, EXAT or PXAT; empty: none
-	value []byte
-}
-
-// atNS returns the instant of the expiry, or the text of an error.
-func (o expiryOption) atNS(name string, nowNS int64) (atNS int64, text string) {
-	n, ok := argument.ParseInt(o.value)
-	if !ok {
-		return 0, argument.ErrNotInteger
-	}
-	if atNS, ok = expiryNS(n, o.unit, nowNS); !ok || n <= 0 {
-		return 0, fmt.Sprintf(argument.ErrInvalidExpire, name)
-	}
-	return max(atNS, 1), ""
-}
-
-// expiryNS turns an expiry in the unit of a command into an instant, or returns false where Redis calls it invalid.
-func expiryNS(n int64, unit string, nowNS int64) (int64, bool) {
-	ms := n
-	if unit == "EX" || unit == "EXAT" {
-		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
-			return 0, false
-		}
-		ms = n * 1000
-	}
-	if unit == "EX" || unit == "PX" {
-		if ms > math.MaxInt64-nowNS/1e6 {
-			return 0, false
-		}
-		ms += nowNS / 1e6
-	}
-	// Nanoseconds in int64 end in the year 2262. A later instant becomes that end.
-	return max(min(ms, math.MaxInt64/1_000_000), 0) * 1e6, true
-}
 
 func expire(c *command.Call)    { expireBy(c, "EX") }
 func pexpire(c *command.Call)   { expireBy(c, "PX") }
@@ -145,13 +98,13 @@ func expireBy(c *command.Call, unit string) {
 		return
 	}
 	wallNS := c.WallNS()
-	atNS, ok := expiryNS(n, unit, wallNS)
+	atNS, ok := argument.InstantNS(n, unit, wallNS)
 	if !ok {
 		c.Error(argument.ErrInvalidExpire, strings.ToLower(string(c.Args[0])))
 		return
 	}
 	c.Bool(change(c, func(current store.Value) (store.Value, bool) {
-		if !conditions.allow(ownExpiry(current), atNS) {
+		if !conditions.allow(current.Expiry(), atNS) {
 			return current, false
 		}
 		if atNS <= wallNS {

@@ -29,11 +29,11 @@ func fails(text string, args ...any) string { return "-" + fmt.Sprintf(text, arg
 
 const tat = "9000000000000000000"
 
-// A text that is no TAT is refused, as SET refuses it, and nothing changes.
-func TestOnlyTATsAreStored(t *testing.T) {
+// A text that is no integer is refused, as SET refuses it, and nothing changes.
+func TestOnlyIntegersAreStored(t *testing.T) {
 	h := host(memory.Options{})
 	wants(t, h, "SET k "+tat+" EX 100", "+OK\r\n")
-	for _, value := range []string{"", "x", "-1", "007", "5.5", "18446744073709551616", " 5"} {
+	for _, value := range []string{"", "x", "-0", "007", "5.5", "18446744073709551616", " 5"} {
 		for _, words := range [][]string{
 			{"SETNX", "new", value}, {"SETNX", "k", value}, {"GETSET", "k", value}, {"GETSET", "new", value}, {"SETEX", "k", "5", value},
 		} {

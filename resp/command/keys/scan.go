@@ -3,6 +3,7 @@ package keys
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"celld/resp/command"
@@ -219,7 +220,7 @@ func (a all) scan(ctx context.Context, c *command.Call, done func(func(*command.
 
 func replyScan(c *command.Call, next uint64, keys []string) {
 	c.Array(2)
-	c.String(argument.FormatTAT(next))
+	c.String(strconv.FormatUint(next, 10))
 	c.Strings(keys)
 }
 

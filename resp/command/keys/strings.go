@@ -8,10 +8,10 @@ import (
 	"celld/store"
 )
 
-// A string is a TAT. Redis would store any bytes; celld refuses a value that is no TAT, and changes nothing.
+// A string is an integer. Redis would store any bytes; celld refuses any other, and changes nothing.
 
-// digits returns a key's TAT as GET shows it, "" where there is no key. It answers an error, and ok is false, where the key holds
-// no TAT.
+// digits returns a key's integer as GET shows it, "" where there is no key. It answers an error, and ok is false, where the key holds
+// no string.
 func digits(c *command.Call) (text string, ok bool) {
 	st, found := c.Keys().Get(c.Args[1], c.Access())
 	switch {
@@ -21,7 +21,7 @@ func digits(c *command.Call) (text string, ok bool) {
 		c.Error(command.ErrWrongType)
 		return "", false
 	}
-	return argument.FormatTAT(st.TAT), true
+	return string(st.AppendInteger(nil)), true
 }
 
 func get(c *command.Call) {
@@ -81,7 +81,7 @@ var (
 type setOptions struct {
 	nx, xx, get, keepTTL bool // of SET
 	persist              bool // of GETEX
-	expiry               expiryOption
+	expiry               argument.Expiry
 }
 
 // set notes an option. As in Redis, one that contradicts another is a syntax error, and one that is given twice is not.
@@ -95,12 +95,12 @@ func (o *setOptions) set(option string, value []byte) (text string) {
 	case "GET":
 		o.get = true
 	case "KEEPTTL":
-		refused, o.keepTTL = o.expiry.unit != "", true
+		refused, o.keepTTL = o.expiry.Unit != "", true
 	case "PERSIST":
-		refused, o.persist = o.expiry.unit != "", true
+		refused, o.persist = o.expiry.Unit != "", true
 	default:
-		refused = o.keepTTL || o.persist || o.expiry.unit != "" && o.expiry.unit != option
-		o.expiry = expiryOption{option, value}
+		refused = o.keepTTL || o.persist || o.expiry.Unit != "" && o.expiry.Unit != option
+		o.expiry = argument.Expiry{Unit: option, Value: value}
 	}
 	if refused {
 		return argument.ErrSyntax
@@ -120,28 +120,28 @@ func set(c *command.Call) {
 func getSet(c *command.Call) { setTo(c, c.Args[2], setOptions{get: true}, "set") }
 
 func setEx(c *command.Call) {
-	setTo(c, c.Args[3], setOptions{expiry: expiryOption{"EX", c.Args[2]}}, "setex")
+	setTo(c, c.Args[3], setOptions{expiry: argument.Expiry{Unit: "EX", Value: c.Args[2]}}, "setex")
 }
 func psetEx(c *command.Call) {
-	setTo(c, c.Args[3], setOptions{expiry: expiryOption{"PX", c.Args[2]}}, "psetex")
+	setTo(c, c.Args[3], setOptions{expiry: argument.Expiry{Unit: "PX", Value: c.Args[2]}}, "psetex")
 }
 
-// setTo stores a TAT under the key.
+// setTo stores an integer under the key.
 func setTo(c *command.Call, value []byte, o setOptions, name string) {
-	next := store.Value{ExpiryNS: store.NoExpiry}
-	if o.expiry.unit != "" {
+	expiryNS := store.NoExpiry
+	if o.expiry.Unit != "" {
 		var text string
-		if next.ExpiryNS, text = o.expiry.atNS(name, c.WallNS()); text != "" {
+		if expiryNS, text = o.expiry.AtNS(name, c.WallNS()); text != "" {
 			c.Error("%s", text)
 			return
 		}
 	}
-	tat, ok := argument.ParseTAT(value)
+	next, ok := store.ParseInteger(value, c.WallNS())
 	if !ok {
 		c.Error(argument.ErrNotInteger)
 		return
 	}
-	next.TAT = tat
+	next.ExpiryNS = expiryNS
 
 	var old store.Value
 	existed, stored, wrongType := false, false, false
@@ -152,7 +152,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 			return current, false
 		}
 		if o.keepTTL && ok {
-			next.ExpiryNS = ownExpiry(current)
+			next.ExpiryNS = current.Expiry()
 		}
 		stored = true
 		return next, true
@@ -163,7 +163,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 	case wrongType:
 		c.Error(command.ErrWrongType)
 	case o.get && existed:
-		c.String(argument.FormatTAT(old.TAT))
+		c.String(string(old.AppendInteger(nil)))
 	case o.get || !stored:
 		c.Null()
 	default:
@@ -172,17 +172,18 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 }
 
 func setNX(c *command.Call) {
-	tat, ok := argument.ParseTAT(c.Args[2])
+	value, ok := store.ParseInteger(c.Args[2], c.WallNS())
 	if !ok {
 		c.Error(argument.ErrNotInteger)
 		return
 	}
+	value.ExpiryNS = store.NoExpiry
 	stored := false
 	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, bool) {
 		if stored = !ok; ok {
 			return current, false
 		}
-		return store.Value{TAT: tat, ExpiryNS: store.NoExpiry}, true
+		return value, true
 	})
 	if errors.Is(err, store.ErrFull) {
 		c.Error(command.ErrOOM)
@@ -195,7 +196,7 @@ func getDel(c *command.Call) {
 	exchange(c, func(store.Value) (store.Value, bool) { return store.Value{}, true }) // deletes the key
 }
 
-// getEx reports a wrong expiry only if the key holds a TAT, as Redis does.
+// getEx reports a wrong expiry only if the key holds a string, as Redis does.
 func getEx(c *command.Call) {
 	var o setOptions
 	if text := getExWords.Read(c.Args[2:], o.set); text != "" {
@@ -203,12 +204,12 @@ func getEx(c *command.Call) {
 		return
 	}
 	atNS, text := store.NoExpiry, ""
-	if o.expiry.unit != "" {
-		atNS, text = o.expiry.atNS("getex", c.WallNS())
+	if o.expiry.Unit != "" {
+		atNS, text = o.expiry.AtNS("getex", c.WallNS())
 	}
 	mark := len(c.Out)
 	found := exchange(c, func(current store.Value) (store.Value, bool) {
-		if text != "" || o.expiry.unit == "" && (!o.persist || current.ExpiryNS == store.NoExpiry) {
+		if text != "" || o.expiry.Unit == "" && (!o.persist || current.ExpiryNS == store.NoExpiry) {
 			return current, false
 		}
 		current.ExpiryNS = atNS
@@ -220,7 +221,7 @@ func getEx(c *command.Call) {
 	}
 }
 
-// exchange answers with the key's TAT, and applies fn to the key. It returns whether the key held a TAT.
+// exchange answers with the key's integer, and applies fn to the key. It returns whether the key held a string.
 func exchange(c *command.Call, fn func(store.Value) (store.Value, bool)) (found bool) {
 	var old store.Value
 	there := false
@@ -237,7 +238,7 @@ func exchange(c *command.Call, fn func(store.Value) (store.Value, bool)) (found 
 	case old.HoldsLimits:
 		c.Error(command.ErrWrongType)
 	default:
-		c.String(argument.FormatTAT(old.TAT))
+		c.String(string(old.AppendInteger(nil)))
 		return true
 	}
 	return false

@@ -52,9 +52,10 @@ const (
 	ByFlags Access = iota // reads and writes, or only reads where the row is Readonly
 	Looks                 // neither: what the key holds has no part in the reply
 	Writes
-	Moves  // RENAME: reads and removes the first, writes the second
-	Copies // COPY
-	Sets   // SET, which reads only with GET
+	Moves   // RENAME: reads and removes the first, writes the second
+	Copies  // COPY
+	Sets    // SET, which reads only with GET
+	Updates // reads and writes, so that what is written follows from what was read
 )
 
 // ShortList is Row.Most of those that go through their arguments at once: 1000 take a millisecond.

@@ -114,7 +114,7 @@ func contentOf(of *memory.Store, key []byte, nowNS int64) (text string, copied s
 		if !ok {
 			return is, false
 		}
-		copied, text = is, fmt.Sprint(is.TAT, " ", is.ExpiryNS)
+		copied, text = is, fmt.Sprint(is.TAT, " ", is.Count, " ", is.ExpiryNS)
 		if is.HoldsLimits {
 			var limits store.Limits
 			for i := range *is.Limits {

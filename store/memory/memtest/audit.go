@@ -18,23 +18,18 @@ func Audit(s *shard.Shards) error {
 		s.All[i].Mu.Lock()
 		defer s.All[i].Mu.Unlock()
 	}
-	var keys, bytes, spentKeys, spentBytes int64
+	var keys, bytes int64
 	for i := range s.All {
 		sh := &s.All[i]
 		a, err := auditTable(&sh.Table)
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", i, err)
 		}
-		keys, bytes, spentKeys, spentBytes = keys+a.keys, bytes+a.bytes, spentKeys+a.spentKeys, spentBytes+a.spentBytes
-		lists := sh.Lists.Of(table.SpentList).Keys
-		if held, spent, next := sh.Held.Load(), sh.SpentHeld.Load(), sh.NextEndNS.Load(); held != sh.InUse || int(spent) != lists ||
-			next != sh.Wheel.NextNS() {
-			return fmt.Errorf("shard %d: published are %d keys, %d spent, the next to end at %d, and there are %d, %d, at %d",
-				i, held, spent, next, sh.InUse, lists, sh.Wheel.NextNS())
+		keys, bytes = keys+a.keys, bytes+a.bytes
+		if held, next := sh.Held.Load(), sh.NextEndNS.Load(); held != sh.InUse || next != sh.Wheel.NextNS() {
+			return fmt.Errorf("shard %d: published are %d keys, the next to end at %d, and there are %d, at %d",
+				i, held, next, sh.InUse, sh.Wheel.NextNS())
 		}
-	}
-	if k, b := s.Room.SpentKeys.Load(), s.Room.SpentBytes.Load(); k != spentKeys || b != spentBytes {
-		return fmt.Errorf("%d spent keys and %d bytes are accounted for, and %d and %d held", k, b, spentKeys, spentBytes)
 	}
 	if k, b := s.Room.Keys.Load(), s.Room.Bytes.Load(); k != keys || b != bytes {
 		return fmt.Errorf("%d keys and %d bytes are accounted for, and %d and %d held", k, b, keys, bytes)
@@ -51,10 +46,7 @@ func Footprint(s *shard.Shards) (n int64) {
 }
 
 // audit is what a table holds.
-type audit struct {
-	keys, bytes           int64 // bytes by the estimate of MaxBytes
-	spentKeys, spentBytes int64
-}
+type audit struct{ keys, bytes int64 } // bytes by the estimate of MaxBytes
 
 // auditTable checks what a table keeps account of against what it holds: the slots, limit entries and rings in use and free, the lists, and
 // when each key ends.
@@ -62,8 +54,7 @@ func auditTable(t *table.Table) (a audit, err error) {
 	if a.keys, a.bytes, err = auditKeys(t); err != nil {
 		return a, err
 	}
-	a.spentKeys, a.spentBytes, err = auditCounts(t)
-	return a, err
+	return a, auditCounts(t)
 }
 
 // footprint is what is allocated for keys, except for the index.
@@ -89,8 +80,8 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 		if !e.HoldsLimits() {
 			continue
 		}
-		if e.Spent() || e.FirstLimit() == 0 {
-			return 0, 0, fmt.Errorf("a spent key holds limits, or a key with limits none")
+		if e.Has(table.FlagCount) || e.FirstLimit() == 0 {
+			return 0, 0, fmt.Errorf("a count holds limits, or a key with limits none")
 		}
 		if end := t.LimitsEndNS(e); end != e.TAT.Load() {
 			return 0, 0, fmt.Errorf("a key ends at %d, and its limits at %d", e.TAT.Load(), end)
@@ -128,16 +119,15 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 }
 
 // auditCounts checks what a table counts, and what it holds beside its slots.
-func auditCounts(t *table.Table) (spentKeys, spentBytes int64, err error) {
+func auditCounts(t *table.Table) (err error) {
 	var lists [4]int
 	var scratch [table.HugeKey]byte
 	huge, expiring, forever := 0, 0, int64(0)
 	for n, left := t.Slabs.Next(0, 1<<30); left > 0; n, left = t.Slabs.Next(n+1, 1<<30) {
 		e := t.Slabs.At(n)
 		lists[e.List()]++
-		if e.Spent() {
-			spentKeys++
-			spentBytes += t.CostBytes(n, e)
+		if e.Has(table.FlagCount) && !e.Has(table.FlagExpiry|table.FlagNoExpiry) {
+			err = fmt.Errorf("a count ends with its TAT")
 		}
 		if len(t.Keys.View(n, e, &scratch)) >= table.HugeKey {
 			huge++
@@ -153,12 +143,12 @@ func auditCounts(t *table.Table) (spentKeys, spentBytes int64, err error) {
 		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(t.Keys.Huge), len(t.Expiries),
 			t.NoExpiry, huge, expiring, forever)
 	}
-	for name := table.Probation; name <= table.SpentList; name++ {
+	for name := table.Probation; name <= table.Protected; name++ {
 		if kept := t.Lists.Of(name).Keys; kept != lists[name] {
 			err = fmt.Errorf("list %d counts %d keys, and has %d", name, kept, lists[name])
 		}
 	}
-	return spentKeys, spentBytes, err
+	return err
 }
 
 // auditLimits checks that what is not in use is free, once.

@@ -15,8 +15,8 @@ import (
 // T0 is the instant at which most tests begin: 2023-11-14 22:13:20 UTC.
 const T0 int64 = 1_700_000_000_000_000_000
 
-// Plain is what SET key 5 puts: a value that is no time to come.
-var Plain = store.Value{TAT: 5, ExpiryNS: store.NoExpiry}
+// Plain is what SET key 5 puts: a count.
+var Plain = store.Value{Count: 5, ExpiryNS: store.NoExpiry}
 
 // At is the access of who may do everything.
 func At(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
@@ -53,7 +53,7 @@ func WithoutDead(copied, held map[string]store.Value, nowNS int64) map[string]st
 	left := maps.Clone(copied)
 	maps.DeleteFunc(left, func(key string, st store.Value) bool {
 		_, there := held[key]
-		return !there && (st.TAT <= uint64(nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= nowNS)
+		return !there && (!st.IsCount() && st.TAT <= uint64(nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= nowNS)
 	})
 	return left
 }

@@ -58,18 +58,16 @@ func TestWhoGivesRoom(t *testing.T) {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxKeys: 3, Shards: shards})
 			memtest.MustPut(t, s, "old", memtest.Live(t0, 3600*second), t0)
-			memtest.MustPut(t, s, "plain", memtest.Plain, t0)
+			memtest.MustPut(t, s, "count", memtest.Plain, t0)
 			memtest.MustPut(t, s, "dying", memtest.Live(t0, second), t0)
 
 			now := t0 + second
 			memtest.MustPut(t, s, "new1", memtest.Live(now, 3600*second), now) // in the room of the dead one
-			memtest.ExpectKeys(t, s, now, "new1", "old", "plain")
-			memtest.MustPut(t, s, "new2", memtest.Live(now, 3600*second), now) // of the spent one
-			memtest.ExpectKeys(t, s, now, "new1", "new2", "old")
+			memtest.ExpectKeys(t, s, now, "count", "new1", "old")
 			if st := s.Stats(now); st.Expired != 1 || st.Evicted != 0 {
 				t.Fatalf("%+v, want 1 expired, none evicted", st)
 			}
-			memtest.MustPut(t, s, "new3", memtest.Live(now, 3600*second), now) // of a live one
+			memtest.MustPut(t, s, "new2", memtest.Live(now, 3600*second), now) // of a live one
 			if got := s.Len(now); got != 3 {
 				t.Fatalf("%d keys", got)
 			}
@@ -80,7 +78,8 @@ func TestWhoGivesRoom(t *testing.T) {
 	}
 }
 
-func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
+// Counts and limits go in one order.
+func TestCountsGoInTheOrderOfTheirUse(t *testing.T) {
 	s := memory.New(memory.Options{MaxKeys: 4, Shards: 1})
 	for _, key := range []string{"a", "b", "c"} {
 		memtest.MustPut(t, s, key, memtest.Plain, t0)
@@ -89,7 +88,7 @@ func TestSpentKeysGoInTheOrderOfTheirUse(t *testing.T) {
 	s.Get([]byte("a"), memtest.At(t0))
 	s.Get([]byte("b"), memtest.Untouched(t0))
 	for i, left := range [][]string{
-		{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"live", "new0", "new1", "new2"},
+		{"a", "c", "live", "new0"}, {"a", "live", "new0", "new1"}, {"a", "new0", "new1", "new2"}, {"a", "new1", "new2", "new3"},
 	} {
 		memtest.MustPut(t, s, fmt.Sprint("new", i), memtest.Live(t0, second), t0)
 		memtest.ExpectKeys(t, s, t0, left...)
@@ -162,9 +161,10 @@ func TestNoEviction(t *testing.T) {
 			}
 			memtest.MustPut(t, s, "c", memtest.Plain, t0+second) // b has expired
 			memtest.ExpectKeys(t, s, t0+second, "a2", "c")
-			memtest.MustAllow(t, s, []byte("d"), limit, t0+second) // c is spent
-			memtest.ExpectKeys(t, s, t0+second, "a2", "d")
-			refused(t0 + second)
+			if _, err := s.Throttle([]byte("d"), limit, 1, memtest.At(t0+second)); !errors.Is(err, store.ErrFull) {
+				t.Fatalf("Throttle of a new key in the room of a count: %v", err)
+			}
+			memtest.ExpectKeys(t, s, t0+second, "a2", "c")
 			if st := s.Stats(t0); st.Evicted != 0 || st.Expired != 1 {
 				t.Errorf("%+v", st)
 			}
@@ -209,21 +209,6 @@ func TestMaxBytesBelowOneKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	memtest.ExpectKeys(t, s, t0)
-}
-
-// A spent key does not go for a new one that is refused all the same.
-func TestNoEvictionRemovesNothingInVain(t *testing.T) {
-	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
-	memtest.MustPut(t, s, "a", memtest.Plain, t0)
-	memtest.MustPut(t, s, "b", memtest.Live(t0, second), t0)
-	memtest.MustPut(t, s, "c", memtest.Plain, t0)
-	long := strings.Repeat("x", 2+2*table.OverheadBytes-table.OverheadBytes)
-	if err := memtest.Put(s, long+"x", memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
-		t.Fatal(err)
-	}
-	memtest.ExpectKeys(t, s, t0, "a", "b", "c")
-	memtest.MustPut(t, s, long, memtest.Plain, t0) // fits with both gone
-	memtest.ExpectKeys(t, s, t0, "b", long)
 }
 
 func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
@@ -288,12 +273,11 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// Shrinking knows the latest time a call has given: keys dead by then do not count as evicted, spent ones neither.
-func TestResizeTakesTheDeadAndTheSpentFirst(t *testing.T) {
+// Shrinking knows the latest time a call has given: keys dead by then do not count as evicted.
+func TestResizeTakesTheDeadFirst(t *testing.T) {
 	s := memory.New(memory.Options{Shards: 4})
 	for i := range 100 {
 		memtest.MustPut(t, s, fmt.Sprint("dead", i), memtest.Live(t0, second), t0)
-		memtest.MustPut(t, s, fmt.Sprint("spent", i), memtest.Plain, t0)
 		memtest.MustPut(t, s, fmt.Sprint("live", i), memtest.Live(t0, 60*second), t0)
 	}
 	s.Get([]byte("any"), memtest.At(t0+second))

@@ -13,16 +13,15 @@
 //
 // # Life and death
 //
-// A key is dead, which is the same as absent, once its TAT has passed, or its expiry, whichever is first. There is one
-// exception: a value that was past when it was put (SET key 5) holds no limit and never will by itself. It is called
-// spent, is kept until its expiry, and is the first to go when room is needed.
+// A key is dead, which is the same as absent, once its TAT has passed, or its expiry, whichever is first. A count has no TAT,
+// so it lives until its expiry, or until it is deleted.
 //
 // Look-ups that meet a dead key remove it; so do Sweep, and an insert that needs its room. Until then it takes memory and nothing else:
 // no method counts, lists or finds it.
 //
 // # Whom to evict
 //
-// When room is needed, dead keys go first, then spent ones, and then live limits in the order of a segmented LRU: a key
+// When room is needed, dead keys go first, and then live ones in the order of a segmented LRU: a key
 // seen once is on probation, and goes before any that was used again and so became protected. What is protected beyond
 // 80 % of the keys falls back to the head of probation. So a flood of new keys, however large, frees nobody who is limited and asks
 // now and then. A plain LRU would free all of them with each table full of keys that passes. A key in constant use is moved in the order
@@ -34,7 +33,7 @@
 //	                             ├─ slabs   slots of 48 bytes, 512 in a slab: key, TAT, links
 //	                             ├─ keys    what is longer than a slot holds
 //	                             ├─ limit entries of 64 bytes, the states of limits, in a list a key; and their rings
-//	                             ├─ lists   slots in order of use: probation, protected, spent
+//	                             ├─ lists   slots in order of use: probation, protected
 //	                             ├─ wheel   slots by a lower bound of the end of each
 //	                             ├─ expiries, the instants of the few slots that have one
 //	                             ├─ journal, the slots that changed since the last Drain

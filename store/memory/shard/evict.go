@@ -14,8 +14,7 @@ type victim int
 const (
 	noVictim     victim = iota
 	deadVictim          // one that has expired, wherever it is
-	spentVictim         // one that holds no limit
-	oldestVictim        // the last of the segmented LRU: a live limit is forgotten
+	oldestVictim        // the last of the segmented LRU: a live key is forgotten
 )
 
 // claim takes the room for what will be put into sh, which is locked, and removes other keys for it if it must. For a victim in
@@ -33,7 +32,7 @@ func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 		if s.Room.tooLarge(n) {
 			return false, store.ErrFull
 		}
-		from, v = s.chooseVictim(sh, n, nowNS)
+		from, v = s.chooseVictim(sh, nowNS)
 		if never && !s.Room.NoEviction.Load() { // SetCapacity may have raised it before: claim by that
 			continue
 		}
@@ -85,14 +84,9 @@ func (s *Shards) evictAny(from *Shard, nowNS int64) bool {
 }
 
 // chooseVictim looks for a key to remove, by what the shards publish and without any lock. It prefers one of own.
-func (s *Shards) chooseVictim(own *Shard, n Need, nowNS int64) (*Shard, victim) {
+func (s *Shards) chooseVictim(own *Shard, nowNS int64) (*Shard, victim) {
 	if sh := s.prefer(own, func(sh *Shard) bool { return sh.NextEndNS.Load() <= uint64(nowNS) }); sh != nil {
 		return sh, deadVictim
-	}
-	if !s.Room.NoEviction.Load() || s.Room.spentSuffice(n) {
-		if sh := s.prefer(own, func(sh *Shard) bool { return sh.SpentHeld.Load() > 0 }); sh != nil {
-			return sh, spentVictim
-		}
 	}
 	if s.Room.NoEviction.Load() {
 		return nil, noVictim
@@ -110,7 +104,7 @@ func (s *Shards) chooseVictim(own *Shard, n Need, nowNS int64) (*Shard, victim) 
 // end was put off since it was sorted removes none. trim stops when it meets only pinned keys.
 func (s *Shards) trim(nowNS int64) (steps int) {
 	for ; steps < PerLock && s.Room.over(); steps++ {
-		sh, v := s.chooseVictim(s.fullest(), Need{}, nowNS)
+		sh, v := s.chooseVictim(s.fullest(), nowNS)
 		if v == noVictim || s.Room.NoEviction.Load() || v == oldestVictim && !s.evictAny(sh, nowNS) {
 			break
 		}
@@ -148,15 +142,8 @@ func (s *Shards) fullest() *Shard {
 
 // removeVictim removes a key of that kind and reports whether it found one; others may have been faster.
 func (sh *Shard) removeVictim(v victim, nowNS int64) bool {
-	switch v {
-	case deadVictim:
+	if v == deadVictim {
 		return sh.sweep(nowNS, 1) > 0
-	case spentVictim:
-		n := sh.Lists.Of(table.SpentList).Last
-		if n != table.NoSlot {
-			sh.Remove(n, sh.Slabs.At(n))
-		}
-		return n != table.NoSlot
 	}
 	for range mostPinned {
 		n := sh.Lists.Victim(&sh.Slabs)
@@ -189,9 +176,7 @@ func (sh *Shard) evict(n uint32, e *table.Slot, nowNS int64) {
 		sh.expire(n, e)
 		return
 	}
-	if !e.Spent() {
-		sh.Counters.Evicted++
-	}
+	sh.Counters.Evicted++
 	sh.Remove(n, e)
 	sh.touchVictim()
 }

@@ -13,8 +13,8 @@ import (
 // begins and whether there is one. Calling it again and again copies the store without holding it up or taking memory.
 //
 // The order is that of the keys' hashes, which growth does not change. So no key is told twice, and one that is there all the while is told
-// once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Spent keys are left out, and so are
-// keys that hold nothing but limits of policies that are gone. A key that is renamed meanwhile may be told under one name or under both.
+// once, in the state that it has when its part is. What is put or deleted meanwhile may be told or not. Keys are left out that hold
+// nothing but limits of policies that are gone. A key that is renamed meanwhile may be told under one name or under both.
 // If the first call did not begin at what StartExport returns, it may be told under no name.
 //
 // fn is called under a lock: it must be quick, must not use the store, and must not keep the key.
@@ -62,7 +62,7 @@ func (sh *Shard) export(from uint32, nowNS int64, fn func(key []byte, st store.V
 		}
 		n := uint32(entry)
 		e := sh.Slabs.At(n)
-		if e.Spent() || sh.Dead(n, e, nowNS) {
+		if sh.Dead(n, e, nowNS) {
 			continue
 		}
 		if st := sh.full(n, e); !over(st, nowNS, nowNS+sh.Wall.Load()) {
@@ -216,7 +216,7 @@ func (m *renameLog) tell(nowNS, wallNS int64, fn func(key []byte, st store.Value
 		}
 		told++
 		delete(m.keys, key)
-		if st.TAT > uint64(nowNS) && (st.ExpiryNS <= 0 || st.ExpiryNS > wallNS) {
+		if !over(st, nowNS, wallNS) {
 			fn([]byte(key), st)
 		}
 	}

@@ -145,11 +145,10 @@ func (sh *Shard) more(e *table.Slot, key []byte, st store.Value) Need {
 
 // store puts a state for which there is room: e is nil for a key that is not there.
 func (sh *Shard) store(hash uint64, n uint32, e *table.Slot, key []byte, st store.Value, nowNS int64) {
-	spent := st.TAT <= uint64(nowNS)
 	if e != nil {
-		sh.set(n, e, st, spent, key)
+		sh.set(n, e, st, key)
 	} else {
-		sh.Link(hash, key, st, spent, nowNS)
+		sh.Link(hash, key, st, nowNS)
 	}
 }
 

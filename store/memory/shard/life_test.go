@@ -22,18 +22,19 @@ func TestWhenAKeyDies(t *testing.T) {
 		{"as its TAT", memtest.Live(t0, second), t0 + second},
 		{"as a TAT of the next instant", memtest.Live(t0, 1), t0 + 1},
 		{"as a TAT of now: it has passed", memtest.Live(t0, 0), 0},
-		{"TAT past, lives as its TAT", store.Value{TAT: 5, ExpiryNS: store.AtTAT}, 0},
-		{"TAT 0, lives as its TAT", store.Value{}, 0},
+		{"TAT past", store.Value{TAT: 5, ExpiryNS: store.NoExpiry}, 0},
+		{"a count that lives as its TAT", store.Value{}, 0},
 		{"persisted: with its TAT all the same", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0 + second},
 		{"expiry before TAT", store.Value{TAT: uint64(t0 + 2*second), ExpiryNS: t0 + second}, t0 + second},
 		{"expiry after TAT", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0 + 2*second}, t0 + second},
 		{"expiry now", store.Value{TAT: uint64(t0 + second), ExpiryNS: t0}, 0},
 		{"expiry past", store.Value{TAT: uint64(t0 + second), ExpiryNS: 1}, 0},
 		{"expiry before 1970", store.Value{TAT: uint64(t0 + second), ExpiryNS: -2}, 0},
-		{"spent, no expiry", memtest.Plain, forever},
-		{"spent at TAT now, no expiry", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, forever},
-		{"spent with expiry", store.Value{TAT: 5, ExpiryNS: t0 + second}, t0 + second},
-		{"spent with expiry past", store.Value{TAT: 5, ExpiryNS: t0}, 0},
+		{"a count, no expiry", memtest.Plain, forever},
+		{"the lowest count, no expiry", store.Value{Count: math.MinInt64, ExpiryNS: store.NoExpiry}, forever},
+		{"the highest count, no expiry", store.Value{Count: math.MaxInt64, ExpiryNS: store.NoExpiry}, forever},
+		{"a count with expiry", store.Value{Count: -5, ExpiryNS: t0 + second}, t0 + second},
+		{"a count with expiry past", store.Value{Count: 5, ExpiryNS: t0}, 0},
 		{"TAT past int64", store.Value{TAT: math.MaxUint64}, forever},
 	}
 	for _, tt := range tests {
@@ -128,10 +129,12 @@ func TestThrottleStores(t *testing.T) {
 			"a peek leaves PERSIST", &store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, 0, false,
 			&store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry},
 		},
-		{"a spent value is no debt", &memtest.Plain, 2, false, state(2 * second)},
-		{"a spent value is no debt: limited leaves it", &memtest.Plain, 3, true, &memtest.Plain},
-		{"a peek leaves a spent value", &memtest.Plain, 0, false, &memtest.Plain},
-		{"a refund deletes a spent value", &memtest.Plain, -1, false, nil},
+		{"a count is no debt", &memtest.Plain, 2, false, state(2 * second)},
+		{"a count above all TATs is no debt", &store.Value{Count: math.MaxInt64, ExpiryNS: store.NoExpiry}, 2, false, state(2 * second)},
+		{"a negative count is no debt", &store.Value{Count: -1, ExpiryNS: t0 + 100}, 2, false, state(2 * second)},
+		{"a count is no debt: limited leaves it", &memtest.Plain, 3, true, &memtest.Plain},
+		{"a peek leaves a count", &memtest.Plain, 0, false, &memtest.Plain},
+		{"a refund deletes a count", &memtest.Plain, -1, false, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,9 +158,9 @@ func TestThrottleStores(t *testing.T) {
 }
 
 // Callers read their clocks before they wait for a lock, so time may seem to go back by a little.
-func TestASpentValueIsNoDebtEvenABitEarlier(t *testing.T) {
+func TestACountIsNoDebtEvenABitEarlier(t *testing.T) {
 	s := memory.New(memory.Options{})
-	memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0), ExpiryNS: store.NoExpiry}, t0)
+	memtest.MustPut(t, s, "k", store.Value{Count: t0, ExpiryNS: store.NoExpiry}, t0)
 	d, err := s.Throttle([]byte("k"), memtest.MustLimit(t, 0, 1, 1), 0, memtest.At(t0-10))
 	if err != nil || d.Remaining != 1 || d.ResetAfterNS != 0 {
 		t.Errorf("%+v, %v; want a full key", d, err)
@@ -183,8 +186,8 @@ func TestThrottleOutOfRangeChangesNothing(t *testing.T) {
 	}
 }
 
-// A value put when its TAT was to come, and one whose TAT is moved back by a later put, change between live and spent.
-func TestPutDecidesAnewWhetherAValueIsSpent(t *testing.T) {
+// A put makes a count a TAT, and a TAT a count.
+func TestPutDecidesAnewBetweenCountAndTAT(t *testing.T) {
 	s := memory.New(memory.Options{})
 	memtest.MustPut(t, s, "k", memtest.Plain, t0)
 	memtest.MustPut(t, s, "k", store.Value{TAT: uint64(t0 + second), ExpiryNS: store.NoExpiry}, t0)

@@ -15,8 +15,8 @@ import (
 //
 // Whoever locks the shard makes its version odd first, and reads a state only once nobody is busy with it (Slot.Settle). So a
 // call without the lock sees either all of what was done under it or nothing. If the version is odd or has changed, the call has changed
-// nothing and takes the lock itself. So do all rare calls: on keys that come, end or have an expiry of their own, on states that end sooner
-// than before or have a ring, and calls that fail.
+// nothing and takes the lock itself. So do all rare calls: on keys that come or end, on limits that have an expiry of their own, on states
+// that end sooner than before or have a ring, counts that change their expiry, and calls that fail.
 
 // noteMost is how long a use of a key may go unnoted in the order of use: a second, which is also the resolution of Redis's LRU clock.
 // So a key in constant use is moved once a second. In a smaller store that is too long: a flood of new keys may fill all of it meanwhile,
@@ -37,9 +37,9 @@ type LockFree struct {
 	e       *table.Slot
 	version uint64
 	info    table.Info // of e
-	tat     uint64
-	Absent  bool // there is no such key, at version
-	pending bool // there is something left to do under the lock: see done
+	tat     uint64     // or the count
+	Absent  bool       // there is no such key, at version
+	pending bool       // there is something left to do under the lock: see done
 	passed  bool
 }
 
@@ -50,8 +50,8 @@ func (f *LockFree) GuessFrom(b *Prefetch, i int) {
 	}
 }
 
-// look finds the key's slot, and reports whether a call may go on without the lock, for keys with these flags.
-func (f *LockFree) look(sh *Shard, hash uint64, key []byte, flags uint64, a store.Access) bool {
+// look finds the key's slot, and reports whether a call may go on without the lock, for keys that have these of the flags that it looks at.
+func (f *LockFree) look(sh *Shard, hash uint64, key []byte, at, flags uint64, a store.Access) bool {
 	f.version, f.Absent = sh.Version.Load(), false
 	if f.version&1 != 0 {
 		return false
@@ -65,13 +65,17 @@ func (f *LockFree) look(sh *Shard, hash uint64, key []byte, flags uint64, a stor
 	}
 	f.sh, f.e, f.info, f.passed = sh, guess, table.Info(guess.Info.Load()), false
 	list := f.info.List()
-	if uint64(f.info)&(table.FlagBusy|table.FlagsOfState|table.FlagLimits|table.FlagWaited) != flags || list == table.NoList ||
-		list == table.SpentList {
+	if uint64(f.info)&(table.FlagBusy|table.FlagLimits|table.FlagWaited|at) != flags || list == table.NoList {
 		return false
 	}
 	f.tat = guess.TAT.Load()
 	f.pending = !a.NoTouch && list == table.Probation
-	return f.tat > uint64(a.NowNS)
+	return true
+}
+
+// lives is look for a key that lives as long as its TAT.
+func (f *LockFree) lives(sh *Shard, hash uint64, key []byte, flags uint64, a store.Access) bool {
+	return f.look(sh, hash, key, table.FlagsOfState, flags, a) && f.tat > uint64(a.NowNS)
 }
 
 // stillAbsent reports that there is no such key in the shard, which has been locked since look.
@@ -134,7 +138,7 @@ func (f *LockFree) done(hash uint64, key []byte, a store.Access) {
 
 // tryThrottle decides on a request, if it can.
 func (f *LockFree) tryThrottle(sh *Shard, r *store.Request, a store.Access) bool {
-	if !f.look(sh, r.Hash, r.Key, 0, a) {
+	if !f.lives(sh, r.Hash, r.Key, 0, a) {
 		return false
 	}
 	next, d, err := r.Bucket.Throttle(f.tat, a.NowNS, r.Quantity)
@@ -165,7 +169,7 @@ func (f *LockFree) tryThrottle(sh *Shard, r *store.Request, a store.Access) bool
 // TryTake decides on a request of one limit under a key that holds nothing else, if it can.
 func (f *LockFree) TryTake(sh *Shard, r *store.TakeRequest, a store.Access) bool {
 	c := &r.Calls[0]
-	if !isPlain(r) || c.Limit.HasRing() || !f.look(sh, r.Hash, c.Key, table.FlagLimits, a) {
+	if !isPlain(r) || c.Limit.HasRing() || !f.lives(sh, r.Hash, c.Key, table.FlagLimits, a) {
 		return false
 	}
 	p := sh.Limits.Peek(uint32(f.info))

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -41,10 +42,13 @@ func (m *machine) drawAccess(t *rapid.T) store.Access {
 func (m *machine) drawState(t *rapid.T) store.Value {
 	now := m.model.nowNS
 	expiries := []int64{store.AtTAT, store.AtTAT, store.NoExpiry, store.NoExpiry, now - 1, now, now + 1, now + 9, now + 25}
-	return store.Value{
-		TAT:      uint64(now + rapid.SampledFrom([]int64{-3, 0, 1, 2, 5, 12, 30, 60}).Draw(t, "tat")),
-		ExpiryNS: rapid.SampledFrom(expiries).Draw(t, "expiry"),
+	st := store.Value{ExpiryNS: rapid.SampledFrom(expiries).Draw(t, "expiry")}
+	if rapid.Bool().Draw(t, "counts") {
+		st.Count = rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 1, now, math.MaxInt64}).Draw(t, "count")
+	} else {
+		st.TAT = uint64(now + rapid.SampledFrom([]int64{-3, 0, 1, 2, 5, 12, 30, 60}).Draw(t, "tat"))
 	}
+	return st
 }
 
 // gone returns the keys of the model that the store does not have any more, for model.makeRoom.
@@ -85,7 +89,7 @@ func (m *machine) put(t *rapid.T, name string, st store.Value, err error) {
 		if err != nil {
 			t.Fatalf("put over %q: %v", name, err)
 		}
-		m.model.set(k, st)
+		k.state = st
 	} else {
 		if ok := m.model.admits(name); ok != (err == nil) {
 			t.Fatalf("insert of %q: %v, the model says %v", name, err, ok)
@@ -115,7 +119,7 @@ func (m *machine) throttle(t *rapid.T) {
 
 	k := m.model.use(name, a)
 	var tat uint64
-	if k != nil && !k.spent {
+	if k != nil {
 		tat = k.state.TAT
 	}
 	m.lookup(k)
@@ -172,7 +176,7 @@ func (m *machine) update(t *rapid.T) {
 		}
 		return st, put
 	})
-	over := st.ExpiryNS > 0 && st.ExpiryNS <= a.NowNS || st.ExpiryNS == store.AtTAT && st.TAT <= uint64(a.NowNS)
+	over := st.ExpiryNS > 0 && st.ExpiryNS <= a.NowNS || (st.ExpiryNS == store.AtTAT || !st.IsCount()) && st.TAT <= uint64(a.NowNS)
 	switch {
 	case put && !over:
 		m.put(t, name, st, err)
@@ -213,11 +217,7 @@ func (m *machine) rename(t *rapid.T) {
 	m.model.remove(from)
 	k.name, k.touchedNS = to, m.model.nowNS
 	m.model.keys = append(m.model.keys, k)
-	if k.spent {
-		m.model.spent.Add(to, struct{}{})
-	} else {
-		m.model.protected.Add(to, struct{}{})
-	}
+	m.model.protected.Add(to, struct{}{})
 	m.changed(to)
 	m.trim(t)
 }

@@ -2,7 +2,6 @@ package shard_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -20,7 +19,6 @@ type model struct {
 	keys       []*modelKey
 	probation  *order
 	protected  *order
-	spent      *order
 	maxKeys    int64
 	maxBytes   int64
 	noEviction bool
@@ -35,19 +33,18 @@ func newOrder() *order {
 }
 
 func (m *model) clear() {
-	m.keys, m.probation, m.protected, m.spent = nil, newOrder(), newOrder(), newOrder()
+	m.keys, m.probation, m.protected = nil, newOrder(), newOrder()
 }
 
 type modelKey struct {
 	name      string
 	state     store.Value
-	spent     bool
 	touchedNS int64
 }
 
 func (k *modelKey) dead(nowNS int64) bool {
 	expired := k.state.ExpiryNS > 0 && k.state.ExpiryNS <= nowNS
-	return expired || !k.spent && k.state.TAT <= uint64(nowNS)
+	return expired || !k.state.IsCount() && k.state.TAT <= uint64(nowNS)
 }
 
 func (m *model) find(name string) *modelKey {
@@ -61,7 +58,7 @@ func (m *model) find(name string) *modelKey {
 
 func (m *model) remove(name string) {
 	m.keys = slices.DeleteFunc(m.keys, func(k *modelKey) bool { return k.name == name })
-	for _, o := range []*order{m.probation, m.protected, m.spent} {
+	for _, o := range []*order{m.probation, m.protected} {
 		o.Remove(name)
 	}
 }
@@ -76,35 +73,17 @@ func (m *model) setTime(nowNS int64) {
 	}
 }
 
-// use finds a key and makes it the youngest of the protected, or of the spent.
+// use finds a key and makes it the youngest of the protected.
 func (m *model) use(name string, a store.Access) *modelKey {
 	k := m.find(name)
 	if k == nil || a.NoTouch {
 		return k
 	}
-	if k.spent {
-		m.spent.Get(name)
-	} else {
-		m.probation.Remove(name)
-		m.protected.Remove(name)
-		m.protected.Add(name, struct{}{})
-	}
+	m.probation.Remove(name)
+	m.protected.Remove(name)
+	m.protected.Add(name, struct{}{})
 	k.touchedNS = m.nowNS
 	return k
-}
-
-func (m *model) set(k *modelKey, st store.Value) {
-	was := k.spent
-	k.state, k.spent = st, st.TAT <= uint64(m.nowNS)
-	switch {
-	case was && !k.spent:
-		m.spent.Remove(k.name)
-		m.probation.Add(k.name, struct{}{})
-	case !was && k.spent:
-		m.probation.Remove(k.name)
-		m.protected.Remove(k.name)
-		m.spent.Add(k.name, struct{}{})
-	}
 }
 
 func (m *model) bytes() (n int64) {
@@ -119,8 +98,7 @@ func (m *model) fits(keys, bytes int64) bool {
 }
 
 // makeRoom evicts until so many more keys and bytes fit. Of several shards the model cannot know which key is the oldest
-// in its own; then gone tells which of the model's keys the store has evicted, and only how many is checked, and that
-// the spent went first.
+// in its own; then gone tells which of the model's keys the store has evicted, and only how many is checked.
 func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 	full := func() bool { return !m.fits(int64(len(m.keys))+keys, m.bytes()+bytes) }
 	if gone == nil || !full() {
@@ -130,7 +108,6 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 		return nil
 	}
 	var longest int64
-	evicted := m.stats.Evicted
 	for _, k := range gone() {
 		m.evict(k)
 		longest = max(longest, int64(len(k.name))+table.OverheadBytes)
@@ -140,17 +117,12 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 		return errors.New("the store should have evicted more")
 	case m.fits(int64(len(m.keys))+keys+1, m.bytes()+bytes+longest):
 		return errors.New("the store has evicted one too many") // the last to go was no longer than the longest
-	case m.stats.Evicted > evicted && m.spent.Len() > 0:
-		return fmt.Errorf("the store has evicted a live limit while %q hold none", m.spent.Keys())
 	}
 	return nil
 }
 
 // victim is the key that goes next. First all that is protected beyond 80 % falls back.
 func (m *model) victim() string {
-	if name, _, ok := m.spent.GetOldest(); ok {
-		return name
-	}
 	for m.protected.Len() > len(m.keys)*4/5 {
 		name, _, _ := m.protected.RemoveOldest()
 		m.probation.Add(name, struct{}{})
@@ -163,18 +135,14 @@ func (m *model) victim() string {
 }
 
 func (m *model) evict(k *modelKey) {
-	if !k.spent {
-		m.stats.Evicted++
-	}
+	m.stats.Evicted++
 	m.remove(k.name)
 }
 
 // insert adds a key for which room has been made.
 func (m *model) insert(name string, st store.Value) {
-	k := &modelKey{name: name, touchedNS: m.nowNS}
-	m.keys = append(m.keys, k)
+	m.keys = append(m.keys, &modelKey{name: name, state: st, touchedNS: m.nowNS})
 	m.probation.Add(name, struct{}{})
-	m.set(k, st)
 }
 
 // admits tells whether a new key may come in at all.
@@ -183,9 +151,5 @@ func (m *model) admits(name string) bool {
 	if !m.noEviction {
 		return m.fits(1, cost)
 	}
-	keys, bytes := int64(len(m.keys)-m.spent.Len()), m.bytes()
-	for _, name := range m.spent.Keys() {
-		bytes -= int64(len(name)) + table.OverheadBytes
-	}
-	return m.fits(keys+1, bytes+cost)
+	return m.fits(int64(len(m.keys))+1, m.bytes()+cost)
 }

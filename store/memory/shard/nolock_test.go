@@ -11,20 +11,30 @@ import (
 	"celld/store/memory/table"
 )
 
-// A call without the lock and one with it, step by step.
+// A call without the lock and one with it, step by step, on a TAT and on a count.
 func TestStepsWithoutTheLock(t *testing.T) {
 	bucket, err := cell.NewBucket(2, 1, 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, key, a := New(Options{Shards: 1, Journal: true}), []byte("k"), store.Access{NowNS: 1}
+	key, a := []byte("k"), store.Access{NowNS: 1}
+	s := New(Options{Shards: 1, Journal: true})
 	if _, err := s.Throttle(key, bucket, 1, a); err != nil {
 		t.Fatal(err)
 	}
+	stepsWithoutTheLock(t, s, key, a, table.FlagsOfState, 0)
+	s = New(Options{Shards: 1, Journal: true})
+	one := store.CountRequest{Key: key, Count: store.Count{Counter: cell.Unbounded(1)}}
+	s.CountBatch([]store.CountRequest{one}, a, nil)
+	stepsWithoutTheLock(t, s, key, a, table.FlagCount, table.FlagCount)
+}
+
+func stepsWithoutTheLock(t *testing.T, s *Store, key []byte, a store.Access, at, flags uint64) {
 	sh := &s.All[0]
 	look := func() *LockFree {
+		t.Helper()
 		f := &LockFree{Store: &s.Shards}
-		if !f.look(sh, s.Hash(key), key, 0, a) {
+		if !f.look(sh, s.Hash(key), key, at, flags, a) {
 			t.Fatal("a call needs the lock")
 		}
 		return f
@@ -42,7 +52,7 @@ func TestStepsWithoutTheLock(t *testing.T) {
 	}
 	for _, others := range []int{0, 1} {
 		f = &LockFree{Store: &s.Shards}
-		if f.look(sh, s.Hash(nil), nil, 0, a) {
+		if f.look(sh, s.Hash(nil), nil, at, flags, a) {
 			t.Fatal("a call on a key that is not there goes on")
 		}
 		for range others {
@@ -53,23 +63,23 @@ func TestStepsWithoutTheLock(t *testing.T) {
 		if absent := f.stillAbsent(sh); absent != (others == 0) {
 			t.Errorf("a key was not there before %d calls: still absent: %v", others, absent)
 		}
-		if (&LockFree{Store: &s.Shards}).look(sh, s.Hash(key), key, 0, a) {
+		if (&LockFree{Store: &s.Shards}).look(sh, s.Hash(key), key, at, flags, a) {
 			t.Error("a call goes on though the shard is locked")
 		}
 		sh.Unlock()
 	}
 	for name, read := range map[string]func() uint64{
-		"Get": func() uint64 { st, _ := s.Get(key, a); return st.TAT },
-		"Drain": func() (tat uint64) {
-			for s.Drain(func(c Change) { tat = c.State.TAT }) {
+		"Get": func() uint64 { st, _ := s.Get(key, a); return st.TAT + uint64(st.Count) },
+		"Drain": func() (held uint64) {
+			for s.Drain(func(c Change) { held = c.State.TAT + uint64(c.State.Count) }) {
 			}
-			return tat
+			return held
 		},
 	} {
 		if f = look(); !f.begin() {
 			t.Fatal("a call does not go on")
 		}
-		if other := (&LockFree{Store: &s.Shards}); other.look(sh, s.Hash(key), key, 0, a) {
+		if other := (&LockFree{Store: &s.Shards}); other.look(sh, s.Hash(key), key, at, flags, a) {
 			t.Error("two calls are busy with a slot")
 		}
 		version, got := sh.Version.Load(), make(chan uint64)

@@ -57,9 +57,7 @@ func (s *Exports) rename(from, to []byte, onlyNew bool, a store.Access) (there, 
 			}
 		}
 	}
-	if !e.Spent() {
-		s.noteRename(from, to, st)
-	}
+	s.noteRename(from, to, st)
 	if old != nil { // its slot stays: a scan may have passed the place of a new one
 		s.Room.Bytes.Add(max(limitBytes(st)-target.LimitBytes(old), 0)) // set gives back what becomes free
 		source.Remove(n, e)

@@ -10,13 +10,12 @@ import (
 // released after they are gone: so the store never holds more than is allowed. Both happen under a shard's lock, so during a Flush only
 // Prepaid holds room that no key uses.
 type room struct {
-	_                     [64]byte // each new key changes the next line, and all calls read what stands before and after it
-	Keys, Bytes           atomic.Int64
-	SpentKeys, SpentBytes atomic.Int64 // of them, what spent keys take
-	_                     [64]byte
-	maxKeys, maxBytes     atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
-	NoEviction            atomic.Bool
-	idle                  atomic.Int64 // bytes of places in slabs that no key uses, about
+	_                 [64]byte // each new key changes the next line, and all calls read what stands before and after it
+	Keys, Bytes       atomic.Int64
+	_                 [64]byte
+	maxKeys, maxBytes atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
+	NoEviction        atomic.Bool
+	idle              atomic.Int64 // bytes of places in slabs that no key uses, about
 }
 
 // Need is what a change takes of the room.
@@ -70,16 +69,10 @@ func (r *room) release(n Need) {
 	r.Keys.Add(-n.keys)
 }
 
-func (r *room) countSpent(keys, bytes int64) {
-	r.SpentKeys.Add(keys)
-	r.SpentBytes.Add(bytes)
-}
-
 // clear is for Flush, which holds all locks.
 func (r *room) clear() {
-	for _, n := range []*atomic.Int64{&r.Keys, &r.Bytes, &r.SpentKeys, &r.SpentBytes} {
-		n.Store(0)
-	}
+	r.Keys.Store(0)
+	r.Bytes.Store(0)
 }
 
 // mostKeys is how many keys of some length there is room for.
@@ -95,13 +88,6 @@ func (r *room) mostKeys() int64 {
 func (r *room) tooLarge(n Need) bool {
 	limit := r.maxBytes.Load()
 	return n.keys > r.maxKeys.Load() || limit > 0 && n.Bytes > limit
-}
-
-// spentSuffice reports whether n fits once all spent keys are gone. Without eviction only these may go, and not in vain.
-func (r *room) spentSuffice(n Need) bool {
-	limit := r.maxBytes.Load()
-	return (n.keys == 0 || r.Keys.Load()-r.SpentKeys.Load()+n.keys <= r.maxKeys.Load()) &&
-		(limit == 0 || n.Bytes == 0 || r.Bytes.Load()-r.SpentBytes.Load()+n.Bytes <= limit)
 }
 
 // over reports that more is held than the limits in force allow.

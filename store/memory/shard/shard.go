@@ -41,7 +41,6 @@ type Shard struct {
 
 	// Written under Mu and read without it: an insert into a full store learns from them which shard has a key to remove.
 	Held      atomic.Int64  // slots in use
-	SpentHeld atomic.Int64  // of them spent
 	NextEndNS atomic.Uint64 // no key is dead before; Never if there is none
 
 	_ [64]byte // keeps the next shard's lock out of this one's cache line
@@ -88,9 +87,6 @@ func (sh *Shard) publish() {
 		sh.room.idle.Add(idle - sh.idle)
 		sh.idle = idle
 	}
-	if spent := int64(sh.Lists.Of(table.SpentList).Keys); spent != sh.SpentHeld.Load() {
-		sh.SpentHeld.Store(spent)
-	}
 	if next := sh.Wheel.NextNS(); next != sh.NextEndNS.Load() {
 		sh.NextEndNS.Store(next)
 	}
@@ -126,16 +122,9 @@ func (sh *Shard) Meet(hash uint64, key []byte, a store.Access) (uint32, *table.S
 }
 
 // Link adds a key that is not there. The caller has claimed room for it and its limits.
-func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS int64) (uint32, *table.Slot) {
+func (sh *Shard) Link(hash uint64, key []byte, st store.Value, nowNS int64) (uint32, *table.Slot) {
 	n, e := sh.Slabs.Alloc()
-	name := table.Probation
-	if spent {
-		name = table.SpentList
-	}
-	sh.Begin(n, e, key, name, nowNS)
-	if spent {
-		sh.room.countSpent(1, table.CostBytes(len(key)))
-	}
+	sh.Begin(n, e, key, nowNS)
 	sh.setState(n, e, st)
 	sh.Wheel.Link(&sh.Slabs, n, e, sh.EndNS(n, e))
 	sh.Index.Insert(table.TagOfHash(hash), n)
@@ -153,8 +142,8 @@ func (sh *Shard) Link(hash uint64, key []byte, st store.Value, spent bool, nowNS
 // put gives a linked slot the state that an allowed call leaves. If the end comes later, the slot keeps its place in the wheel: so a call
 // on a key that is there does not touch the wheel.
 func (sh *Shard) put(n uint32, e *table.Slot, tat uint64, key []byte) {
-	if e.Has(table.FlagsOfState) || e.Spent() || tat < e.SettledTAT() {
-		sh.set(n, e, store.Value{TAT: tat}, false, key)
+	if e.Has(table.FlagsOfState) || tat < e.SettledTAT() {
+		sh.set(n, e, store.Value{TAT: tat}, key)
 		return
 	}
 	e.TAT.Store(tat)
@@ -186,15 +175,12 @@ func (sh *Shard) MoveEnd(n uint32, e *table.Slot, end uint64, key []byte) {
 }
 
 // set gives a linked slot another state. The caller has claimed the room that its limits need more.
-func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []byte) {
+func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, key []byte) {
 	was := sh.EndNS(n, e)
 	sh.clearExpiry(n, e)
 	bytes := sh.LimitBytes(e)
 	sh.setState(n, e, st)
 	sh.ReleaseBytes(bytes - sh.LimitBytes(e))
-	if e.Spent() != spent {
-		sh.setSpent(n, e, spent, len(key))
-	}
 	if end := sh.EndNS(n, e); end < was {
 		sh.Wheel.Move(&sh.Slabs, n, e, end)
 	}
@@ -207,20 +193,8 @@ func (sh *Shard) set(n uint32, e *table.Slot, st store.Value, spent bool, key []
 	}
 }
 
-// setSpent moves a slot between the spent and the others. One that is no longer spent goes on probation, as a new one does.
-func (sh *Shard) setSpent(n uint32, e *table.Slot, spent bool, keyLen int) {
-	sh.Lists.Pull(&sh.Slabs, e)
-	if spent {
-		sh.Lists.Push(&sh.Slabs, table.SpentList, n, e)
-		sh.room.countSpent(1, table.CostBytes(keyLen))
-	} else {
-		sh.Lists.Push(&sh.Slabs, table.Probation, n, e)
-		sh.room.countSpent(-1, -table.CostBytes(keyLen))
-	}
-}
-
 func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
-	e.TAT.Store(st.TAT)
+	e.PutValue(st)
 	switch {
 	case st.Limits != nil:
 		sh.setLimits(e, *st.Limits)
@@ -230,10 +204,10 @@ func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
 	switch st.ExpiryNS {
 	case store.AtTAT:
 	case store.NoExpiry:
-		e.SetInfo(table.FlagsOfState, table.FlagNoExpiry)
+		e.SetInfo(table.FlagNoExpiry, table.FlagNoExpiry)
 		sh.NoExpiry++
 	default:
-		e.SetInfo(table.FlagsOfState, table.FlagExpiry)
+		e.SetInfo(table.FlagExpiry, table.FlagExpiry)
 		if sh.Expiries == nil {
 			sh.Expiries = make(map[uint32]int64)
 		}
@@ -258,9 +232,6 @@ func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	sh.Journal.remove(e, key, expired)
 	if e.Has(table.FlagWaited) {
 		sh.letGo(n, e, key, expired)
-	}
-	if e.Spent() {
-		sh.room.countSpent(-1, -table.CostBytes(len(key)))
 	}
 	sh.Index.Remove(table.TagOfHash(maphash.Bytes(sh.seed, key)), n)
 	sh.Lists.Pull(&sh.Slabs, e)

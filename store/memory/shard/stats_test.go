@@ -26,7 +26,7 @@ func TestStats(t *testing.T) {
 	s.Delete([]byte("a"), t0)                                // neither
 	s.Rename([]byte("c"), []byte("e"), memtest.At(t0))       // neither
 	_, _ = s.Throttle([]byte("f"), limit, 0, memtest.At(t0)) // miss
-	want := shard.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + table.OverheadBytes}
+	want := shard.Stats{Expired: 1, Hits: 3, Misses: 4, Changes: 7, Bytes: 1 + table.OverheadBytes, Protected: 1}
 	if got := s.Stats(t0); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -37,7 +37,7 @@ func TestStatsOfExpiry(t *testing.T) {
 	for i := range 1000 {
 		memtest.MustPut(t, s, fmt.Sprint("tat", i), memtest.Live(t0, 10*second), t0)
 		memtest.MustPut(t, s, fmt.Sprint("none", i), store.Value{TAT: uint64(t0 + 70*second), ExpiryNS: store.NoExpiry}, t0)
-		memtest.MustPut(t, s, fmt.Sprint("spent", i), store.Value{TAT: 5, ExpiryNS: t0 + 10*second}, t0)
+		memtest.MustPut(t, s, fmt.Sprint("count", i), store.Value{Count: 5, ExpiryNS: t0 + 10*second}, t0)
 	}
 	if st := s.Stats(t0 + second); st.WithExpiry != 2000 || st.AvgTTLNS != 9*second {
 		t.Errorf("%+v", st)

@@ -16,7 +16,7 @@ func TestSweep(t *testing.T) {
 			for i := range int64(1000) {
 				memtest.MustPut(t, s, fmt.Sprint(i), memtest.Live(t0, 1+i), t0)
 			}
-			memtest.MustPut(t, s, "spent", memtest.Plain, t0)
+			memtest.MustPut(t, s, "count", memtest.Plain, t0)
 			expect := func(nowNS, removed int64) {
 				t.Helper()
 				if got := memtest.Sweep(s, nowNS); got != removed || s.SweepDue(nowNS) {
@@ -27,7 +27,7 @@ func TestSweep(t *testing.T) {
 			expect(t0+500, 500)
 			expect(t0+500, 0)
 			expect(t0+1000, 500)
-			memtest.ExpectKeys(t, s, t0+1000, "spent")
+			memtest.ExpectKeys(t, s, t0+1000, "count")
 			if st := s.Stats(t0); st.Expired != 1000 || st.Bytes != 5+table.OverheadBytes {
 				t.Errorf("%+v", st)
 			}

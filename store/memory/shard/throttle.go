@@ -72,7 +72,7 @@ func (s *Shards) decideLocked(sh *Shard, r *store.Request, absent bool, a store.
 	sh.CountLookup(e)
 	for {
 		var tat uint64
-		if e != nil && !e.Spent() {
+		if e != nil {
 			if e.HoldsLimits() {
 				r.Decision, r.Err = cell.Decision{}, store.ErrWrongType
 				return
@@ -103,7 +103,7 @@ func (s *Shards) decideLocked(sh *Shard, r *store.Request, absent bool, a store.
 			return
 		}
 		if !again {
-			sh.Link(r.Hash, r.Key, store.Value{TAT: next}, false, a.NowNS)
+			sh.Link(r.Hash, r.Key, store.Value{TAT: next}, a.NowNS)
 			return
 		}
 		n, e = sh.Find(r.Hash, r.Key, a)

@@ -44,17 +44,14 @@ func StateFromWall(l *store.LimitState, aheadNS int64) {
 	}
 }
 
-// over reports whether a state would be dead at once if it were put now: its expiry, which is wall time, has passed, or it lives as
-// long as its TAT, which is limit time, and that has passed. Limits always live as long as their TAT.
+// over reports whether a state would be dead at once if it were put now: its TAT, which is limit time, has passed, or its expiry, which is
+// wall time. A count has no TAT to pass, and dies at once where it is to live as long as that.
 func over(st store.Value, nowNS, wallNS int64) bool {
-	if st.HoldsLimits && st.TAT <= uint64(nowNS) {
+	switch {
+	case st.TAT <= uint64(nowNS) && (!st.IsCount() || st.ExpiryNS == store.AtTAT):
 		return true
-	}
-	switch st.ExpiryNS {
-	case store.NoExpiry:
+	case st.ExpiryNS == store.NoExpiry || st.ExpiryNS == store.AtTAT:
 		return false
-	case store.AtTAT:
-		return st.TAT <= uint64(nowNS)
 	}
 	return st.ExpiryNS <= wallNS
 }

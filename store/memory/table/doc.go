@@ -11,7 +11,7 @@
 // A slot is a key and its state; a limit entry is the state of one of its limits, where it holds several:
 //
 //	hash ─▶ Index ─▶ slot n ┬─ TAT, or ─▶ limit entry ─▶ limit entry ─▶ …   each with a ring, if its state is longer
-//	                        ├─ Lists: order of use      probation, protected, spent
+//	                        ├─ Lists: order of use      probation, protected
 //	                        ├─ Wheel: buckets by a lower bound of the end
 //	                        └─ Keys: tails of a key that is longer than a slot holds
 //

@@ -212,7 +212,7 @@ func TestOrdersOfUse(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	table := newTable()
 	l := &table.Lists
-	var model [4][]uint32 // the youngest first
+	var model [3][]uint32 // the youngest first
 	where := map[uint32]listName{}
 	push := func(name listName, n uint32) {
 		l.Push(&table.Slabs, name, n, table.Slabs.At(n))
@@ -224,7 +224,7 @@ func TestOrdersOfUse(t *testing.T) {
 		delete(where, n)
 	}
 	draw := func() uint32 {
-		name := listName(1 + random.IntN(3))
+		name := listName(1 + random.IntN(2))
 		if len(model[name]) == 0 {
 			return NoSlot
 		}
@@ -234,7 +234,7 @@ func TestOrdersOfUse(t *testing.T) {
 		switch random.IntN(8) {
 		case 0, 1:
 			n, _ := table.Slabs.Alloc()
-			push(listName(1+random.IntN(3)), n)
+			push(listName(1+random.IntN(2)), n)
 		case 2:
 			if n := draw(); n != NoSlot {
 				l.Pull(&table.Slabs, table.Slabs.At(n))
@@ -252,14 +252,14 @@ func TestOrdersOfUse(t *testing.T) {
 				model[name], where[n] = slices.Insert(model[name], 0, n), name
 			}
 		default:
-			keys := len(model[1]) + len(model[2]) + len(model[3])
+			keys := len(model[1]) + len(model[2])
 			for range min(len(model[Protected])-keys*4/5, mostFallBack) {
 				n := model[Protected][len(model[Protected])-1]
 				out(n)
 				model[Probation], where[n] = slices.Insert(model[Probation], 0, n), Probation
 			}
 			want := uint32(NoSlot)
-			for _, name := range []listName{Probation, Protected, SpentList} {
+			for _, name := range []listName{Probation, Protected} {
 				if of := model[name]; len(of) > 0 && want == NoSlot {
 					want = of[len(of)-1]
 				}
@@ -271,7 +271,7 @@ func TestOrdersOfUse(t *testing.T) {
 		if step%10 > 0 {
 			continue
 		}
-		for name := Probation; name <= SpentList; name++ {
+		for name := Probation; name <= Protected; name++ {
 			u := l.Of(name)
 			var old, young []uint32
 			for n := u.first; n != NoSlot; n = table.Slabs.At(n).Older() {

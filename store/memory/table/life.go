@@ -7,8 +7,9 @@ import (
 
 // EndNS is the first instant at which a slot is dead.
 func (t *Table) EndNS(n uint32, e *Slot) uint64 {
+	e.Settle() // a count, too: whoever looks at its end may remove it
 	if !e.Has(FlagExpiry) {
-		if e.Spent() {
+		if e.Has(FlagCount) {
 			return Never
 		}
 		return e.SettledTAT()
@@ -18,16 +19,16 @@ func (t *Table) EndNS(n uint32, e *Slot) uint64 {
 
 func (t *Table) endWithExpiry(n uint32, e *Slot) uint64 {
 	end := cell.ShiftInstant(uint64(t.Expiries[n]), -t.Wall.Load())
-	if e.Spent() {
+	if e.Has(FlagCount) {
 		return end
 	}
 	return min(end, e.SettledTAT())
 }
 
 func (t *Table) State(n uint32, e *Slot) store.Value {
-	st := store.Value{TAT: e.SettledTAT()}
-	if e.HoldsLimits() {
-		st.HoldsLimits = true
+	st := store.Value{TAT: e.SettledTAT(), HoldsLimits: e.HoldsLimits()}
+	if e.Has(FlagCount) {
+		st.Count = int64(e.TAT.Load())
 	}
 	switch {
 	case e.Has(FlagNoExpiry):

@@ -153,14 +153,17 @@ func TestEndOfAKey(t *testing.T) {
 	if e.TAT.Store(300); table.EndNS(n, e) != 300 {
 		t.Errorf("the end is %d, want the TAT", table.EndNS(n, e))
 	}
-	table.Lists.Pull(&table.Slabs, e)
-	table.Lists.Push(&table.Slabs, SpentList, n, e)
-	if end := table.EndNS(n, e); end != 400 {
-		t.Errorf("the end of a spent key is %d, want its expiry", end)
-	}
-	e.SetInfo(FlagsOfState, FlagNoExpiry)
-	if end, st := table.EndNS(n, e), table.State(n, e); end != Never || st.ExpiryNS != store.NoExpiry || table.Dead(n, e, 1<<62) {
-		t.Errorf("a key that does not expire ends at %d: %+v", end, st)
+	for _, count := range []int64{300, -300, 0, 1 << 62} {
+		st := store.Value{Count: count, ExpiryNS: 500}
+		e.PutValue(st)
+		e.SetInfo(FlagExpiry|FlagNoExpiry, FlagExpiry)
+		if end, is := table.EndNS(n, e), table.State(n, e); end != 400 || is != st || e.SettledTAT() != 0 {
+			t.Errorf("%+v ends at %d, want its expiry", is, end)
+		}
+		e.SetInfo(FlagExpiry|FlagNoExpiry, FlagNoExpiry)
+		if end, st := table.EndNS(n, e), table.State(n, e); end != Never || st.ExpiryNS != store.NoExpiry || table.Dead(n, e, 1<<62) {
+			t.Errorf("a count that does not expire ends at %d: %+v", end, st)
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ const (
 	NoList    listName = iota
 	Probation          // keys seen once, and those that fell back
 	Protected          // keys used again: a flood of keys seen once does not reach them
-	SpentList          // keys that hold no limit
 )
 
 // use is an order of use, the youngest first.
@@ -17,8 +16,8 @@ type use struct {
 	Keys        int
 }
 
-// lists are the three orders; the index is the listName less 1.
-type lists [3]use
+// lists are the two orders; the index is the listName less 1.
+type lists [2]use
 
 func (l *lists) Of(name listName) *use { return &l[name-1] }
 
@@ -75,7 +74,7 @@ const mostFallBack = 64
 // earlier, in a store whose keys are all in use, each hit would push another key out and touch four more cache lines.
 func (l *lists) Victim(s *slabs) uint32 {
 	unsure, sure := l.Of(Probation), l.Of(Protected)
-	most := (unsure.Keys + sure.Keys + l.Of(SpentList).Keys) * 4 / 5
+	most := (unsure.Keys + sure.Keys) * 4 / 5
 	for range min(sure.Keys-most, mostFallBack) {
 		n := sure.Last
 		e := s.At(n)
@@ -85,8 +84,5 @@ func (l *lists) Victim(s *slabs) uint32 {
 	if unsure.Last != NoSlot {
 		return unsure.Last
 	}
-	if sure.Last != NoSlot {
-		return sure.Last
-	}
-	return l.Of(SpentList).Last
+	return sure.Last
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime"
 	"sync/atomic"
+
+	"celld/store"
 )
 
 const (
@@ -25,17 +27,17 @@ const (
 type Slot struct {
 	key0 atomic.Uint64 // bytes 0..7 of the key
 	key1 atomic.Uint64 // bytes 8..15 of the key; of a longer one bytes 8..11, and the number of its first tail
-	TAT  atomic.Uint64
+	TAT  atomic.Uint64 // with FlagCount: the count, as an int64
 	Info atomic.Uint64 // flags; length of the key, or HugeKey; 48 bits more
 	use  uint64        // next (older) and previous (younger) in the order of use; flagFirst
 	end  uint64        // next and previous in a bucket of the wheel
 }
 
-// The flags of Slot.Info. Its low 48 bits are the last use for OBJECT IDLETIME, in units of touchedUnit. In a key that holds limits they
+// The flags of Slot.Info. Its low 47 bits are the last use for OBJECT IDLETIME, in units of touchedUnit. In a key that holds limits they
 // are the number of its first limit entry.
 const (
 	FlagBusy      = 1 << (48 + iota) // a call without the lock is changing the state
-	flagProbation                    // the two are which list: free, probation, protected or spent
+	flagProbation                    // the two are which list: free, probation or protected
 	flagProtected
 	FlagJournaled // is in the journal's list. It outlasts the key, as the number in the list does
 	FlagNoExpiry  // Value.ExpiryNS is NoExpiry
@@ -44,9 +46,10 @@ const (
 	FlagWaited    // somebody waits for a state of the key
 
 	flagList     = flagProbation | flagProtected
-	FlagsOfState = FlagNoExpiry | FlagExpiry
+	FlagCount    = 1 << 47 // the key holds a count. It has one of the other two flags, too
+	FlagsOfState = FlagNoExpiry | FlagExpiry | FlagCount
 
-	touchedMask = 1<<48 - 1
+	touchedMask = FlagCount - 1
 	touchedUnit = 16 // bits: 65 µs
 
 	keyLenShift = 56
@@ -84,8 +87,6 @@ func (i Info) TouchedNS() int64 { return int64(i & touchedMask << touchedUnit) }
 
 func (e *Slot) List() listName { return Info(e.Info.Load()).List() }
 
-func (e *Slot) Spent() bool { return e.List() == SpentList }
-
 // keyLen is the length of the key, or HugeKey.
 func (e *Slot) keyLen() int { return int(e.Info.Load() >> keyLenShift) }
 
@@ -109,8 +110,21 @@ func (e *Slot) Settle() {
 	}
 }
 
-// Held is the TAT under the lock.
+// SettledTAT is the TAT under the lock. It is 0, which is long past, for a count.
 func (e *Slot) SettledTAT() uint64 {
 	e.Settle()
+	if e.Has(FlagCount) {
+		return 0
+	}
 	return e.TAT.Load()
+}
+
+// PutValue sets the TAT or the count. FlagsOfState are clear before.
+func (e *Slot) PutValue(st store.Value) {
+	if st.IsCount() {
+		e.TAT.Store(uint64(st.Count))
+		e.SetInfo(FlagCount, FlagCount)
+	} else {
+		e.TAT.Store(st.TAT)
+	}
 }

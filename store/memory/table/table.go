@@ -37,10 +37,10 @@ func (t *Table) IdleBytes() int64 {
 		int64(t.Limits.FreePlaces.idle())*LimitEntryBytes + int64(len(t.Limits.FreeRings))*RingBytes
 }
 
-// Begin makes a free slot that of a new key, the youngest of a list.
-func (t *Table) Begin(n uint32, e *Slot, key []byte, list listName, nowNS int64) {
-	e.SetInfo(keyLenMask|touchedMask|flagList, t.Keys.Set(n, e, key)|uint64(nowNS)>>touchedUnit|uint64(list)*flagProbation)
-	t.Lists.Push(&t.Slabs, list, n, e)
+// Begin makes a free slot that of a new key, the youngest on probation.
+func (t *Table) Begin(n uint32, e *Slot, key []byte, nowNS int64) {
+	e.SetInfo(keyLenMask|touchedMask|flagList, t.Keys.Set(n, e, key)|uint64(nowNS)>>touchedUnit|flagProbation)
+	t.Lists.Push(&t.Slabs, Probation, n, e)
 }
 
 // TagOfHash is the tag of a key in the index.

@@ -46,6 +46,8 @@ var (
 	errNoScript    = errors.New("the engine does not know the script's digest")
 	ErrSyntax      = errors.New("the engine does not know an option of a command")
 	ErrUnknownType = errors.New("the engine does not know a type's name")
+
+	ErrUnknownCommand = errors.New("the engine does not know a command")
 )
 
 // refusals are errors of the engine by their beginning, which say that nothing was done, and may go away. rueidis has cut off an ERR.
@@ -105,7 +107,8 @@ func (e *EngineError) Unwrap() error { return e.is }
 var kinds = []struct {
 	prefix string
 	is     error
-}{{"NOSCRIPT ", errNoScript}, {"syntax error", ErrSyntax}, {"unknown type name", ErrUnknownType}}
+}{{"NOSCRIPT ", errNoScript}, {"syntax error", ErrSyntax}, {"unknown type name", ErrUnknownType},
+	{"unknown command", ErrUnknownCommand}}
 
 // withCode puts back the ERR that rueidis has cut off. Codes are upper-case words.
 func withCode(text string) string {

@@ -69,8 +69,8 @@ const idField = " id"
 // nearMs is by how much two readings of one expiry may differ: see readLua.
 const nearMs = 2
 
-// foreignTAT stands in a view for foreign content: a value that is spent since 1970.
-const foreignTAT = 0x666f726569676e
+// foreignCount stands in a view for foreign content: a count that no INCR reaches.
+const foreignCount = 0x666f726569676e
 
 // put puts what the engine holds under a key into a view's table.
 func (k *viewKey) put(v *View) {
@@ -79,7 +79,8 @@ func (k *viewKey) put(v *View) {
 	if !there {
 		return
 	}
-	value.ExpiryNS = k.read.shownExpiry(value.TAT, max(CeilMs(value.TAT), k.leftEnd), v.NowNS)
+	end := max(value.TAT, uint64(max(value.Count, 0))) // a count may be a TAT that lingers
+	value.ExpiryNS = k.read.shownExpiry(end, max(CeilMs(end), k.leftEnd), v.NowNS)
 	// It cannot fail: the table has room for all that a request reads.
 	_ = v.Update(k.key, store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, bool) { return value, true })
 	_, k.shown = v.IdleNS(k.key, v.NowNS)
@@ -93,9 +94,9 @@ func (k *viewKey) value(v *View) (value store.Value, there bool) {
 		return value, false
 	case kindString:
 		text, until, more := strings.Cut(c.text, " ")
-		tat, err := strconv.ParseUint(text, 10, 64)
-		c.foreign = err != nil || strconv.FormatUint(tat, 10) != text || more && !c.parseUntil(until)
-		value.TAT = tat
+		integer, ok := store.ParseInteger([]byte(text), v.NowNS)
+		c.foreign = !ok || more && !c.parseUntil(until)
+		value = integer
 	case kindHash:
 		limits, ok := k.limits(v)
 		if c.foreign = !ok; ok && len(limits) == 0 {
@@ -106,7 +107,7 @@ func (k *viewKey) value(v *View) (value store.Value, there bool) {
 		c.foreign = true
 	}
 	if c.foreign {
-		value = store.Value{TAT: foreignTAT}
+		value = store.Value{Count: foreignCount}
 	}
 	return value, true
 }
@@ -232,8 +233,8 @@ func (k *viewKey) now(v *View) (c content, found bool) {
 
 func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 	if !value.HoldsLimits {
-		c.kind, c.text = kindString, strconv.FormatUint(value.TAT, 10)
-		if c.foreign = value.TAT == foreignTAT; c.foreign {
+		c.kind, c.text = kindString, string(value.AppendInteger(nil))
+		if c.foreign = value.Count == foreignCount; c.foreign {
 			c.kind = k.read.kind
 		}
 	} else {

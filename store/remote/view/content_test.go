@@ -76,11 +76,11 @@ func TestWhatAnExpiryMeans(t *testing.T) {
 			t.Errorf("%s: it is read as %+v", c.name, r)
 		}
 	}
-	for text, foreign := range map[string]bool{"7": false, "07": true, "7 ": true, "7 0": true, "7 1": false, "7 x": true, "-7": true,
-		"": true} {
+	for text, foreign := range map[string]bool{"7": false, "07": true, "7 ": true, "7 0": true, "7 1": false, "7 x": true, "-7": false,
+		"-0": true, "": true} {
 		v, k := viewAt(in2100, content{kind: kindString, text: text, expiry: nowMs + 9})
 		value, there := v.raw("k")
-		if k.read.foreign != foreign || foreign && (!there || value.TAT != foreignTAT || value.ExpiryNS != in2100+9e6) {
+		if k.read.foreign != foreign || foreign && (!there || value.Count != foreignCount || value.ExpiryNS != in2100+9e6) {
 			t.Errorf("%q is foreign: %v, %+v, %v", text, k.read.foreign, value, there)
 		}
 	}
@@ -207,11 +207,11 @@ func TestWhatIsWritten(t *testing.T) {
 			t.Errorf("a limit that ends in %d ns: %+v", endsIn, got)
 		}
 	}
-	foreign := k.textOf(v, store.Value{TAT: foreignTAT, ExpiryNS: store.NoExpiry})
+	foreign := k.textOf(v, store.Value{Count: foreignCount, ExpiryNS: store.NoExpiry})
 	if foreign.kind != "list" || !foreign.foreign || foreign.expiry != noExpiry || !foreign.never {
 		t.Errorf("what is foreign: %+v", foreign)
 	}
-	if late := k.textOf(v, store.Value{TAT: foreignTAT, ExpiryNS: in2100 + 5e9}); late.expiry != nowMs+5000 || late.until != 0 {
+	if late := k.textOf(v, store.Value{Count: foreignCount, ExpiryNS: in2100 + 5e9}); late.expiry != nowMs+5000 || late.until != 0 {
 		t.Errorf("what is foreign, with an expiry: %+v", late)
 	}
 }

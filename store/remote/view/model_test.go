@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -132,6 +133,9 @@ func TestViewsAreTheTable(t *testing.T) {
 				tat := uint64(now.Load() + rapid.SampledFrom([]int64{-1, 2, 4}).Draw(t, "TAT")*1e9)
 				expiry := rapid.SampledFrom([]int64{0, 1, 2, -1}).Draw(t, "expiry")
 				value := store.Value{TAT: tat, ExpiryNS: store.AtTAT}
+				if rapid.IntRange(0, 3).Draw(t, "counts") == 0 {
+					value = store.Value{Count: rapid.SampledFrom([]int64{math.MinInt64, -1, 0, 5, 1e15, now.Load() - 5e9}).Draw(t, "count")}
+				}
 				if expiry < 0 {
 					value.ExpiryNS = store.NoExpiry
 				} else if expiry > 0 {
@@ -252,13 +256,14 @@ func TestViewsAreTheTable(t *testing.T) {
 	})
 }
 
-// A TAT that was there without an expiry, and has passed, is there again where the same is SET once more.
+// A TAT that was there without an expiry, and has passed, is there again where the same is SET once more: then it is a count.
 func TestSetOfWhatHasJustPassed(t *testing.T) {
 	var now atomic.Int64
 	s := newTestStore(t, linktest.StartRedis(t), Options{Time: now.Load})
-	value := store.Value{TAT: uint64(in2100 + 4e9), ExpiryNS: store.NoExpiry}
 	for _, passed := range []int64{0, 5e9, 5e9 + 1} {
 		now.Store(in2100 + passed)
+		value, _ := store.ParseInteger(fmt.Append(nil, in2100+int64(4e9)), now.Load())
+		value.ExpiryNS = store.NoExpiry
 		s.on(t, func(v *View) {
 			_ = v.Update([]byte("k"), store.Access{NowNS: now.Load()}, func(store.Value, bool) (store.Value, bool) {
 				return value, true

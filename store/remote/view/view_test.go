@@ -120,7 +120,7 @@ func TestConflict(t *testing.T) {
 func TestForeign(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
 	for _, put := range [][]string{
-		{"SET", "p:k", "text"}, {"SET", "p:k", "-1"}, {"SET", "p:k", "05"}, {"SET", "p:k", strings.Repeat("9", 100)}, {"RPUSH", "p:k", "a"},
+		{"SET", "p:k", "text"}, {"SET", "p:k", "05"}, {"SET", "p:k", strings.Repeat("9", 100)}, {"RPUSH", "p:k", "a"},
 		{"HSET", "p:k", "a", "b"}, {"HSET", "p:k", "@p", "5"}, {"HSET", "p:k", "3/1m", "limit=3/1m tat="},
 	} {
 		t.Run(fmt.Sprint(put), func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestForeign(t *testing.T) {
 				func(v *View) { _, _ = v.Copy([]byte("k"), []byte("other"), true, store.Access{NowNS: v.NowNS}) },
 				func(v *View) {
 					_ = v.Update([]byte("k"), store.Access{NowNS: v.NowNS}, func(store.Value, bool) (store.Value, bool) {
-						return store.Value{TAT: 7, ExpiryNS: store.NoExpiry}, true
+						return store.Value{Count: 7, ExpiryNS: store.NoExpiry}, true
 					})
 				},
 			} {

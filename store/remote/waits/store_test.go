@@ -148,3 +148,8 @@ func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 func (s *Store) ThrottleBatch([]store.Request, store.Access, store.Waker) bool {
 	panic("it is not asked")
 }
+
+// CountBatch is for store.Limiter. No INCR waits.
+func (s *Store) CountBatch([]store.CountRequest, store.Access, store.Waker) bool {
+	panic("it is not asked")
+}
