@@ -25,7 +25,7 @@ func crashLimit(i int) int {
 	return 50_000
 }
 
-// crashCall returns a call of a key: CL.THROTTLE for some keys, and CL.TAKE with each algorithm for others.
+// crashCall returns a call of a key: CL.THROTTLE for some keys, INCREX, and CL.TAKE with each algorithm for others.
 func crashCall(i int, quantity string) []string {
 	key, limit := "key:"+strconv.Itoa(i), strconv.Itoa(crashLimit(i))
 	algos := []string{"window", "slide", "slide,buckets=5", "log"}
@@ -34,12 +34,18 @@ func crashCall(i int, quantity string) []string {
 		return []string{"CL.TAKE", key, limit + "/300d,algo=" + algos[n], "COST", quantity}
 	case n < 6:
 		return []string{"CL.TAKE", key, "1/1h,burst=" + limit, "COST", quantity}
+	case n < 8:
+		return []string{"INCREX", key, "BYINT", quantity, "UBOUND", limit, "EX", "3600", "ENX"}
 	}
 	return []string{"CL.THROTTLE", key, strconv.Itoa(crashLimit(i) - 1), "1", "3600", quantity}
 }
 
-// crashReply reads the start of either's reply.
-func crashReply(raw string) (limited bool, remaining int, ok bool) {
+// crashReply reads the start of a key's reply.
+func crashReply(i int, raw string) (limited bool, remaining int, ok bool) {
+	var value, added int
+	if n, _ := fmt.Sscanf(raw, "*2\r\n:%d\r\n:%d\r\n", &value, &added); n == 2 {
+		return added == 0, crashLimit(i) - value, true
+	}
 	var length, limitedInt, limit int
 	n, _ := fmt.Sscanf(raw, "*%d\r\n:%d\r\n:%d\r\n:%d\r\n", &length, &limitedInt, &limit, &remaining)
 	return limitedInt == 1, remaining, n == 4
@@ -155,7 +161,7 @@ func (c *crasher) calls(conn *harness.Conn, rnd *rand.Rand) bool {
 		if err != nil {
 			return false
 		}
-		limited, _, ok := crashReply(raw)
+		limited, _, ok := crashReply(key, raw)
 		c.mu.Lock()
 		k := &c.keys[key]
 		k.open--
@@ -220,7 +226,7 @@ func (c *crasher) reckon(conn *harness.Conn) {
 	for i := range c.keys {
 		k := &c.keys[i]
 		raw := conn.Reply()
-		_, remaining, ok := crashReply(raw)
+		_, remaining, ok := crashReply(i, raw)
 		if !ok {
 			c.t.Fatalf("%q: %q", crashCall(i, "0"), raw)
 		}

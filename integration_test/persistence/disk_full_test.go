@@ -101,7 +101,7 @@ func TestPersistenceDiskFullAlways(t *testing.T) {
 					conn.Write(batch)
 					for _, key := range keys {
 						raw, err := conn.TryReply(harness.ReplyTimeout)
-						if limited, _, ok := crashReply(raw); ok && !limited {
+						if limited, _, ok := crashReply(0, raw); ok && !limited {
 							passed[i][key]++
 						} else if strings.HasPrefix(raw, misconf) {
 							refused[i]++

@@ -98,8 +98,8 @@ func TestErrorsChangeNothing(t *testing.T) {
 		"CL.THROTTLE k", "CL.THROTTLE k 9 1", "CL.THROTTLE k 9 1 3600 1 1", "CL.THROTTLE k x 1 3600", "CL.THROTTLE k 9 0 3600",
 		"CL.THROTTLE k 9 1 0", "CL.THROTTLE k -2 1 3600", "CL.THROTTLE k 9 -1 3600", "CL.THROTTLE k 9 1 -3600",
 		"CL.THROTTLE k 9223372036854775807 1 3600", "CL.THROTTLE k 9 1 9223372037", "CL.THROTTLE k 9 1 3600 9223372036854775807",
-		"CL.THROTTLE k 9 1 3600 -9223372036854775808", "CL.THROTTLE k 9 1 3600 2562048", "SET k abc", "SET k 5 NOSUCH", "SET k -1",
-		"SET k 18446744073709551616", "EXPIRE k x", "EXPIRE k 100 NX XX", "RENAME nosuch k", "INCR k", "APPEND k 1", "HSET k f 1",
+		"CL.THROTTLE k 9 1 3600 -9223372036854775808", "CL.THROTTLE k 9 1 3600 2562048", "SET k abc", "SET k 5 NOSUCH", "SET k -0",
+		"SET k 18446744073709551616", "EXPIRE k x", "EXPIRE k 100 NX XX", "RENAME nosuch k", "INCRBY k x", "APPEND k 1", "HSET k f 1",
 	} {
 		if got := c.Do(strings.Fields(call)...); !strings.HasPrefix(got, "-") {
 			t.Errorf("%s: %q", call, got)

@@ -32,11 +32,15 @@ func (s *Store) CountBatch(reqs []store.CountRequest, _ store.Access, w store.Wa
 	return b.done()
 }
 
-// GoesWith is queue.Operation's.
+// GoesWith is queue.Operation's. Those that are asked in one way go together: where the engine does not know a script or INCREX, all are sent
+// again, and so stay in their order.
 func (o *counting) GoesWith(first queue.Operation) bool {
-	_, counts := first.(*counting)
-	return counts
+	f, counts := first.(*counting)
+	return counts && f.request.Strict == o.request.Strict && f.conditional() == o.conditional()
 }
+
+// conditional reports NX or XX, which are Valkey's alone.
+func (o *counting) conditional() bool { return o.request.Only != store.Always }
 
 // Send is queue.Operation's. All are sent in their order, in one round trip.
 func (o *counting) Send(b *queue.Group) {
@@ -66,16 +70,16 @@ func (o *counting) send(done func(err error)) {
 	r, native := o.request, false
 	switch {
 	case r.Strict:
-		request.Args = []string{"INCRBY", o.Key, strconv.FormatInt(r.By, 10)}
-	case r.Only != store.Always || o.store.noIncrEx.Load(): // NX and XX are Valkey's alone
+		request.Args = []string{"INCRBY", strconv.FormatInt(r.By, 10)}
+	case o.conditional() || !o.store.hasIncrEx(o):
 		request.Script, request.Args = incrExScript, incrExArgs(&r.Count)
 	default:
 		native = true
-		request.Args = append([]string{"INCREX", o.Key}, incrExOptions(&r.Count)...)
+		request.Args = append([]string{"INCREX"}, incrExOptions(&r.Count)...)
 	}
 	request.Done = func(answer rueidis.RedisMessage, err error) {
 		if native && errors.Is(err, link.ErrUnknownCommand) {
-			o.store.noIncrEx.Store(true)
+			o.store.incrEx.Store(lacksIncrEx)
 			o.send(done)
 			return
 		}
@@ -86,6 +90,34 @@ func (o *counting) send(done func(err error)) {
 	}
 	o.store.link.Send(request)
 }
+
+// Whether the engine has INCREX.
+const (
+	maybeIncrEx = iota
+	asksIncrEx
+	lacksIncrEx
+	knowsIncrEx
+)
+
+// hasIncrEx reports that the engine is known to have INCREX. The first call asks for it, and does not wait.
+func (s *Store) hasIncrEx(o *counting) bool {
+	if s.incrEx.CompareAndSwap(maybeIncrEx, asksIncrEx) {
+		s.link.Send(&link.Request{Script: knownScript, Keys: []string{o.Key}, Deadline: o.Deadline,
+			Done: func(answer rueidis.RedisMessage, err error) {
+				switch known, bad := answer.AsInt64(); {
+				case err != nil || bad != nil:
+					s.incrEx.Store(maybeIncrEx)
+				case known == 1:
+					s.incrEx.Store(knowsIncrEx)
+				default:
+					s.incrEx.Store(lacksIncrEx)
+				}
+			}})
+	}
+	return s.incrEx.Load() == knowsIncrEx
+}
+
+var knownScript = link.NewScript(`return redis.call('COMMAND', 'INFO', 'INCREX')[1] and 1 or 0`)
 
 // read reads what the key holds and, of INCREX, how much that is more; of the script, also whether the condition is met.
 func (o *counting) read(answer rueidis.RedisMessage) (err error) {

@@ -58,7 +58,7 @@ type Store struct {
 	stats    Stats
 
 	tatCache tatCache
-	noIncrEx atomic.Bool // the engine lacks INCREX
+	incrEx   atomic.Int32 // whether the engine has INCREX: see hasIncrEx
 	newKeys  setNewState
 	drain    drain
 }
