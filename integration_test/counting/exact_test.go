@@ -13,8 +13,8 @@ import (
 	_ "pgregory.net/rapid" // all test packages take its flags
 )
 
-// countAtOnce has 200 connections, spread over servers, add to one key up to a bound, and to another without end. It returns how many
-// additions the bound let pass.
+// countAtOnce adds to one key up to a bound, and to another without end, by 200 connections that are spread over servers. It returns how
+// many additions the bound let pass.
 func countAtOnce(t *testing.T, servers []*harness.Server, calls int) (admitted int64) {
 	t.Helper()
 	const connections = 200

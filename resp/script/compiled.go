@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"celld/resp/script/plain"
 	"celld/resp/script/source"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
 )
 
 // A Compiled script belongs to no engine yet.
@@ -29,7 +31,8 @@ func Compile(text []byte) *Compiled {
 	if code, c.err = c.script.shebang(string(text)); c.err != nil {
 		return c
 	}
-	if c.proto, c.functions, c.err = source.Compile(code, source.Name); c.err != nil {
+	see := func(chunk []ast.Stmt) { c.script.plain = plain.Compile(chunk) }
+	if c.proto, c.functions, c.err = source.Compile(code, source.Name, see); c.err != nil {
 		c.err = fmt.Errorf("ERR Error compiling script (new function): %w", c.err)
 	}
 	c.script.size = perScript + perByte*len(text) + perFunction*c.functions

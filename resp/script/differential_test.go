@@ -108,8 +108,8 @@ func (c chunks) stmt() string {
 	return strings.Join(targets, ", ") + " = " + strings.Join(values, ", ")
 }
 
-// plain runs a chunk as gopher-lua does by itself.
-func plain(t testing.TB, L *lua.LState, text string) string {
+// byItself runs a chunk as gopher-lua does by itself.
+func byItself(t testing.TB, L *lua.LState, text string) string {
 	chunk, err := parse.Parse(strings.NewReader(text), "x")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)

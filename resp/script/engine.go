@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"celld/resp/script/budget"
+	"celld/resp/script/plain"
 	"celld/resp/script/sandbox"
 	"celld/resp/script/source"
 	"celld/resp/script/value"
@@ -61,6 +62,7 @@ type Script struct {
 	SHA      string // in lower case
 	ReadOnly bool   // its first line says flags=no-writes
 	fn       *lua.LFunction
+	plain    *plain.Program // nil: it needs the interpreter
 	size     int
 }
 
@@ -73,6 +75,8 @@ type Engine struct {
 
 	// Of the run.
 	budget  budget.Budget
+	machine plain.Machine
+	result  *plain.Result // of a plain script; nil: the value is on the interpreter's stack
 	host    Host
 	script  *Script
 	failure error
@@ -168,7 +172,11 @@ func (e *Engine) Load(text []byte) (*Script, error) {
 // A panic in Host.Call ends the script and comes out of Run, even if the script catches errors.
 func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	e.box.L.SetTop(0)
-	e.script, e.host, e.resp3, e.broken, e.counted = s, host, false, nil, false
+	e.script, e.host, e.resp3, e.broken, e.counted, e.result = s, host, false, nil, false, nil
+	if s.plain != nil && plain.Fit(keys, args) {
+		e.result, e.failure = e.machine.Run(s.plain, (*plainHost)(e), keys, args)
+		return
+	}
 	keyTable, longestKey := e.stringTable(keys)
 	argTable, longest := e.stringTable(args)
 	e.budget.Start(host, max(longestKey, longest))
@@ -186,13 +194,18 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 		out = e.appendFailure(out, e.script, e.failure)
 	} else {
 		w := &replyWriter{e: e, resp3: resp3, start: len(out)}
-		if out = w.append(out, e.box.L.Get(-1), 0); w.full {
+		if e.result != nil {
+			out = w.appendResult(out, e.result)
+		} else {
+			out = w.append(out, e.box.L.Get(-1), 0)
+		}
+		if w.full {
 			out = wire.AppendError(out[:w.start], budget.ErrMemory.Error())
 		}
 	}
 	e.box.L.SetTop(0)
 	e.budget.Stop()
-	e.host, e.failure = nil, nil
+	e.host, e.failure, e.result = nil, nil, nil
 	if e.box.Worn {
 		e.open()
 	}

@@ -98,7 +98,7 @@ func TestRewriterChangesNothing(t *testing.T) {
 		body = append(body, "return "+c.expr(2)+c.pick("", ", "+c.expr(1)))
 		text := fmt.Sprintf(tracing, strings.Join(body, "\n"))
 		L := lua.NewState(lua.Options{RegistryMaxSize: sandbox.MaxRegistry})
-		want := plain(t, L, text)
+		want := byItself(t, L, text)
 		L.Close()
 		if got := eval(e, &fakeHost{}, false, text); got != fmt.Sprintf("$%d\r\n%s\r\n", len(want), want) {
 			t.Fatalf("seed %d:\n%s\n got %s\nwant %s", seed, strings.Join(body, "\n"), got, want)

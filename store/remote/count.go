@@ -32,8 +32,8 @@ func (s *Store) CountBatch(reqs []store.CountRequest, _ store.Access, w store.Wa
 	return b.done()
 }
 
-// GoesWith is queue.Operation's. Those that are asked in one way go together: where the engine does not know a script or INCREX, all are sent
-// again, and so stay in their order.
+// GoesWith is queue.Operation's. Those that are asked in one way go together: where the engine does not know a script or INCREX, all are
+// sent again, and so stay in their order.
 func (o *counting) GoesWith(first queue.Operation) bool {
 	f, counts := first.(*counting)
 	return counts && f.request.Strict == o.request.Strict && f.conditional() == o.conditional()
@@ -68,14 +68,20 @@ func (o *counting) Answer(err error) {
 func (o *counting) send(done func(err error)) {
 	request := &link.Request{Keys: []string{o.Key}, Deadline: o.Deadline}
 	r, native := o.request, false
+	count := &r.Count
+	if fake := o.store.options.Time; fake != nil && r.Expire == store.ExpireIn { // in tests, whose time is not the engine's
+		later := *count
+		later.Expire, later.TimeNS = store.ExpireAt, fake()+later.TimeNS
+		count = &later
+	}
 	switch {
 	case r.Strict:
 		request.Args = []string{"INCRBY", strconv.FormatInt(r.By, 10)}
 	case o.conditional() || !o.store.hasIncrEx(o):
-		request.Script, request.Args = incrExScript, incrExArgs(&r.Count)
+		request.Script, request.Args = incrExScript, incrExArgs(count)
 	default:
 		native = true
-		request.Args = append([]string{"INCREX"}, incrExOptions(&r.Count)...)
+		request.Args = append([]string{"INCREX"}, incrExOptions(count)...)
 	}
 	request.Done = func(answer rueidis.RedisMessage, err error) {
 		if native && errors.Is(err, link.ErrUnknownCommand) {

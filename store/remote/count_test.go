@@ -85,7 +85,9 @@ func TestCountsOnAnEngine(t *testing.T) {
 		} else {
 			a, b := near.Draw(t, "bound"), near.Draw(t, "bound")
 			c.Lower, c.Upper, c.Saturate = min(a, b), max(a, b), rapid.Bool().Draw(t, "saturate")
-			c.Expire = rapid.SampledFrom([]store.Expire{store.KeepExpiry, store.NeverExpire, store.ExpireIn, store.ExpireAt}).Draw(t, "expire")
+			c.Expire = rapid.SampledFrom([]store.Expire{
+				store.KeepExpiry, store.NeverExpire, store.ExpireIn, store.ExpireAt,
+			}).Draw(t, "expire")
 			c.TimeNS, c.IfNone = 1e15, c.Expire >= store.ExpireIn && rapid.Bool().Draw(t, "ENX")
 			if c.Expire == store.ExpireAt {
 				c.TimeNS = (in2100 + 5) * 1e6
@@ -140,8 +142,8 @@ func TestCountsOnAnEngine(t *testing.T) {
 func TestCountsOfOtherThings(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	for _, c := range []store.Count{{Counter: cell.Counter{By: 1, Upper: 9, Strict: true}}, {Counter: cell.Counter{By: 1, Upper: 9}}} {
-		for _, value := range []string{"", "x", "1.5", "05", "-0", "+1", " 1", "9223372036854775808", "-9223372036854775809", "18446744073709551615",
-			"1e3", strings.Repeat("1", 40)} {
+		for _, value := range []string{"", "x", "1.5", "05", "-0", "+1", " 1", "9223372036854775808", "-9223372036854775809",
+			"18446744073709551615", "1e3", strings.Repeat("1", 40)} {
 			linktest.Do(t, s.link, "SET", "k", value)
 			r := s.countNow(store.CountRequest{Key: []byte("k"), Count: c})[0]
 			if after, _ := linktest.Do(t, s.link, "GET", "k").ToString(); after != value || r.Err == nil ||
@@ -186,8 +188,8 @@ func TestIncrExOfTheEngine(t *testing.T) {
 		s.hasIncrEx(&counting{Common: queue.Common{Key: "p:k", Deadline: time.Now().Add(time.Second)}})
 		synctest.Wait()
 		e.Answers("*2\r\n:7\r\n:-2\r\n")
-		c := store.Count{Counter: cell.Counter{By: -2, Lower: math.MinInt64, Upper: 100, Saturate: true}, Expire: store.ExpireIn, TimeNS: 60e9,
-			IfNone: true}
+		c := store.Count{Counter: cell.Counter{By: -2, Lower: math.MinInt64, Upper: 100, Saturate: true},
+			Expire: store.ExpireIn, TimeNS: 60e9, IfNone: true}
 		if r := s.countNow(store.CountRequest{Key: []byte("k"), Count: c})[0]; r.Value != 7 || r.Added != -2 || !r.Met || r.Err != nil {
 			t.Errorf("%+v", r)
 		}

@@ -95,10 +95,24 @@ func (x *Sandbox) Raise(L *lua.LState, text string) { x.RaiseTable(L, ErrorTable
 
 // RaiseTable raises an error that is a table already, and sets where it came from.
 func (x *Sandbox) RaiseTable(L *lua.LState, t *lua.LTable) {
-	x.Line = lineOf(L, 0)
-	t.RawSetString("source", lua.LString("@"+source.Name))
-	t.RawSetString("line", lua.LNumber(x.Line))
+	x.placeIn(t, lineOf(L, 0))
 	L.Error(t, 0)
+}
+
+// Raised is the error with which a script ends that has raised an object at a line, outside of the interpreter.
+func (x *Sandbox) Raised(object lua.LValue, line int) error {
+	x.Line = line
+	if t, ok := object.(*lua.LTable); ok {
+		x.placeIn(t, line)
+	}
+	return &lua.ApiError{Type: lua.ApiErrorRun, Object: object, StackTrace: noTrace}
+}
+
+// placeIn notes in an error where it came from.
+func (x *Sandbox) placeIn(t *lua.LTable, line int) {
+	x.Line = line
+	t.RawSetString("source", lua.LString("@"+source.Name))
+	t.RawSetString("line", lua.LNumber(line))
 }
 
 // ErrorTable is an error as Redis's functions have it.
@@ -159,7 +173,7 @@ func (x *Sandbox) load(L *lua.LState, text string) int {
 	}
 	x.budget.Charge(L, 150*len(text))
 	name = `[string "` + value.OptText(L, 2, name) + `"]`
-	proto, _, err := source.Compile(text, name)
+	proto, _, err := source.Compile(text, name, nil)
 	var fn *lua.LFunction
 	if err == nil {
 		fn, err = x.Function(proto, name)

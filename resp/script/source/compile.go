@@ -7,17 +7,22 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 )
 
 // MaxUpvalues is Lua's own bound on the variables of outer functions that a function uses.
 const MaxUpvalues = 60
 
-// Compile compiles a chunk, and returns how many functions are in it. The error has the line, as in Lua. Any goroutine may call it.
-func Compile(text, name string) (proto *lua.FunctionProto, functions int, err error) {
+// Compile compiles a chunk, and returns how many functions are in it. If see is not nil, it gets the chunk as it was parsed, and must not
+// change it. The error has the line, as in Lua. Any goroutine may call it.
+func Compile(text, name string, see func(chunk []ast.Stmt)) (proto *lua.FunctionProto, functions int, err error) {
 	chunk, err := parse.Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, 0, syntaxError(err, text, name)
+	}
+	if see != nil {
+		see(chunk)
 	}
 	r := &rewriter{}
 	if text := r.rewrite(chunk); text != "" {

@@ -1,6 +1,6 @@
 // Package source compiles Lua so that it can be bounded:
 //
-//	proto, functions, err := source.Compile(text, source.Name)  // any goroutine may do this
+//	proto, functions, err := source.Compile(text, source.Name, nil)  // any goroutine may do this
 //	err = source.Link(proto, hidden)                            // for one interpreter, with its functions of these names
 //
 // An instruction of gopher-lua that could take any amount of memory becomes the call of a function that checks first.

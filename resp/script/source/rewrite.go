@@ -123,6 +123,11 @@ func (r *rewriter) stmt(s ast.Stmt) ast.Stmt {
 		s.Condition = r.expr(s.Condition)
 		r.stmts(s.Then)
 		r.stmts(s.Else)
+		if len(s.Else) > 0 {
+			s.Else = r.fenced(s.Else)
+		} else {
+			s.Then = r.fenced(s.Then)
+		}
 	case *ast.NumberForStmt:
 		s.Init, s.Limit, s.Step = r.bound(s.Init, "initial value"), r.bound(s.Limit, "limit"), r.bound(s.Step, "step")
 		r.declare(1)
@@ -231,13 +236,48 @@ func many(x ast.Expr) bool {
 	return false
 }
 
-// assign turns assignments to computed keys into calls. An assignment to several variables evaluates all before it sets any.
-func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
-	if !slices.ContainsFunc(s.Lhs, isComputed) {
-		return s
+// fenced puts an instruction behind a nil that ends the last block of an if. gopher-lua may leave out a nil that comes next, even where the
+// block has not run: if c then local a = nil end local b = nil.
+func (r *rewriter) fenced(block []ast.Stmt) []ast.Stmt {
+	if len(block) == 0 || !endsInNil(block[len(block)-1]) {
+		return block
 	}
-	if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
-		return r.set(s, s.Lhs[0], s.Rhs[0])
+	s := block[len(block)-1]
+	r.declare(1)
+	r.locals--
+	return append(block, placed(&ast.LocalAssignStmt{Names: []string{r.temp()}, Exprs: []ast.Expr{placed(&ast.FalseExpr{}, s)}}, s))
+}
+
+func endsInNil(s ast.Stmt) bool {
+	var values []ast.Expr
+	switch s := s.(type) {
+	case *ast.DoBlockStmt:
+		return len(s.Stmts) > 0 && endsInNil(s.Stmts[len(s.Stmts)-1])
+	case *ast.LocalAssignStmt:
+		if values = s.Exprs; len(values) < len(s.Names) {
+			return true
+		}
+	case *ast.AssignStmt:
+		if values = s.Rhs; len(values) < len(s.Lhs) {
+			return true
+		}
+	default:
+		return false
+	}
+	_, isNil := values[len(values)-1].(*ast.NilExpr)
+	return isNil
+}
+
+// assign turns assignments to computed keys into calls. An assignment to several variables evaluates all before it sets any. So does one
+// whose value gopher-lua would compute in the variable itself (see isInPlace).
+func (r *rewriter) assign(s *ast.AssignStmt) ast.Stmt {
+	switch {
+	case slices.ContainsFunc(s.Lhs, isComputed):
+		if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
+			return r.set(s, s.Lhs[0], s.Rhs[0])
+		}
+	case !slices.ContainsFunc(s.Rhs, isInPlace):
+		return s
 	}
 	before, values := placed(&ast.LocalAssignStmt{}, s), placed(&ast.LocalAssignStmt{Exprs: s.Rhs}, s)
 	block := placed(&ast.DoBlockStmt{Stmts: []ast.Stmt{before, values}}, s)
@@ -278,6 +318,18 @@ func (r *rewriter) set(s ast.Stmt, left, value ast.Expr) ast.Stmt {
 func isComputed(left ast.Expr) bool {
 	attr, ok := left.(*ast.AttrGetExpr)
 	return ok && !plainKey(attr.Key)
+}
+
+// isInPlace reports what gopher-lua computes wrongly in a local variable. a = x and y leaves a as it was if x is nil. a = (f(a)), which a
+// join of texts becomes, calls f with itself if a is the last parameter.
+func isInPlace(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.LogicalOpExpr:
+		return true
+	case *ast.FuncCallExpr:
+		return x.AdjustRet
+	}
+	return false
 }
 
 func plainKey(key ast.Expr) bool {

@@ -10,7 +10,7 @@ import (
 
 // run compiles and runs a chunk whose rewritten expressions call functions that note their names and arguments, and do what they are for.
 func run(text string) (functions int, result, called string, err error) {
-	proto, functions, err := Compile(text, Name)
+	proto, functions, err := Compile(text, Name, nil)
 	if err != nil {
 		return 0, "", "", err
 	}
@@ -144,7 +144,7 @@ func TestFunctions(t *testing.T) {
 		"": 0, "local function f() end": 1, "function f() return function() end end local g = function() end": 3,
 		"return {function() end}, pairs(function() end)": 2,
 	} {
-		if _, got, err := Compile(text, Name); got != want || err != nil {
+		if _, got, err := Compile(text, Name, nil); got != want || err != nil {
 			t.Errorf("%s has %d functions, %v; want %d", text, got, err, want)
 		}
 	}
@@ -177,13 +177,13 @@ func TestBounds(t *testing.T) {
 		}, "user_script:3: "},
 		{"locals in a loop", 195, func(n int) string { return "for i = 1, 2 do\n" + strung(n, "local a% ") + "\nend" }, ""},
 	} {
-		if _, _, err := Compile(test.text(test.most), Name); err != nil {
+		if _, _, err := Compile(test.text(test.most), Name, nil); err != nil {
 			t.Errorf("%d %s: %v", test.most, test.what, err)
 		}
 		if test.want == "" {
 			continue
 		}
-		proto, _, err := Compile(test.text(test.most+1), Name)
+		proto, _, err := Compile(test.text(test.most+1), Name, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) || proto != nil {
 			t.Errorf("%d %s: %v", test.most+1, test.what, err)
 		}
@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 		"\nbreak":             "user_script:2: no loop to break",
 		"\n\nlocal x = 'open": "user_script:3: unterminated string near '<eof>'",
 	} {
-		if _, _, err := Compile(text, Name); err == nil || err.Error() != want {
+		if _, _, err := Compile(text, Name, nil); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
