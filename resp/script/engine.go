@@ -85,6 +85,8 @@ type Engine struct {
 	counted bool // the reply is an error that a command has answered
 	argText []byte
 	args    [][]byte
+	writer  replyWriter // with plain, here as it would be allocated otherwise
+	plain   plainWriter
 }
 
 // NewEngine returns an engine without scripts.
@@ -193,7 +195,8 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	if e.failure != nil {
 		out = e.appendFailure(out, e.script, e.failure)
 	} else {
-		w := &replyWriter{e: e, resp3: resp3, start: len(out)}
+		w := &e.writer
+		*w = replyWriter{e: e, resp3: resp3, start: len(out)}
 		if e.result != nil {
 			out = w.appendResult(out, e.result)
 		} else {

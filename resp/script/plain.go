@@ -37,9 +37,11 @@ func (h *plainHost) Raise(object lua.LValue, line int) error { return h.box.Rais
 
 // appendResult appends what a plain script has returned.
 func (w *replyWriter) appendResult(out []byte, r *plain.Result) []byte {
-	p := plainWriter{w, out, 0}
-	r.To(&p)
-	return p.out
+	p := &w.e.plain
+	*p = plainWriter{w, out, 0}
+	r.To(p)
+	out, p.out = p.out, nil
+	return out
 }
 
 // plainWriter appends values as replyWriter does.
