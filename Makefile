@@ -9,7 +9,7 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants simulate soak bench go tools clients redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
+.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants simulate soak bench go tools clients counting redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,7 +27,7 @@ TOWER := $(CACHE)/tower/debug/limit-tower
 test-all: TAGS := all
 test-all: SEED := SEED=
 test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium
-test-all: tools tower proxies engines-all test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tools tower proxies counting engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -90,6 +90,16 @@ $(CACHE)/clients/python/.done: $(CLIENTS)/requirements.txt
 $(CACHE)/clients/node_modules/.done: $(CLIENTS)/package.json
 	@if ! command -v npm >/dev/null; then echo "No npm: its clients are not tested"; exit 0; fi; \
 	echo "Installing the Node clients"; \
+	rm -rf $(@D) && mkdir -p $(@D)/.. && cp $< $(@D)/.. && cd $(@D)/.. && \
+	npm install --silent --no-package-lock --no-audit --no-fund && touch node_modules/.done
+
+COUNTING := integration_test/counting/testdata
+
+counting: $(CACHE)/counting/node_modules/.done ## install the libraries that limit by counting in Redis, for test-all
+
+$(CACHE)/counting/node_modules/.done: $(COUNTING)/package.json
+	@if ! command -v npm >/dev/null; then echo "No npm: its libraries are not tested"; exit 0; fi; \
+	echo "Installing the libraries that count"; \
 	rm -rf $(@D) && mkdir -p $(@D)/.. && cp $< $(@D)/.. && cd $(@D)/.. && \
 	npm install --silent --no-package-lock --no-audit --no-fund && touch node_modules/.done
 

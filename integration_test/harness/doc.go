@@ -3,6 +3,7 @@
 // the tests of several folders use. What one folder uses alone stays there:
 //
 //	clients      client libraries of all languages, tools such as redis-cli, the examples
+//	counting     libraries that limit by counting in Redis, and run unchanged
 //	deploy       the image, and the files for Compose and Kubernetes
 //	peers        the limiters that CL.THROTTLE and CL.TAKE stand in for: redis-cell, redis_rate, nginx, Guava, Redisson, Sentinel, scripts
 //	engine       limits on Redis and Valkey, alone, as Cluster and with Sentinels, and what happens when they fail
