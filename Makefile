@@ -44,6 +44,15 @@ $(CACHE)/proxies/.done: $(PROXIES)
 	@echo "Installing the proxies"; \
 	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
 
+COUNTING := integration_test/counting/testdata/requirements.txt
+
+counting-python: $(CACHE)/counting/python/.done ## install the Python libraries that count in Redis, for test-all
+
+$(CACHE)/counting/python/.done: $(COUNTING)
+	@if ! command -v python3 >/dev/null; then echo "No Python: its libraries are not tested"; exit 0; fi; \
+	echo "Installing the Python libraries that count"; \
+	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
+
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
