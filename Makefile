@@ -26,7 +26,11 @@ TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: TAGS := all
 test-all: SEED := SEED=
-test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium
+test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium php:php-cli ruby:ruby
+test-all: FILES += /usr/share/php/Illuminate/Cache/RateLimiter.php:php-illuminate-cache \
+	/usr/share/php/Illuminate/Redis/RedisManager.php:php-illuminate-redis /etc/php/*/mods-available/redis.ini:php-redis \
+	/usr/share/php/Predis/Client.php:php-predis $(GEMS)/rack-attack-*:ruby-rack-attack $(GEMS)/redis-[0-9]*:ruby-redis \
+	$(GEMS)/redis-store-*:ruby-redis-store $(GEMS)/activesupport-*:ruby-activesupport $(GEMS)/redis-activesupport-*:ruby-redis-activesupport
 test-all: tools tower proxies counting engines-all test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
@@ -71,10 +75,14 @@ TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-t
 	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
 	prometheus-redis-exporter:prometheus-redis-exporter prometheus:prometheus promtool:prometheus haproxy:haproxy systemd-analyze:systemd java:default-jre-headless openssl:openssl
 
+# Of packages that have no command each entry is a file and the package. A * stands for a version.
+GEMS := /usr/share/rubygems-integration/all/gems
+FILES := /usr/share/java/guava.jar:libguava-java
+
 tools: ## install with apt what the tests need and the machine lacks
 	@missing=; PATH=$$PATH:/usr/sbin; \
 	for tool in $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
-	[ -e /usr/share/java/guava.jar ] || missing="$$missing libguava-java"; \
+	for file in $(FILES); do ls -d $${file%%:*} >/dev/null 2>&1 || missing="$$missing $${file#*:}"; done; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$$missing python3-venv"; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -o /dev/null - 2>/dev/null || missing="$$missing gcc libc6-dev"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
