@@ -48,15 +48,6 @@ $(CACHE)/proxies/.done: $(PROXIES)
 	@echo "Installing the proxies"; \
 	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
 
-COUNTING := integration_test/counting/testdata/requirements.txt
-
-counting-python: $(CACHE)/counting/python/.done ## install the Python libraries that count in Redis, for test-all
-
-$(CACHE)/counting/python/.done: $(COUNTING)
-	@if ! command -v python3 >/dev/null; then echo "No Python: its libraries are not tested"; exit 0; fi; \
-	echo "Installing the Python libraries that count"; \
-	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
-
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
@@ -112,11 +103,16 @@ $(CACHE)/clients/node_modules/.done: $(CLIENTS)/package.json
 
 COUNTING := integration_test/counting/testdata
 
-counting: $(CACHE)/counting/node_modules/.done ## install the libraries that limit by counting in Redis, for test-all
+counting: $(CACHE)/counting/node_modules/.done $(CACHE)/counting/python/.done ## install Node's and Python's libraries that count in Redis, for test-all
+
+$(CACHE)/counting/python/.done: $(COUNTING)/requirements.txt
+	@if ! command -v python3 >/dev/null; then echo "No Python: its libraries are not tested"; exit 0; fi; \
+	echo "Installing the Python libraries that count"; \
+	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
 
 $(CACHE)/counting/node_modules/.done: $(COUNTING)/package.json
 	@if ! command -v npm >/dev/null; then echo "No npm: its libraries are not tested"; exit 0; fi; \
-	echo "Installing the libraries that count"; \
+	echo "Installing the Node libraries that count"; \
 	rm -rf $(@D) && mkdir -p $(@D)/.. && cp $< $(@D)/.. && cd $(@D)/.. && \
 	npm install --silent --no-package-lock --no-audit --no-fund && touch node_modules/.done
 

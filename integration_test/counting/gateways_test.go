@@ -1,4 +1,3 @@
-// Package counting holds what limits by counting in Redis, and runs unchanged on celld: libraries, and the commands of gateways.
 package counting
 
 import (

@@ -1,5 +1,3 @@
-// Package counting runs libraries that limit by counters in Redis, unchanged, against celld and against redis-server, and compares what
-// they decide and say.
 package counting
 
 import (

@@ -1,6 +1,5 @@
 //go:build all
 
-// Package counting runs libraries that limit by counting in Redis. They know nothing of celld, and get the answers that redis-server gives.
 package counting
 
 import (
@@ -20,8 +19,8 @@ import (
 // modulesDir is where `make counting` installs what testdata/package.json names.
 const modulesDir = "../../.cache/counting/node_modules"
 
-// atOnce is the limit of the key on which each script lets 200 callers in at once.
-const atOnce = 50
+// callersLimit is the limit of the key on which each script lets 200 callers in at once.
+const callersLimit = 50
 
 // scenario is what a script of testdata prints.
 type scenario struct {
@@ -78,8 +77,8 @@ func TestNodeLibraries(t *testing.T) {
 			celldtest.Again(t, func(attempt string) string { // windows of 400 ms may end while a loaded machine stands still
 				want := play(t, c.library, c.script, c.client, redis, attempt)
 				got := play(t, c.library, c.script, c.client, celld, attempt)
-				if got.Admitted != atOnce || want.Admitted != atOnce {
-					t.Errorf("of 200 callers at once celld admitted %d, and redis-server %d; the limit is %d", got.Admitted, want.Admitted, atOnce)
+				if got.Admitted != callersLimit || want.Admitted != callersLimit {
+					t.Errorf("of 200 callers at once celld admitted %d, and redis-server %d; the limit is %d", got.Admitted, want.Admitted, callersLimit)
 				}
 				return difference(got, want)
 			})

@@ -25,12 +25,12 @@ type facts struct {
 	Backends  []string
 }
 
-// python runs a script of testdata with the libraries that `make counting-python` installs.
+// python runs a script of testdata with the libraries that `make counting` installs.
 func python(t *testing.T, script, port string) (got facts) {
 	t.Helper()
 	path := harness.CachePath(t, "counting/python/bin/python")
 	if _, err := os.Stat(path); err != nil {
-		celldtest.Missing(t, "not installed (make counting-python does it): %v", err)
+		celldtest.Missing(t, "not installed (make counting does it): %v", err)
 	}
 	for _, file := range []string{script, "facts.py", "requirements.txt"} { // so that go test's cache knows of them
 		if _, err := os.Stat("testdata/" + file); err != nil {
