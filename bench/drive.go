@@ -20,6 +20,7 @@ type drive struct {
 	clients, pipeline, keys, requests int
 	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
 	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
+	counter                           *counter // likewise
 	limit                             string   // lasting or brief; empty: 15 30 60
 	tls                               bool     // by TLS
 	scraped                           bool     // somebody reads celld's metrics each second
@@ -55,6 +56,9 @@ func (w drive) fits(p *peer) bool {
 	if w.limiter != nil {
 		return w.limiter.fits(p)
 	}
+	if w.counter != nil {
+		return w.counter.fits(p)
+	}
 	if w.persists() {
 		return p.throttles() || p.sets()
 	}
@@ -72,6 +76,9 @@ func (w drive) fits(p *peer) bool {
 func (w drive) words(p *peer) []string {
 	if w.limiter != nil {
 		return w.limiter.words(p)
+	}
+	if w.counter != nil {
+		return w.counter.wordsFor(p)
 	}
 	words := p.words()
 	if w.limit != "" {
@@ -212,6 +219,9 @@ func (w drive) prepare(b *bench, s *server) error {
 	if w.limiter != nil {
 		return w.limiter.prepare(b, s, w.keys)
 	}
+	if w.counter != nil {
+		return w.counter.prepare(s)
+	}
 	limit := wire.AppendBulks(nil, w.words(s.peer)[2:]...)
 	return load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}.run(b.ctx)
 }
@@ -234,7 +244,7 @@ func (w drive) check(s *server, done counts) error {
 	if done.failed != 0 || done.commands < int64(w.requests) || done.commands > int64(w.requests)+slack {
 		return fmt.Errorf("%d commands asked, %d done, %d failed", w.requests, done.commands, done.failed)
 	}
-	if s.peer.throttles() && !w.found(done) {
+	if s.peer.throttles() && w.counter == nil && !w.found(done) {
 		return fmt.Errorf("%d of %d calls found their key", done.hits, done.commands)
 	}
 	keys, err := s.keys()

@@ -66,6 +66,7 @@ var allPeers = []*peer{
 	redisPeer("ping", "redis-server, PING", ""),
 	redisPeer("set", "redis-server, SET", "SET"),
 	redisPeer("lua", "redis-server, Lua", "EVALSHA"),
+	redisPeer("count", "redis-server, INCR", "INCR"),
 	rateOnRedis(),
 	netHTTPPeer(),
 }
@@ -177,8 +178,13 @@ func (p *peer) sets() bool { return p.command == "SET" }
 // scripts tells that the peer is only asked for limiters in Lua, in the rows about CL.TAKE.
 func (p *peer) scripts() bool { return p.command == "EVALSHA" }
 
+// counts tells that the peer is only asked to count, by INCR or a script.
+func (p *peer) counts() bool { return p.command == "INCR" }
+
 // special tells that the peer is only asked in rows about one thing.
-func (p *peer) special() bool { return p.sets() || p.scripts() || p.isLibrary() || p.name == netHTTP }
+func (p *peer) special() bool {
+	return p.sets() || p.scripts() || p.counts() || p.isLibrary() || p.name == netHTTP
+}
 
 // isLibrary tells that callers ask a library, and that the peer's server is what the library uses.
 func (p *peer) isLibrary() bool { return p.name == "redis-rate" }
