@@ -90,7 +90,12 @@ func (b *Batch) Add(f *Shape, key []byte) {
 		return
 	}
 	if f.counts {
-		b.counts = append(b.counts, store.CountRequest{Key: key, Count: f.count})
+		if n == cap(b.counts) {
+			b.counts = slices.Grow(b.counts, 1)
+		}
+		b.counts = b.counts[:n+1]
+		r := &b.counts[n]
+		r.Key, r.Count, r.Value, r.Added, r.Met, r.Err = key, f.count, 0, 0, false, nil
 		return
 	}
 	if n == cap(b.throttles) {
