@@ -43,7 +43,7 @@ func (c *counter) wordsFor(p *peer) []string {
 	return c.words
 }
 
-// prepare has the server keep the script. The keys come with the first calls.
+// prepare sends the script to the server. The keys come with the first calls.
 func (c *counter) prepare(s *server) error {
 	if c.script == "" {
 		return nil

@@ -78,7 +78,8 @@ func TestNodeLibraries(t *testing.T) {
 				want := play(t, c.library, c.script, c.client, redis, attempt)
 				got := play(t, c.library, c.script, c.client, celld, attempt)
 				if got.Admitted != callersLimit || want.Admitted != callersLimit {
-					t.Errorf("of 200 callers at once celld admitted %d, and redis-server %d; the limit is %d", got.Admitted, want.Admitted, callersLimit)
+					t.Errorf("of 200 callers at once celld admitted %d, and redis-server %d; the limit is %d",
+						got.Admitted, want.Admitted, callersLimit)
 				}
 				return difference(got, want)
 			})
