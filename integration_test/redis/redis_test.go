@@ -1,8 +1,11 @@
 package redis
 
 import (
+	"sync"
 	"testing"
 
+	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
 )
 
@@ -15,5 +18,21 @@ func TestRedis(t *testing.T) {
 			celld = []string{"--requirepass", "sesame"}
 		}
 		return celld, celld
+	})
+}
+
+// TestCountsOnOthers compares INCR and its kin with other versions of Redis, and with Valkey.
+func TestCountsOnOthers(t *testing.T) {
+	t.Parallel()
+	celld := harness.Start(t).Addr
+	engines.EachEngine(t, func(t *testing.T, e engines.Engine) {
+		p := &redisPair{t: t, celld: celld, redis: e.Alone(t).Nodes[0].Addr, used: &sync.Map{}}
+		for _, c := range celldtest.ReadConversations(t, "../../resp/testdata/redis") {
+			for _, paragraph := range c.Paragraphs {
+				if c.Name == "count" {
+					p.compareAgain(false, paragraph)
+				}
+			}
+		}
 	})
 }
