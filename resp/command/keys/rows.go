@@ -59,11 +59,11 @@ func Rows(o Options) []*command.Row {
 		{Name: "pttl", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key", Summary: "Returns the milliseconds until a key expires.", Since: "2.6.0", Group: "generic", Run: pttl},
 		{Name: "expiretime", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key", Summary: "Returns when a key expires, in Unix seconds.", Since: "7.0.0", Group: "generic", Run: expireTime},
 		{Name: "pexpiretime", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key", Summary: "Returns when a key expires, in Unix milliseconds.", Since: "7.0.0", Group: "generic", Run: pexpireTime},
-		{Name: "expire", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key seconds [NX|XX|GT|LT]", Summary: "Sets how long a key lives, at most as long as its TAT.", Since: "1.0.0", Group: "generic", Run: expire},
-		{Name: "pexpire", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key milliseconds [NX|XX|GT|LT]", Summary: "Sets how long a key lives, at most as long as its TAT.", Since: "2.6.0", Group: "generic", Run: pexpire},
-		{Name: "expireat", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key unix-time-seconds [NX|XX|GT|LT]", Summary: "Sets when a key expires, at the latest with its TAT.", Since: "1.2.0", Group: "generic", Run: expireAt},
-		{Name: "pexpireat", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key unix-time-milliseconds [NX|XX|GT|LT]", Summary: "Sets when a key expires, at the latest with its TAT.", Since: "2.6.0", Group: "generic", Run: pexpireAt},
-		{Name: "persist", Arity: 2, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key", Summary: "Removes a key's own expiry; it still ends with its TAT.", Since: "2.2.0", Group: "generic", Run: persist},
+		{Name: "expire", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key seconds [NX|XX|GT|LT]", Summary: "Sets how long a key lives. A TAT ends at its time at the latest.", Since: "1.0.0", Group: "generic", Run: expire},
+		{Name: "pexpire", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key milliseconds [NX|XX|GT|LT]", Summary: "Sets how long a key lives. A TAT ends at its time at the latest.", Since: "2.6.0", Group: "generic", Run: pexpire},
+		{Name: "expireat", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key unix-time-seconds [NX|XX|GT|LT]", Summary: "Sets when a key expires. A TAT ends at its time at the latest.", Since: "1.2.0", Group: "generic", Run: expireAt},
+		{Name: "pexpireat", Arity: -3, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key unix-time-milliseconds [NX|XX|GT|LT]", Summary: "Sets when a key expires. A TAT ends at its time at the latest.", Since: "2.6.0", Group: "generic", Run: pexpireAt},
+		{Name: "persist", Arity: 2, Flags: spec.Write | spec.Fast, Keys: spec.OneKey, Access: spec.Writes, Usage: "key", Summary: "Removes a key's own expiry. A TAT still ends at its time.", Since: "2.2.0", Group: "generic", Run: persist},
 	}
 }
 
