@@ -114,7 +114,7 @@ func TestPython(t *testing.T) {
 	} {
 		t.Run(strings.TrimSuffix(script, ".py"), func(t *testing.T) {
 			t.Parallel()
-			celld, redisServer := servers(t, func(t *testing.T, port string) facts { return python(t, script, port) })
+			celld, redisServer, near := servers(t, func(t *testing.T, port string) facts { return python(t, script, port) })
 			for name, got := range map[string]facts{"celld": celld, "redis-server": redisServer} {
 				if !reflect.DeepEqual(got.Decisions, want) {
 					t.Errorf("%s decides\n %v, want\n %v", name, got.Decisions, want)
