@@ -21,11 +21,14 @@ func TestRedis(t *testing.T) {
 	})
 }
 
-// TestCountsOnOthers compares INCR and its kin with other versions of Redis, and with Valkey.
+// TestCountsOnOthers compares INCR and its kin with Redis 8.2, and with Valkey 8.1. Others say some errors in other words.
 func TestCountsOnOthers(t *testing.T) {
 	t.Parallel()
 	celld := harness.Start(t).Addr
 	engines.EachEngine(t, func(t *testing.T, e engines.Engine) {
+		if !e.Always() {
+			return
+		}
 		p := &redisPair{t: t, celld: celld, redis: e.Alone(t).Nodes[0].Addr, used: &sync.Map{}}
 		for _, c := range celldtest.ReadConversations(t, "../../resp/testdata/redis") {
 			for _, paragraph := range c.Paragraphs {

@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
 	"celld/resp/wire"
+	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote"
 )
@@ -82,6 +84,20 @@ func (b *both) store(t *testing.T) {
 	defer late.Close()
 	b.late.Store(int64(2 * remote.CommitWithin))
 	(&user{late, t}).leaves("new", 99)
+	for _, request := range []store.Count{
+		{Counter: cell.Counter{By: 5, Lower: -9, Upper: 9, Strict: true}},
+		{Counter: cell.Counter{By: 5, Lower: -9, Upper: 9, Saturate: true}},
+		{Counter: cell.Counter{By: -2, Lower: -9, Upper: 9}, Expire: store.ExpireIn, TimeNS: 60_000_000_000, IfNone: true},
+		{Counter: cell.Counter{By: 1, Lower: -9, Upper: 9}, Only: store.IfPresent, Expire: store.NeverExpire},
+	} {
+		one := []store.CountRequest{{Key: []byte("count"), Count: request}}
+		if w := make(waker, 1); !late.CountBatch(one, store.Access{}, w) {
+			<-w
+		}
+		if one[0].Err != nil {
+			t.Error(one[0].Err)
+		}
+	}
 }
 
 // thousands is how many random commands a test asks: a third of these in `make test`.
@@ -161,7 +177,7 @@ var forms = []string{
 	"LRANGE k n n", "RPUSH k w", "RPUSH k w w w", "LPOP k", "LREM k n w", "GET", "SET k", "HSET k w",
 	"TIME", "PING", "PING w", "DISCARD", "SELECT n", "SELECT 0", "PUBLISH w w", "CLUSTER INFO", "INFO", "INFO w", "CONFIG GET save",
 	"CONFIG GET maxmemory-policy", "ROLE", "AUTH w", "AUTH w w", "HELLO", "ASKING", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE",
-	"EVAL w n k w", "EVALSHA w n k w",
+	"INCRBY k n", "EVAL w n k w", "EVALSHA w n k w",
 }
 
 // anyCommand is a random command for few keys, mostly one that makes sense.

@@ -132,8 +132,10 @@ func Classify(err error) error {
 			}
 		}
 		switch {
-		// Redis says this in the middle of a script when a slot moves. What the script has written until then stays.
-		case strings.HasPrefix(text, "Script attempted to access a non local key"):
+		// Redis says this in the middle of a script when a slot moves, and Valkey 9.1 in other words. What the script has written until then
+		// stays.
+		case strings.HasPrefix(text, "Script attempted to access a non local key"),
+			strings.HasPrefix(text, "Attempted to access a non local key"):
 			return &DownError{Cause: causeMoved, Sent: true}
 		case strings.HasPrefix(text, "OOM "):
 			return store.ErrFull
