@@ -76,6 +76,8 @@ func useAll(t *testing.T, srv, other *harness.Server) {
 		"CL.RULE DEL ALLOW vip:*",
 		"CL.POLICY DEL api",
 		"CL.TAKE later 5/1s,burst=1 RESERVE 2000",
+		"INCR count", "DECRBY count 2", "INCREX count UBOUND 9 EX 60 ENX", "INCREX count BYINT -1 XX PERSIST",
+		"MULTI", "INCR count", "INCREX count PX 60000", "EXEC",
 		"SET text 1", "GET text", "SET text 4000000000000000000 XX", "EXPIRE text 100", "PERSIST text", "TTL text", "TYPE text",
 		"EXISTS text", "STRLEN text", "SET {text}1 4000000000000000000", "COPY {text}1 {text}2", "RENAME {text}2 {text}3", "UNLINK {text}3",
 		"TYPE several", "HGETALL several", "HLEN several", "TTL several", "CL.RESET several",

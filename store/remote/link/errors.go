@@ -132,8 +132,8 @@ func Classify(err error) error {
 			}
 		}
 		switch {
-		// Redis says this in the middle of a script when a slot moves, and Valkey 9.1 in other words. What the script has written until then
-		// stays.
+		// Redis says this in the middle of a script when a slot moves, and Valkey 9.1 in other words. What the script has written until
+		// then stays.
 		case strings.HasPrefix(text, "Script attempted to access a non local key"),
 			strings.HasPrefix(text, "Attempted to access a non local key"):
 			return &DownError{Cause: causeMoved, Sent: true}
