@@ -320,7 +320,7 @@ func (c *compiler) arithmetic(e *ast.ArithmeticOpExpr) expression {
 	return func(m *Machine) val {
 		a, b := left(m), right(m)
 		if a.kind == isNumber && b.kind == isNumber {
-			return number(operator.apply(a.n, b.n))
+			return number(operator.apply(a.n, b.n) + 0) // 0 for -0, as in the interpreter, which keeps small numbers ready
 		}
 		x, y := m.operands(&a, &b, operator.name, line)
 		return number(operator.apply(x, y))

@@ -41,8 +41,7 @@ func truth(is bool) val {
 	return no
 }
 
-// number makes 0 of -0, as the interpreter does, which keeps small numbers ready.
-func number(n float64) val { return val{kind: isNumber, n: n + 0} }
+func number(n float64) val { return val{kind: isNumber, n: n} }
 
 func (v *val) holds() bool { return v.kind > isFalse }
 
