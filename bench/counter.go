@@ -2,18 +2,21 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // counter is what a row about counting asks of each key. A plain redis-server counts by INCR where celld has INCREX, and both run a script.
 type counter struct {
-	words  []string // celld's, keyWord among them
-	script string   // empty: celld gets words, and the other INCR
+	own    []string // celld's words, keyWord among them
+	script string   // empty: celld gets its own words, and the other INCR
 	args   []string // of the script
 }
 
 var (
-	increments = counter{words: []string{"INCR", keyWord}}
-	bounded    = counter{words: []string{"INCREX", keyWord, "UBOUND", "30", "EX", "60", "ENX"}}
+	increments = counter{own: []string{"INCR", keyWord}}
+	bounded    = counter{own: []string{"INCREX", keyWord, "UBOUND", "30", "EX", "60", "ENX"}}
 
 	// restarts calls what rate-limit-redis's script calls: INCR, PTTL, and PEXPIRE where a window begins.
 	restarts = counter{args: []string{"60000"}, script: `local hits = redis.call('INCR', KEYS[1])
@@ -33,30 +36,34 @@ return hits`}
 
 func (c *counter) fits(p *peer) bool { return p.isCelld() || p.counts() }
 
-func (c *counter) wordsFor(p *peer) []string {
+func (c *counter) words(p *peer) []string {
 	switch {
 	case c.script != "":
 		return append([]string{"EVALSHA", shaOf(c.script), "1", keyWord}, c.args...)
 	case p.counts():
-		return increments.words
+		return increments.own
 	}
-	return c.words
+	return c.own
 }
 
-// prepare sends the script to the server. The keys come with the first calls.
-func (c *counter) prepare(s *server) error {
-	if c.script == "" {
-		return nil
-	}
-	if sha, err := ask(s.addr, "SCRIPT", "LOAD", c.script); err != nil || sha != shaOf(c.script) {
-		return fmt.Errorf("SCRIPT LOAD: %q, %w", sha, err)
+// calls is 0: the keys come with what is measured.
+func (c *counter) calls() int { return 0 }
+
+func (c *counter) prepare(_ *bench, s *server, _ int) error { return loadScript(s, c.script) }
+
+// check looks at one key, which must hold a count.
+func (c *counter) check(_ *bench, s *server, _ int) error {
+	const key = "key:000000000001"
+	count, err := ask(s.addr, "GET", key)
+	if n, bad := strconv.Atoi(count); err != nil || bad != nil || n < 1 {
+		return fmt.Errorf("%s counts %q, %v", key, count, err)
 	}
 	return nil
 }
 
 // counting is the load of the rows of CL.THROTTLE with a counter in its place.
 func counting(c *counter, pipeline, requests int) drive {
-	return drive{clients: 50, pipeline: pipeline, keys: 1000, requests: requests, counter: c}
+	return drive{clients: 50, pipeline: pipeline, keys: 1000, requests: requests, question: c}
 }
 
 var countingRows = []row{

@@ -19,11 +19,19 @@ import (
 type drive struct {
 	clients, pipeline, keys, requests int
 	fsync                             string   // --appendfsync, or noFile; empty: a row about something else
-	limiter                           *limiter // in place of CL.THROTTLE's; nil: a row about something else
-	counter                           *counter // likewise
+	question                          question // in place of CL.THROTTLE's; nil: a row about something else
 	limit                             string   // lasting or brief; empty: 15 30 60
 	tls                               bool     // by TLS
 	scraped                           bool     // somebody reads celld's metrics each second
+}
+
+// question is what a row asks about each key in place of CL.THROTTLE key 15 30 60.
+type question interface {
+	fits(*peer) bool
+	words(*peer) []string
+	calls() int // to each key before anything is measured
+	prepare(b *bench, s *server, keys int) error
+	check(b *bench, s *server, keys int) error // afterwards
 }
 
 const (
@@ -53,11 +61,8 @@ func (w drive) appendFsync() string {
 }
 
 func (w drive) fits(p *peer) bool {
-	if w.limiter != nil {
-		return w.limiter.fits(p)
-	}
-	if w.counter != nil {
-		return w.counter.fits(p)
+	if w.question != nil {
+		return w.question.fits(p)
 	}
 	if w.persists() {
 		return p.throttles() || p.sets()
@@ -74,11 +79,8 @@ func (w drive) fits(p *peer) bool {
 // words returns the peer's command. Where every call must pass, it allows one a minute and a million at once, so a key lives for at
 // least a minute, like SET's.
 func (w drive) words(p *peer) []string {
-	if w.limiter != nil {
-		return w.limiter.words(p)
-	}
-	if w.counter != nil {
-		return w.counter.wordsFor(p)
+	if w.question != nil {
+		return w.question.words(p)
 	}
 	words := p.words()
 	if w.limit != "" {
@@ -119,8 +121,8 @@ func (w drive) seconds(p *peer) float64 {
 	if p.scripts() {
 		perSecond = map[int]float64{1: 60e3, 16: 150e3}[w.pipeline]
 	}
-	if w.limiter != nil {
-		return 1 + float64(w.requests)/perSecond + float64(w.keys*w.limiter.before)/perSecond
+	if w.question != nil {
+		return 1 + float64(w.requests+w.keys*w.question.calls())/perSecond
 	}
 	if w.persists() {
 		return 5 + float64(w.requests)/map[int]float64{1: 70e3, 16: 400e3}[w.pipeline] + float64(w.keys)/300e3
@@ -194,8 +196,8 @@ func (w drive) run(b *bench, p *peer) (sample, error) {
 	if err := w.check(s, done); err != nil {
 		return nil, err
 	}
-	if w.limiter != nil {
-		if err := w.limiter.check(b, s, w.keys); err != nil {
+	if w.question != nil {
+		if err := w.question.check(b, s, w.keys); err != nil {
 			return nil, err
 		}
 	}
@@ -216,11 +218,8 @@ func (w drive) prepare(b *bench, s *server) error {
 	if s.peer.pings() || w.fresh() {
 		return nil
 	}
-	if w.limiter != nil {
-		return w.limiter.prepare(b, s, w.keys)
-	}
-	if w.counter != nil {
-		return w.counter.prepare(s)
+	if w.question != nil {
+		return w.question.prepare(b, s, w.keys)
 	}
 	limit := wire.AppendBulks(nil, w.words(s.peer)[2:]...)
 	return load{server: s, keys: w.keys, keyLen: 16, limit: func(b []byte) []byte { return append(b, limit...) }}.run(b.ctx)
@@ -244,7 +243,7 @@ func (w drive) check(s *server, done counts) error {
 	if done.failed != 0 || done.commands < int64(w.requests) || done.commands > int64(w.requests)+slack {
 		return fmt.Errorf("%d commands asked, %d done, %d failed", w.requests, done.commands, done.failed)
 	}
-	if s.peer.throttles() && w.counter == nil && !w.found(done) {
+	if s.peer.throttles() && w.question == nil && !w.found(done) {
 		return fmt.Errorf("%d of %d calls found their key", done.hits, done.commands)
 	}
 	keys, err := s.keys()

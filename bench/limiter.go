@@ -44,11 +44,13 @@ func (l *limiter) words(p *peer) []string {
 	return append([]string{"CL.TAKE", keyWord}, l.limits...)
 }
 
+func (l *limiter) calls() int { return l.before }
+
 // prepare asks about every key, so that memory is in place and each is in the state that the row is about.
 func (l *limiter) prepare(b *bench, s *server, keys int) error {
 	if l.sent(s.peer) {
-		if sha, err := ask(s.addr, "SCRIPT", "LOAD", l.script); err != nil || sha != shaOf(l.script) {
-			return fmt.Errorf("SCRIPT LOAD: %q, %w", sha, err)
+		if err := loadScript(s, l.script); err != nil {
+			return err
 		}
 	}
 	for range max(l.before, 1) {

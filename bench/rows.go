@@ -55,10 +55,10 @@ var allRows = slices.Concat([]row{
 	{name: "aof-written-1k", title: "everysec, 1M calls on 1,000 keys", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 1_000_000, fsync: "everysec"}, once: true},
 	{name: "aof-written-1m", title: "everysec, 1M calls on 1M keys", work: drive{clients: 50, pipeline: 16, keys: 1_000_000, requests: 1_000_000, fsync: "everysec"}, once: true},
 	{name: "save-1m", title: "1M keys", work: save{keys: 1_000_000}},
-	{name: "take-gcra-p1", title: "CL.TAKE, gcra, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &perMinute}},
+	{name: "take-gcra-p1", title: "CL.TAKE, gcra, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, question: &perMinute}},
 	{name: "take-gcra-p16", title: "CL.TAKE, gcra, P=16", work: taking(perMinute)},
-	{name: "take-gcra-p128", title: "CL.TAKE, gcra, P=128", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000, limiter: &limiter{limits: perMinute.limits}}},
-	{name: "take-gcra-p128-1m", title: "CL.TAKE, gcra, P=128, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, limiter: &limiter{limits: []string{"30/1h,burst=100"}, passes: true}}},
+	{name: "take-gcra-p128", title: "CL.TAKE, gcra, P=128", work: drive{clients: 50, pipeline: 128, keys: 1000, requests: 3_840_000, question: &limiter{limits: perMinute.limits}}},
+	{name: "take-gcra-p128-1m", title: "CL.TAKE, gcra, P=128, 1M keys", work: drive{clients: 50, pipeline: 128, keys: 1_000_000, requests: 3_840_000, question: &limiter{limits: []string{"30/1h,burst=100"}, passes: true}}},
 	{name: "take-gcra-pass-p16", title: "CL.TAKE, gcra, all pass, P=16",
 		work: taking(limiter{limits: []string{"1/1m,burst=1000000"}, passes: true,
 			script: bucketScript, args: []string{"1000000", "1", "60000000"}})},
@@ -75,18 +75,18 @@ var allRows = slices.Concat([]row{
 	{name: "take-four-pass-p16", title: "CL.TAKE, four limits, all pass, P=16", work: taking(limiter{limits: []string{"100000/1s", "1000000/1m", "10000000/1h", "100000000/1d,algo=window"}, passes: true})},
 	{name: "take-gcra-always-c1", title: "CL.TAKE, gcra, 1 connection, append-only file always",
 		work: drive{clients: 1, pipeline: 1, keys: 2, requests: 8_000, fsync: "always",
-			limiter: &limiter{limits: []string{"1/1m,burst=1000000"}, passes: true}}},
+			question: &limiter{limits: []string{"1/1m,burst=1000000"}, passes: true}}},
 	{name: "take-log-always-c1", title: "CL.TAKE, log of 5,000 and more, 1 connection, append-only file always",
 		work: drive{clients: 1, pipeline: 1, keys: 2, requests: 8_000, fsync: "always",
-			limiter: &limiter{limits: []string{"10000/1h,algo=log"}, before: 5_000, logs: 5_000, passes: true}}},
-	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, limiter: &wrapper}},
-	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, limiter: &wrapper}},
+			question: &limiter{limits: []string{"10000/1h,algo=log"}, before: 5_000, logs: 5_000, passes: true}}},
+	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, question: &wrapper}},
+	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, question: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
 }, countingRows, coreRows, waitingRows, engineRows, checkRows)
 
 // taking is the load of the row p16-1k, with CL.TAKE.
 func taking(l limiter) drive {
-	return drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, limiter: &l}
+	return drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, question: &l}
 }
 
 // chooseRows returns the rows that the options leave.

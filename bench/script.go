@@ -5,6 +5,7 @@ package main
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 )
 
 // The limiters that people write in Lua for redis-server. All answer the five integers of CL.THROTTLE, and except for INCR they
@@ -49,4 +50,15 @@ return {0, capacity, tokens, -1, (capacity - tokens) * interval}`
 func shaOf(script string) string {
 	sum := sha1.Sum([]byte(script))
 	return hex.EncodeToString(sum[:])
+}
+
+// loadScript sends a server a script to keep, if there is one.
+func loadScript(s *server, script string) error {
+	if script == "" {
+		return nil
+	}
+	if sha, err := ask(s.addr, "SCRIPT", "LOAD", script); err != nil || sha != shaOf(script) {
+		return fmt.Errorf("SCRIPT LOAD: %q, %v", sha, err)
+	}
+	return nil
 }

@@ -11,8 +11,8 @@ var (
 	ErrApplied  = errors.New("applied increment would overflow")      // the way to the bound is longer than int64
 )
 
-// LargestCount is how far up a count goes: 10^15 - 1. From 10^15 on, 12 January 1970, an integer may be a TAT, which moves as far as 64
-// bits go.
+// LargestCount is how far up a count is added: 10^15 - 1, in ns on 12 January 1970. An integer ahead of now is a TAT, and a count must not
+// get there. What was set to more, such as a time in µs, moves as far as 64 bits go.
 const LargestCount = 1e15 - 1
 
 // Counter adds to an integer, within bounds, as INCR and INCREX do.
@@ -48,7 +48,7 @@ func (c *Counter) Add(n int64) (next int64, added bool, err error) {
 	case wrapped && c.By > 0 || !wrapped && next > upper:
 		next = upper
 	default:
-		next = max(c.Lower, math.MinInt64)
+		next = c.Lower
 	}
 	if way := next - n; (next > n) != (way > 0) && next != n {
 		return n, false, ErrApplied

@@ -3,7 +3,6 @@ package clients
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -56,18 +55,7 @@ func runScript(t *testing.T, facts any, client, script string, args ...string) {
 	if strings.HasSuffix(script, ".js") {
 		program = celldtest.Need(t, "node")
 	}
-	if _, err := os.Stat("testdata/" + script); err != nil { // so that go test's cache knows of it
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, append([]string{script}, args...)...)
-	cmd.Dir = "testdata"
-	cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+filepath.Dir(installed), "PYTHONDONTWRITEBYTECODE=1")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil || stderr.Len() > 0 {
-		t.Fatalf("%s: %v\n%s", script, err, stderr.String())
-	}
+	text := harness.Script(t, []string{"NODE_PATH=" + filepath.Dir(installed)}, program, append([]string{script}, args...)...)
 	if err := json.Unmarshal(text, facts); err != nil {
 		t.Fatalf("%s: %v: %s", script, err, text)
 	}

@@ -4,8 +4,7 @@ package counting
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,19 +93,7 @@ func (s script) compare(t *testing.T, inline string) {
 // lines is what the script prints.
 func (s script) lines(t *testing.T, kind, addr, prefix string) string {
 	t.Helper()
-	file := s.run[len(s.run)-1]
-	if _, err := os.Stat("testdata/" + file); err != nil { // so that go test's cache knows of it
-		t.Fatal(err)
-	}
-	cmd := exec.Command(celldtest.Need(t, s.name), append(append([]string{}, s.run...), kind, addr, prefix)...)
-	cmd.Dir, cmd.Env = "testdata", harness.CleanEnv()
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil || stderr.Len() > 0 {
-		t.Fatalf("%s on %s: %v\n%s%s", kind, addr, err, text, stderr.String())
-	}
-	return string(text)
+	return string(harness.Script(t, nil, celldtest.Need(t, s.name), append(slices.Clone(s.run), kind, addr, prefix)...))
 }
 
 // keys lists the keys with a prefix, what they hold and for how long, a line each.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	_ "pgregory.net/rapid" // its flags, so that all packages can be run with one seed
-
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
 )

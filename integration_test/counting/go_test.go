@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/ulule/limiter/v3"
 	limiterredis "github.com/ulule/limiter/v3/drivers/store/redis"
-	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,12 +15,6 @@ import (
 	"celld/internal/celldtest"
 )
 
-// modulesDir is where `make counting` installs what testdata/package.json names.
-const modulesDir = "../../.cache/counting/node_modules"
-
-// callersLimit is the limit of the key on which each script lets 200 callers in at once.
-const callersLimit = 50
-
 // scenario is what a script of testdata prints.
 type scenario struct {
 	Lines    []string // each call and what the library answered, times left out
@@ -29,30 +22,14 @@ type scenario struct {
 	Admitted int      // of the callers at once
 }
 
-// play runs a script with a library and one client on a server. All keys begin with the prefix.
-func play(t *testing.T, library, script, client, addr, prefix string) (s scenario) {
+// play runs a script with a module that `make counting` installs, and one client, on a server. All keys begin with the prefix.
+func play(t *testing.T, module, script, client, addr, prefix string) (s scenario) {
 	t.Helper()
-	modules, err := filepath.Abs(modulesDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(modules, library)); err != nil {
+	modules := harness.CachePath(t, "counting/node_modules")
+	if _, err := os.Stat(filepath.Join(modules, module)); err != nil {
 		celldtest.Missing(t, "not installed (make counting does it): %v", err)
 	}
-	for _, file := range []string{script, "scenario.js", "package.json"} { // so that go test's cache knows of them
-		if _, err := os.Stat("testdata/" + file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), celldtest.Need(t, "node"), script, addr, client, prefix)
-	cmd.Dir = "testdata"
-	cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+modules)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil || stderr.Len() > 0 {
-		t.Fatalf("%s on %s: %v\n%s", script, addr, err, stderr.String())
-	}
+	text := harness.Script(t, []string{"NODE_PATH=" + modules}, celldtest.Need(t, "node"), script, addr, client, prefix)
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatalf("%s on %s: %v: %s", script, addr, err, text)
 	}
@@ -62,7 +39,7 @@ func play(t *testing.T, library, script, client, addr, prefix string) (s scenari
 // TestNodeLibraries plays the same calls by each library on celld and on redis-server.
 func TestNodeLibraries(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ library, script, client string }{
+	for _, c := range []struct{ module, script, client string }{
 		{"rate-limit-redis", "rate_limit_redis.js", "ioredis"},
 		{"rate-limit-redis", "rate_limit_redis.js", "redis"},
 		{"rate-limiter-flexible", "rate_limiter_flexible.js", "ioredis"},
@@ -75,11 +52,11 @@ func TestNodeLibraries(t *testing.T) {
 			redis := celldtest.StartRedis(t)
 			celld := harness.StartStress(t).Addr
 			celldtest.Again(t, func(attempt string) string { // windows of 400 ms may end while a loaded machine stands still
-				want := play(t, c.library, c.script, c.client, redis, attempt)
-				got := play(t, c.library, c.script, c.client, celld, attempt)
-				if got.Admitted != callersLimit || want.Admitted != callersLimit {
-					t.Errorf("of 200 callers at once celld admitted %d, and redis-server %d; the limit is %d",
-						got.Admitted, want.Admitted, callersLimit)
+				want := play(t, c.module, c.script, c.client, redis, attempt)
+				got := play(t, c.module, c.script, c.client, celld, attempt)
+				if got.Admitted != limit || want.Admitted != limit {
+					t.Errorf("of %d callers at once celld admitted %d, and redis-server %d; the limit is %d",
+						callers, got.Admitted, want.Admitted, limit)
 				}
 				return difference(got, want)
 			})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -32,20 +31,7 @@ func python(t *testing.T, script, port string) (got facts) {
 	if _, err := os.Stat(path); err != nil {
 		celldtest.Missing(t, "not installed (make counting does it): %v", err)
 	}
-	for _, file := range []string{script, "facts.py", "requirements.txt"} { // so that go test's cache knows of them
-		if _, err := os.Stat("testdata/" + file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.CommandContext(t.Context(), path, "-W", "ignore", script, port)
-	cmd.Dir = "testdata"
-	cmd.Env = append(harness.CleanEnv(), "PYTHONDONTWRITEBYTECODE=1")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, stderr.String())
-	}
+	text := harness.Script(t, nil, path, "-W", "ignore", script, port)
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%s: %v: %s", script, err, text)
 	}

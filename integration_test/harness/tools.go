@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,4 +41,26 @@ func TryTool(t testing.TB, stdin, name string, args ...string) (string, error) {
 	cmd.Env = CleanEnv()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// Script runs a script of testdata, in that folder and with more of an environment: args are the program's. It returns what the script
+// prints. One that fails, or that complains, fails the test.
+func Script(t testing.TB, env []string, program string, args ...string) (output []byte) {
+	t.Helper()
+	files, _ := filepath.Glob("testdata/*")
+	for _, path := range files {
+		if _, err := os.Stat(path); err != nil { // so that go test's cache knows of it, and of those that it loads
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = "testdata"
+	cmd.Env = slices.Concat(CleanEnv(), []string{"PYTHONDONTWRITEBYTECODE=1"}, env)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%s %q: %v\n%s%s", program, args, err, output, stderr.String())
+	}
+	return output
 }

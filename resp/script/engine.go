@@ -85,8 +85,8 @@ type Engine struct {
 	counted bool // the reply is an error that a command has answered
 	argText []byte
 	args    [][]byte
-	writer  replyWriter // with plain, here as it would be allocated otherwise
-	plain   plainWriter
+	writer  replyWriter // with ofPlain, here as they would be allocated otherwise
+	ofPlain plainWriter
 }
 
 // NewEngine returns an engine without scripts.

@@ -37,7 +37,7 @@ func (h *plainHost) Raise(object lua.LValue, line int) error { return h.box.Rais
 
 // appendResult appends what a plain script has returned.
 func (w *replyWriter) appendResult(out []byte, r *plain.Result) []byte {
-	p := &w.e.plain
+	p := &w.e.ofPlain
 	*p = plainWriter{w, out, 0}
 	r.To(p)
 	out, p.out = p.out, nil

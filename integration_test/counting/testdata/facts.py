@@ -76,4 +76,24 @@ def at_once(name, call):
     facts["at_once"][name] = sum(passed)
 
 
+def play_web(strategy, limiter, get):
+    """Asks an app for paths with limits: /three, /costly, /one and /other that share one, and /many. get leaves the last reply's headers."""
+    for call in range(5):
+        decide(strategy, get("/three"))
+        value(f"{strategy}, call {call}", [get.headers["X-RateLimit-Limit"], get.headers["X-RateLimit-Remaining"]])
+        seconds(f"{strategy}, call {call}, reset", float(get.headers["X-RateLimit-Reset"]) - time.time())
+        seconds(f"{strategy}, call {call}, retry", int(get.headers["Retry-After"]))
+    decide(strategy + ", another", *[get("/three", "b") for _ in range(4)])
+    decide(strategy + ", by cost", *[get(f"/costly?cost={n}") for n in (7, 2, 1, 1)])
+    decide(strategy + ", shared", get("/one"), get("/other"), get("/one"), get("/other"))
+    keys(strategy)
+    end_windows()
+    decide(strategy + ", next window", *[get("/three") for _ in range(4)])
+    limiter.reset()
+    keys(strategy + ", reset")
+    decide(strategy + ", reset", *[get("/three") for _ in range(4)])
+    at_once(strategy, lambda: get("/many", "many"))
+    limiter.reset()
+
+
 atexit.register(lambda: print(json.dumps(facts)))

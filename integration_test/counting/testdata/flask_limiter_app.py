@@ -1,11 +1,9 @@
 """Flask-Limiter on an app with limits of its own, of two routes and of a shared scope."""
 
-import time
-
 from flask import Flask, request
 from flask_limiter import Limiter
 
-from facts import LIMIT, URL, at_once, decide, end_windows, keys, seconds, value
+from facts import LIMIT, URL, play_web
 
 
 def app_of(strategy):
@@ -51,19 +49,4 @@ for strategy in ("fixed-window", "sliding-window-counter"):
         get.headers = reply.headers
         return reply.status_code == 200
 
-    for call in range(5):
-        decide(strategy, get("/three"))
-        value(f"{strategy}, call {call}", [get.headers["X-RateLimit-Limit"], get.headers["X-RateLimit-Remaining"]])
-        seconds(f"{strategy}, call {call}, reset", int(get.headers["X-RateLimit-Reset"]) - time.time())
-        seconds(f"{strategy}, call {call}, retry", int(get.headers["Retry-After"]))
-    decide(strategy + ", another", *[get("/three", "b") for _ in range(4)])
-    decide(strategy + ", by cost", *[get(f"/costly?cost={n}") for n in (7, 2, 1, 1)])
-    decide(strategy + ", shared", get("/one"), get("/other"), get("/one"), get("/other"))
-    keys(strategy)
-    end_windows()
-    decide(strategy + ", next window", *[get("/three") for _ in range(4)])
-    limiter.reset()
-    keys(strategy + ", reset")
-    decide(strategy + ", reset", *[get("/three") for _ in range(4)])
-    at_once(strategy, lambda: get("/many", "many"))
-    limiter.reset()
+    play_web(strategy, limiter, get)

@@ -28,7 +28,7 @@ type line struct {
 	grants []grant // of the first waiters
 
 	current *try      // the try that is under way; nil: none is
-	poked   bool      // something has changed since current began
+	poked   bool      // there was a change after current began
 	next    time.Time // of the next try
 	exact   bool      // a call passes by then, if no other process is quicker
 	losses  int       // tries since the last booking in which others were quicker
