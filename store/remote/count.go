@@ -124,10 +124,12 @@ func (s *Store) hasIncrEx(o *counting) bool {
 }
 
 // knownScript asks for what INCREX refuses in words of its own, if the engine has it and lets celld's user call it.
-var knownScript = link.NewScript(`
+var knownScript = link.NewScript(knownText)
+
+const knownText = `
 local answer = redis.pcall('INCREX', KEYS[1], 'LBOUND', '1', 'UBOUND', '0')
 return string.find(answer.err, 'BOUND') and 1 or 0
-`)
+`
 
 // read reads what the key holds and, of INCREX, how much that is more; of the script, also whether the condition is met.
 func (o *counting) read(answer rueidis.RedisMessage) (err error) {

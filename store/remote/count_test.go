@@ -14,6 +14,8 @@ import (
 
 	"celld/cell"
 	"celld/internal/celldtest"
+	"celld/resp/script"
+	"celld/resp/script/scripttest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/queue"
@@ -176,6 +178,36 @@ func TestABatchOfCounts(t *testing.T) {
 		}
 		if r.Err != nil || r.Value != *n {
 			t.Errorf("request %d: %d, %v, want %d", i, r.Value, r.Err, *n)
+		}
+	}
+}
+
+// engineOf answers what a script calls.
+type engineOf struct {
+	scripttest.Host
+	answer string
+}
+
+func (h engineOf) Call([][]byte) []byte { return []byte(h.answer) }
+
+// Whether an engine has INCREX, by what it says of bounds that cross. Redis, Valkey and celld say the first.
+func TestKnownIncrEx(t *testing.T) {
+	e := script.NewEngine()
+	known, err := e.Load([]byte(knownText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]string{
+		"-ERR LBOUND can't be greater than UBOUND\r\n":                                ":1\r\n",
+		"-ERR Unknown Redis command called from script\r\n":                           ":0\r\n",
+		"-ERR The user executing the script can't run this command or subcommand\r\n": ":0\r\n",
+		"-READONLY You can't write against a read only replica.\r\n":                  ":0\r\n",
+		"-OOM command not allowed when used memory > 'maxmemory'.\r\n":                ":0\r\n",
+		"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n":      ":0\r\n",
+	} {
+		e.Run(known, engineOf{answer: answer}, [][]byte{[]byte("k")}, nil)
+		if got := string(e.AppendReply(nil, false)); got != want {
+			t.Errorf("%q: %q, want %q", answer, got, want)
 		}
 	}
 }

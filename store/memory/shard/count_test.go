@@ -71,7 +71,7 @@ func TestCountsAreWhatTheyDecide(t *testing.T) {
 				for i := range got {
 					got[i] = store.CountRequest{Key: key, Count: drawCount(t, now)}
 				}
-				want := got
+				want, changed, modelChanged := got, s.Stats(now).Changes, model.Stats(now).Changes
 				s.CountBatch(got[:], a, nil)
 				for i := range want {
 					r := &want[i]
@@ -80,6 +80,9 @@ func TestCountsAreWhatTheyDecide(t *testing.T) {
 				}
 				if fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Fatalf("%+v\nwant %+v", got, want)
+				}
+				if n, want := s.Stats(now).Changes-changed, model.Stats(now).Changes-modelChanged; n != want {
+					t.Fatalf("%+v: %d changes, want %d", got, n, want)
 				}
 			}
 			for _, key := range []string{"a", "b", "c"} {
