@@ -10,6 +10,15 @@ import (
 	"celld/store"
 )
 
+// An integer is a count until now, and a TAT from the next ns on.
+func TestInteger(t *testing.T) {
+	for n, want := range map[int64]store.Value{-1: {Count: -1, ExpiryNS: 9}, 7: {Count: 7, ExpiryNS: 9}, 8: {TAT: 8, ExpiryNS: 9}} {
+		if got := store.Integer(n, 7, 9); got != want {
+			t.Errorf("%d at 7: %+v, want %+v", n, got, want)
+		}
+	}
+}
+
 // A string is read if it is written as AppendInteger writes it, and what lies ahead of now is a TAT.
 func TestParseInteger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,6 +44,11 @@ func TestParseInteger(t *testing.T) {
 			t.Fatalf("%q at %d is read as %+v", text, nowNS, v)
 		}
 	})
+	for text, count := range map[string]bool{"7": true, "8": false} {
+		if v, ok := store.ParseInteger([]byte(text), 7); !ok || v.IsCount() != count {
+			t.Errorf("%s at 7 is read as %+v, %v", text, v, ok)
+		}
+	}
 	for _, text := range []string{"", "-", "-0", "00", "01", "+1", " 1", "1\n", "1.0", "1e3", "٣"} {
 		if v, ok := store.ParseInteger([]byte(text), 0); ok {
 			t.Errorf("%q is read as %+v", text, v)

@@ -215,3 +215,25 @@ func TestTicksOfLongTexts(t *testing.T) {
 		t.Errorf("%d ticks beside a short text", host.ticks)
 	}
 }
+
+// A script without the interpreter that compares long texts is the interpreter's, as that looks at the time.
+func TestLongTextsAreTheInterpreters(t *testing.T) {
+	const long, compared = 1 << 20, 200
+	script := strings.Repeat("if KEYS[1] == ARGV[1] then return 1 end ", compared)
+	host, text := &fakeHost{}, strings.Repeat("x", long)
+	got := eval(NewEngine(), host, false, script, text+"a", "|", text+"b")
+	if least := compared * long / budget.TickBytes; got != "$-1\r\n" || host.ticks < least {
+		t.Errorf("%q after %d ticks, want %d", got, host.ticks, least)
+	}
+}
+
+// A list that is longer than a script's memory is an error, with or without the interpreter.
+func TestRepliesThatAreTooLong(t *testing.T) {
+	const n = budget.MaxMemory / 4 / len(":1\r\n")
+	host := &fakeHost{answer: replyOf(fmt.Sprintf("*%d\r\n%s", n, strings.Repeat(":1\r\n", n)))}
+	for _, script := range []string{"redis.call('X') return 1", "do end redis.call('X') return 1"} {
+		if got := eval(NewEngine(), host, false, script); !strings.HasPrefix(got, "-"+budget.ErrMemory.Error()) {
+			t.Errorf("%s: %q", script, got)
+		}
+	}
+}

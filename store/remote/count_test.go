@@ -229,12 +229,14 @@ func TestIncrExOfTheEngine(t *testing.T) {
 		s.countNow(store.CountRequest{Key: []byte("k"), Count: c})
 		c.Expire = store.NeverExpire
 		s.countNow(store.CountRequest{Key: []byte("k"), Count: c})
+		s.countNow(store.CountRequest{Key: []byte("k"), Count: store.Count{Counter: c.Counter, Only: store.IfAbsent}})
 		want := []string{
 			"INCREX p:k BYINT -2 LBOUND -9223372036854775808 UBOUND 100 SATURATE PX 60000 ENX",
 			"INCREX p:k BYINT -2 LBOUND -9223372036854775808 UBOUND 100 PXAT 5",
 			"INCREX p:k BYINT -2 LBOUND -9223372036854775808 UBOUND 100 PERSIST",
+			"EVALSHA " + incrExScript.Digest + " 1 p:k -2 -9223372036854775808 100  NX  0 ",
 		}
-		if got := e.Commands(); strings.Join(got[max(0, len(got)-3):], "\n") != strings.Join(want, "\n") {
+		if got := e.Commands(); strings.Join(got[max(0, len(got)-4):], "\n") != strings.Join(want, "\n") {
 			t.Errorf("%q", got)
 		}
 		e.Does(map[string]string{"INCREX": "-ERR unknown command 'INCREX', with args beginning with: 'p:k' \r\n",
@@ -256,4 +258,29 @@ func TestIncrExOfTheEngine(t *testing.T) {
 			t.Errorf("while the engine loads: %v", r.Err)
 		}
 	})
+}
+
+// INCRBY, INCREX and the script go by themselves.
+func TestCountsThatGoTogether(t *testing.T) {
+	kinds := []*counting{{request: &store.CountRequest{Count: store.Count{Counter: cell.Counter{Strict: true}}}},
+		{request: &store.CountRequest{}}, {request: &store.CountRequest{Count: store.Count{Only: store.IfAbsent}}}}
+	for i, a := range kinds {
+		for j, b := range kinds {
+			if a.GoesWith(b) != (i == j) {
+				t.Errorf("%d goes with %d: %v", i, j, i != j)
+			}
+		}
+	}
+	if kinds[0].GoesWith(&call{}) {
+		t.Error("a count goes with a take")
+	}
+}
+
+// What is known of a TAT is no longer known once somebody has added to it.
+func TestCountsForgetTheTAT(t *testing.T) {
+	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
+	s.tatCache.note("p:k", cachedTAT{tatNS: 7})
+	if s.countNow(store.CountRequest{Key: []byte("k"), Count: store.Count{Counter: cell.Unbounded(1)}}); s.tatCache.tat("p:k") != 0 {
+		t.Error("the TAT is still known")
+	}
 }

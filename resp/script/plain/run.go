@@ -69,7 +69,6 @@ func (m *Machine) Run(p *Program, host Host, keys, args [][]byte) (result *Resul
 			_ = recover()
 			err = m.failure
 		}
-		clear(m.locals[:])
 	}()
 	m.run(p.body)
 	return &m.result, nil
@@ -137,7 +136,7 @@ func (m *Machine) command(given []val, protected bool, line int) val {
 		case isNumber:
 			from := len(m.numbers)
 			m.numbers = value.AppendNumber(m.numbers, v.n, 17)
-			m.words = append(m.words, m.numbers[from:len(m.numbers):len(m.numbers)])
+			m.words = append(m.words, m.numbers[from:])
 		default:
 			return m.failed(m.host.Error("ERR Lua redis lib command arguments must be strings or integers"), protected, line)
 		}
@@ -183,7 +182,7 @@ func integer(reply []byte) float64 {
 func (m *Machine) keep(text []byte) []byte {
 	from := len(m.texts)
 	m.texts = append(m.texts, text...)
-	return m.texts[from:len(m.texts):len(m.texts)]
+	return m.texts[from:]
 }
 
 // failed is the error of a call, which ends the script unless the call is protected.

@@ -121,15 +121,20 @@ func TestWhenUsesAreNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	count := []store.CountRequest{{Key: []byte("count"), Count: store.Count{Counter: cell.Unbounded(1)}}}
 	for _, use := range []struct {
 		afterNS  int64
 		noTouch  bool
 		idleNote int64 // since when the last use is noted
 	}{{0, false, 0}, {0, false, 0}, {1_073_739_999, false, 0}, {1_073_740_000, true, 0}, {1_073_740_000, false, 1_073_740_000}} {
-		_, _ = s.Throttle(key1, bucket, 1, store.Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch})
-		idle, _ := s.IdleNS(key1, a.NowNS+use.afterNS)
-		if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<16 {
-			t.Errorf("%+v: idle for %d ns", use, idle)
+		at := store.Access{NowNS: a.NowNS + use.afterNS, NoTouch: use.noTouch}
+		_, _ = s.Throttle(key1, bucket, 1, at)
+		s.CountBatch(count, at, nil)
+		for _, key := range [][]byte{key1, count[0].Key} {
+			idle, _ := s.IdleNS(key, at.NowNS)
+			if want := use.afterNS - use.idleNote; idle < want || idle > want+1<<16 {
+				t.Errorf("%s, %+v: idle for %d ns", key, use, idle)
+			}
 		}
 	}
 }
