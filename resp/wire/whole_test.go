@@ -141,8 +141,8 @@ func TestUnfinishedCommandsTakeTheirBytes(t *testing.T) {
 }
 
 func TestAppendInt(t *testing.T) {
-	for _, n := range []int64{math.MinInt64, -1000, -100, -99, -10, -9, -1, 0, 1, 9, 10, 11, 42, 99, 100, 101, 120, 999, 1000, 1203, 9999, 10_000,
-		math.MaxInt64} {
+	for _, n := range []int64{math.MinInt64, -1000, -100, -99, -10, -9, -1, 0, 1, 9, 10, 11, 42, 99, 100, 101, 120, 999, 1000, 1203, 9999,
+		10_000, math.MaxInt64} {
 		if got, want := string(AppendInt([]byte("x"), n)), fmt.Sprintf("x:%d\r\n", n); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
