@@ -26,6 +26,12 @@ type Shape struct {
 	Leases   bool  // the companion of such a state, which holds the leases of what was taken from it
 }
 
+// Bare is the algorithm and the period of a shape.
+func (s Shape) Bare() Shape { return Shape{Algo: s.Algo, Unit: s.Unit, PeriodNS: s.PeriodNS} }
+
+// Alike reports that two shapes have the same algorithm and period. A policy's state is carried over to a limit that is alike.
+func (s Shape) Alike(as Shape) bool { return s.Bare() == as.Bare() }
+
 // Aligned reports that windows follow the clock or the calendar. Such a limit decides by wall time. Leases do not: they last as long as
 // they were granted for.
 func (s *Shape) Aligned() bool { return s.byWall() && !s.Leases }

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -324,12 +325,12 @@ func (d *Disk) eachSetting(fn func(setting policy.Setting, text string)) {
 	}
 }
 
-// appendSettingChange writes the new form of a setting. A renewed setting is removed first, so that its old states are
-// forgotten.
+// appendSettingChange writes the new form of a setting. A renewed setting is removed first, or a policy gets only the limits that it keeps:
+// so the old states are forgotten, and those of the limits that are kept are not.
 func (d *Disk) appendSettingChange(b []byte, c policy.Change) []byte {
 	text, ok := d.store.SettingText(c.Setting)
 	if c.Renewed || !ok {
-		b = aof.AppendSetting(b, c.Setting, aof.SettingGone)
+		b = aof.AppendSetting(b, c.Setting, cmp.Or(c.Kept, aof.SettingGone))
 	}
 	if ok {
 		b = aof.AppendSetting(b, c.Setting, text)

@@ -63,7 +63,9 @@ func (w *world) take(key string, cost int64, limits ...string) store.Taken {
 	for _, text := range limits {
 		if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
 			p := w.store.PolicyNamed(name)
-			calls = append(calls, store.Call{Key: []byte(key), Limit: &p.Limit, Policy: p.ID})
+			for _, l := range p.Limits {
+				calls = append(calls, store.CallOf([]byte(key), l))
+			}
 		} else {
 			l := w.literal(text)
 			calls = append(calls, store.Call{Key: []byte(key), Limit: &l})
@@ -87,7 +89,7 @@ func (w *world) literal(text string) cell.Limit {
 
 func (w *world) setPolicy(name, limit string, o policy.Options) {
 	w.t.Helper()
-	if _, err := w.store.SetPolicy(name, w.literal(limit), o); err != nil {
+	if _, err := w.store.SetPolicy(name, []cell.Limit{w.literal(limit)}, o); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -113,7 +113,7 @@ func TestSettingsUnderFire(t *testing.T) {
 			limit := limits[rnd.IntN(len(limits))]
 			switch p := w.store.PolicyNamed(name); {
 			case p == nil || rnd.IntN(8) == 0:
-				_, _ = w.store.SetPolicy(name, limit, policy.Options{Reset: rnd.IntN(2) == 0})
+				_, _ = w.store.SetPolicy(name, []cell.Limit{limit}, policy.Options{Reset: rnd.IntN(2) == 0})
 			case rnd.IntN(8) == 0:
 				w.store.DeletePolicy(name)
 			case rnd.IntN(8) == 0:
@@ -121,7 +121,7 @@ func TestSettingsUnderFire(t *testing.T) {
 			case rnd.IntN(8) == 0:
 				w.store.DeleteRule(policy.Rule{Pattern: name}, w.clock.Load())
 			default:
-				calls := []store.Call{{Key: key, Limit: &p.Limit, Policy: p.ID}, {Key: key, Limit: &limit}}
+				calls := []store.Call{{Key: key, Limit: &p.Limits[0].Limit, Policy: p.Limits[0]}, {Key: key, Limit: &limit}}
 				_, _ = w.store.Take(calls[rnd.IntN(2):], store.TakeOptions{Cost: 1}, store.Access{NowNS: w.clock.Load()})
 			}
 		}
@@ -206,8 +206,8 @@ func TestAlwaysWithLimitsWhenTheDiskFails(t *testing.T) {
 		},
 		func(w *world) {
 			l := w.literal("90/1h,algo=log")
-			_, _ = w.store.Give([]byte("k"), &l, 0, 2, store.Access{NowNS: w.now})
-			_, _ = w.store.Give([]byte("new"), &l, 0, 1, store.Access{NowNS: w.now})
+			_, _ = w.store.Give([]byte("k"), &l, nil, 2, store.Access{NowNS: w.now})
+			_, _ = w.store.Give([]byte("new"), &l, nil, 1, store.Access{NowNS: w.now})
 		},
 		func(w *world) { w.setPolicy("p", "9/1h", policy.Options{}); w.take("k", 1, "@p") },
 		func(w *world) { w.setPolicy("p", "7/1h", policy.Options{Reset: true}); w.take("k", 1, "@p") },

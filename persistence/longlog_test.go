@@ -76,7 +76,7 @@ func TestLongLogs(t *testing.T) {
 					},
 					func() {
 						l := w.literal(rapid.SampledFrom(limits[:3]).Draw(t, "limit"))
-						_, _ = w.store.Give([]byte(key()), &l, 0, rapid.Int64Range(1, 99).Draw(t, "give"), store.Access{NowNS: w.now})
+						_, _ = w.store.Give([]byte(key()), &l, nil, rapid.Int64Range(1, 99).Draw(t, "give"), store.Access{NowNS: w.now})
 					},
 					func() {
 						w.setPolicy("p", rapid.SampledFrom(limits).Draw(t, "limit"), policy.Options{Reset: rapid.Bool().Draw(t, "reset")})

@@ -107,7 +107,7 @@ func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
 	for _, mode := range []string{"error", "allow", "deny", "local"} {
 		keys := memory.New(memory.Options{Shards: 1})
 		limit, _ := cell.ParseLimit("9/1h")
-		if _, err := keys.SetPolicy("p", limit, policy.Options{}); err != nil {
+		if _, err := keys.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		modes, _ := remote.ParseFailures(mode)

@@ -32,7 +32,7 @@ func (w *world) counted() string {
 	return strings.Join(lines, "\n")
 }
 
-// Each decision counts once, under the limit that binds, and INFO has the same sums.
+// Each decision counts once for each policy that the call names, and once in INFO.
 func TestDecisionsByPolicy(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
@@ -43,7 +43,7 @@ func TestDecisionsByPolicy(t *testing.T) {
 	p.send("CL.TAKE d 5/1h,algo=window\r\nCL.TAKE b @p:x\r\nCL.TAKE b @p PEEK\r\nCL.MTAKE 2 e @p f @log\r\nCL.TAKE g 9/1h @p\r\nCL.TAKE g 9/1h @p\r\nMULTI\r\nCL.TAKE h @p\r\nEXEC\r\n")
 	want := strings.Join([]string{
 		"cl.take  window allowed 1",
-		"cl.take log log allowed 2", "cl.take log log limited 1",
+		"cl.take log log allowed 3", "cl.take log log limited 1",
 		"cl.take p gcra allowed 3", "cl.take p gcra limited 2",
 		"cl.throttle  gcra allowed 1", "cl.throttle  gcra limited 2",
 		"cl.throttle p gcra allowed 1", "cl.throttle p gcra limited 3",
@@ -90,7 +90,7 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.sessions.Store.SetPolicy("p", limit, policy.Options{}); err != nil {
+	if _, err := w.sessions.Store.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.sessions.Take("k", "@p"); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"celld/resp/command"
 	"celld/resp/decisions"
@@ -141,13 +142,24 @@ func (srv *Server) Overview() *Overview {
 	return v
 }
 
+// add adds what another limit of a policy has decided.
+func (p *OverviewPolicy) add(limit OverviewPolicy) {
+	p.Allowed, p.Limited, p.Shadow = p.Allowed+limit.Allowed, p.Limited+limit.Limited, p.Shadow+limit.Shadow
+	if !slices.Contains(strings.Split(p.Algorithm, "+"), limit.Algorithm) {
+		p.Algorithm += "+" + limit.Algorithm
+	}
+}
+
 // policies keeps those that have decided most.
-func (v *Overview) policies(decided []decisions.PolicyCounts) {
+func (v *Overview) policies(decided []decisions.LimitCounts) {
 	list := []OverviewPolicy{}
-	for _, d := range decided {
+	for i, d := range decided {
 		allowed, limited := d.Counts.Decided()
 		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), allowed, limited, d.Counts[decisions.ShadowLimited]}
-		if p.Allowed+p.Limited+p.Shadow > 0 {
+		switch {
+		case d.Period != "" && i > 0 && decided[i-1].Policy == d.Policy && len(list) > 0 && list[len(list)-1].Policy == p.Policy:
+			list[len(list)-1].add(p)
+		case p.Allowed+p.Limited+p.Shadow > 0:
 			list = append(list, p)
 		}
 	}

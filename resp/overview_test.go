@@ -10,9 +10,9 @@ import (
 
 // The policies that decide most are kept.
 func TestOverviewPolicies(t *testing.T) {
-	counts := []decisions.PolicyCounts{{Policy: "unused"}}
+	counts := []decisions.LimitCounts{{Policy: "unused"}}
 	for i := range 60 {
-		counts = append(counts, decisions.PolicyCounts{Policy: string(rune('A' + i)), Algorithm: cell.GCRA,
+		counts = append(counts, decisions.LimitCounts{Policy: string(rune('A' + i)), Algorithm: cell.GCRA,
 			Counts: decisions.Counts{decisions.TakeAllowed: int64(i), decisions.ThrottleLimited: 1}})
 	}
 	v := &Overview{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/cell"
 	"celld/resp/command/argument"
 	"celld/resp/command/users"
 	"celld/resp/config"
@@ -88,7 +89,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 
 	limit, _ := argument.ParseLiteral([]byte("5/1s"), 1)
 	for i := range policy.MaxPolicies - 3 {
-		if _, err := w.sessions.Store.SetPolicy(fmt.Sprint("full", i), limit, policy.Options{}); err != nil {
+		if _, err := w.sessions.Store.SetPolicy(fmt.Sprint("full", i), []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	if err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
 		t.Error(err)
 	}
-	if got := w.sessions.Store.PolicyNamed("b").Limit.Count; got != 8 {
+	if got := w.sessions.Store.PolicyNamed("b").Limits[0].Limit.Count; got != 8 {
 		t.Errorf("%d", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Files are what the files of policies and users hold at the start. The zero value is those of no files.
 type Files struct {
-	policies []policy.Policy
+	policies []*policy.Policy
 	users    *acl.File
 }
 

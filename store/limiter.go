@@ -1,6 +1,9 @@
 package store
 
-import "celld/cell"
+import (
+	"celld/cell"
+	"celld/store/policy"
+)
 
 // Limiter decides on calls, in batches. One that keeps its states in the process answers at once, except for a Take that waits; another
 // answers later.
@@ -42,9 +45,20 @@ type Request struct {
 type Call struct {
 	Key      []byte
 	Limit    *cell.Limit
-	Policy   uint32        // Policy.ID; 0: a literal
+	Policy   *policy.Limit // nil: a literal
 	Decision cell.Decision // out: what this limit says by itself
 	Ruled    bool          // out: a rule has decided, or nobody has; the call has taken nothing
+}
+
+// CallOf is a call of a policy's limit.
+func CallOf(key []byte, l *policy.Limit) Call { return Call{Key: key, Limit: &l.Limit, Policy: l} }
+
+// PolicyID is the ID of the policy's limit; 0: a literal.
+func (c *Call) PolicyID() uint32 {
+	if c.Policy == nil {
+		return 0
+	}
+	return c.Policy.ID
 }
 
 // Answer sets the decision of a call on which no store has decided. It has taken nothing.
@@ -71,8 +85,8 @@ type Taken struct {
 
 // TakeRequest is one Take of a batch.
 //
-// A Cost below 0 gives back, as Give does. Then there must be one call. Its Decision is set only with Look, and Granted is minus the amount
-// that was given back.
+// A Cost below 0 gives back to each call's limit, as Give does. The Decisions are set only with Look, and Granted is minus the most that a
+// limit took back.
 type TakeRequest struct {
 	Calls []Call
 	TakeOptions

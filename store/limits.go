@@ -14,17 +14,17 @@ type Limits []LimitState
 
 // LimitState is a limit and its state.
 type LimitState struct {
-	Policy *policy.Policy // nil: a literal
+	Policy *policy.Limit // nil: a literal
 	Limit  cell.Limit
 	State  cell.State
 	Told   cell.Told // of a log in a Change: what was told of it before
 }
 
-// AppendName appends the name that tools see: @api for a policy, the shape for a literal. Leases that were taken from a limit are named by
-// the limit and " leases".
+// AppendName appends the name that tools see: @api/gcra/1m for a policy's limit, the shape for a literal. Leases that were taken from a
+// limit are named by the limit and " leases".
 func (l *LimitState) AppendName(b []byte) []byte {
 	if l.Policy != nil {
-		b = append(append(b, '@'), l.Policy.Name...)
+		b = l.Policy.AppendName(b)
 	} else {
 		b = l.Limit.Shape.AppendText(b)
 	}

@@ -13,7 +13,7 @@ func TestNamesOfFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []*policy.Policy{nil, {Name: "api"}} {
+	for _, p := range []*policy.Limit{nil, policy.New("api", literal).Limits[0]} {
 		for _, leases := range []bool{false, true} {
 			l := LimitState{Policy: p, Limit: literal}
 			plain := string(l.AppendName(nil))

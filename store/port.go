@@ -36,7 +36,7 @@ type Leases interface {
 	Leave(r *TakeRequest, why error) bool
 
 	Release(key []byte, id int64, a Access) (ended bool, err error)
-	Give(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (given int64, err error)
+	Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a Access) (given int64, err error)
 
 	SetMaxWaiters(n int64)            // 0 or less: 10,000. Those who wait already stay
 	Waiting() (callers, waited int64) // how many wait, and for how many keys
@@ -93,7 +93,7 @@ type Keys interface {
 	Settle(key []byte, id, n int64, a Access) (ended bool, err error)
 
 	// GiveSome gives back a part of n, and reports whether there is more to give back.
-	GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a Access) (given int64, more bool, err error)
+	GiveSome(key []byte, l *cell.Limit, p *policy.Limit, n int64, a Access) (given int64, more bool, err error)
 
 	// All keys, where none is named.
 	Len(nowNS int64) int

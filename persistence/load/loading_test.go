@@ -215,7 +215,7 @@ func TestCommands(t *testing.T) {
 		{"SET a " + tat + "|PEXPIREAT a -1", []string{"a=9000000000@-1"}, "1 PEXPIREAT", 0},
 		{"SET a " + tat + "|PEXPIREAT a x|PEXPIREAT a", []string{"a=9000000000@-1"}, "2 PEXPIREAT", 0},
 		{"PEXPIREAT a " + ms(5*second), nil, "", 0},
-		{"ECHO celld-policy~5/1h~p|HSET w @p limit=5/1h~tat=" + tat, []string{"w=9000000000@-1 @p limit=5/1h tat=1700000009000000000"}, "", 0},
+		{"ECHO celld-policy~5/1h~p|HSET w @p limit=5/1h~tat=" + tat, []string{"w=9000000000@-1 @p/gcra/1h limit=5/1h tat=1700000009000000000"}, "", 0},
 		{"ECHO celld-policy~5/1h~p|HSET w @p limit=5/1h~tat=" + tat + "|ECHO celld-policy~-~p", nil, "", 0},
 		{"ECHO celld-policy~nonsense~p", nil, "1 celld-policy", 0},
 	} {

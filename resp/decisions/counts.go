@@ -8,9 +8,9 @@ import (
 )
 
 // Counts are how calls were decided. A call that could take something counts once, as allowed or limited, however many limits
-// and keys it has: under the limit that binds. CL.TAKE and CL.MTAKE count as takes, and an INCREX with
-// a bound as a count: limited if the bound kept it from adding anything. A call that only looks (quantity 0, COST 0,
-// PEEK, BYINT 0), gives back (CL.GIVE, a negative quantity) or gets an error does not count.
+// and keys it has: under the limit that binds. It counts once more under each further policy that it names, in kinds of their own. CL.TAKE
+// and CL.MTAKE count as takes, and an INCREX with a bound as a count: limited if the bound kept it from adding anything. A call that only
+// looks (quantity 0, COST 0, PEEK, BYINT 0), gives back (CL.GIVE, a negative quantity) or gets an error does not count.
 //
 // A batch gathers its decisions, so 64 decisions cost one or two additions to shared memory. Where replies wait for the disk, a
 // round's decisions count when its changes are on the disk. If that fails, its calls get -MISCONF and do not count.
@@ -31,7 +31,9 @@ const (
 	RuleDenied    // the limited calls that a rule denied
 	ShadowLimited // what a limit with shadow would have decided
 	ShadowAllowed
-	PartlyGranted // the allowed calls that got less than they asked for (UPTO)
+	PartlyGranted  // the allowed calls that got less than they asked for (UPTO)
+	AlsoAllowed    // calls that count as TakeAllowed under another limit, too
+	LimitedByOther // calls that another limit of theirs has denied
 	kinds
 )
 
@@ -50,9 +52,11 @@ var kindNames = [kinds]struct {
 	Blocked:         {stats: "blocked"},
 	RuleDenied: {stats: "rule_denied", total: metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total",
 		Help: "Limited calls that a rule denied."}},
-	ShadowLimited: {stats: "shadow_limited", total: shadowed("shadow_limited", "limited")},
-	ShadowAllowed: {stats: "shadow_allowed", total: shadowed("shadow_allowed", "allowed")},
-	PartlyGranted: {stats: "partly_granted"},
+	ShadowLimited:  {stats: "shadow_limited", total: shadowed("shadow_limited", "limited")},
+	ShadowAllowed:  {stats: "shadow_allowed", total: shadowed("shadow_allowed", "allowed")},
+	PartlyGranted:  {stats: "partly_granted"},
+	AlsoAllowed:    {stats: "allowed"},
+	LimitedByOther: {stats: "limited_by_other", parts: [2]string{"cl.take", "limited_by_other"}},
 }
 
 func shadowed(field, decision string) metrics.Metric {
@@ -91,7 +95,7 @@ func (s *Sum) Of(n *Counts) (sum int64) {
 
 // Decided is how many calls were allowed and limited, whatever their command.
 func (n *Counts) Decided() (allowed, limited int64) {
-	return n[ThrottleAllowed] + n[TakeAllowed] + n[CountAllowed], n[ThrottleLimited] + n[TakeLimited] + n[CountLimited]
+	return n[ThrottleAllowed] + n[TakeAllowed] + n[CountAllowed] + n[AlsoAllowed], n[ThrottleLimited] + n[TakeLimited] + n[CountLimited]
 }
 
 // declare adds the metrics of all policies.

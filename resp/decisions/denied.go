@@ -29,7 +29,7 @@ type Denied struct {
 	mu   sync.Mutex
 	own  map[uint32]*sketch.Sketch // by Policy.ID; 0: literals
 	rest *sketch.Sketch            // nil: not needed yet
-	lost uint64                    // Set.PoliciesRemoved when own was last cleared of policies that are gone
+	lost uint64                    // Set.LimitsRemoved when own was last cleared of policies that are gone
 
 	sums   []deniedSum // in sets of sumsOfSet, each set in its place by the hash
 	keys   []deniedKey // of sums, apart from them: they are needed only when another key takes the place
@@ -149,7 +149,7 @@ func (d *Denied) place(c *Denial) {
 func (d *Denied) pass(at int) {
 	sum, key := d.sums[at], &d.keys[at]
 	d.sums[at] = deniedSum{}
-	if sum.count == 0 || key.policy != 0 && d.policies.PolicyOf(key.policy) == nil {
+	if sum.count == 0 || key.policy != 0 && d.policies.LimitOf(key.policy) == nil {
 		return
 	}
 	s := d.of(key.policy)
@@ -180,13 +180,13 @@ func (d *Denied) of(policy uint32) *sketch.Sketch {
 
 // dropGone drops the sketches of policies that are gone.
 func (d *Denied) dropGone() {
-	lost := d.policies.PoliciesRemoved()
+	lost := d.policies.LimitsRemoved()
 	if lost == d.lost {
 		return
 	}
 	d.lost = lost
 	for id := range d.own {
-		if id != 0 && d.policies.PolicyOf(id) == nil {
+		if id != 0 && d.policies.LimitOf(id) == nil {
 			delete(d.own, id)
 		}
 	}
@@ -260,7 +260,7 @@ func (d *Denied) items() (items []sketch.Item) {
 		shared := items[from:]
 		items = items[:from]
 		for _, item := range shared {
-			if item.About == 0 || d.policies.PolicyOf(item.About) != nil {
+			if item.About == 0 || d.policies.LimitOf(item.About) != nil {
 				item.Hash = mix(item.Hash, item.About)
 				items = append(items, item)
 			}

@@ -21,12 +21,12 @@ func set(t *testing.T, names ...string) (policies *policy.Set, ids []uint32) {
 	for _, name := range names {
 		limit, err := cell.ParseLimit("9/1h")
 		if err == nil {
-			_, err = policies.SetPolicy(name, limit, policy.Options{})
+			_, err = policies.SetPolicy(name, []cell.Limit{limit}, policy.Options{})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, policies.PolicyNamed(name).ID)
+		ids = append(ids, policies.PolicyNamed(name).Limits[0].ID)
 	}
 	return policies, ids
 }
@@ -192,8 +192,8 @@ func TestSketchesOfPoliciesThatGo(t *testing.T) {
 	if deny(mostSketches); top(d, Any)[fmt.Sprint("k", mostSketches)] != 1 || d.rest != nil {
 		t.Error("no policy has the sketch of one that is gone")
 	}
-	more, _ := policies.SetPolicy("p6", policies.PolicyNamed("p6").Limit, policy.Options{Reset: true})
-	ids[6] = policies.PolicyNamed("p6").ID
+	more, _ := policies.SetPolicy("p6", []cell.Limit{policies.PolicyNamed("p6").Limits[0].Limit}, policy.Options{Reset: true})
+	ids[6] = policies.PolicyNamed("p6").Limits[0].ID
 	d.mu.Lock()
 	d.of(ids[6]) // no list has been made since the reset
 	d.mu.Unlock()

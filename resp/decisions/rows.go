@@ -3,6 +3,7 @@ package decisions
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -12,7 +13,7 @@ import (
 	"celld/store/policy"
 )
 
-// Row counts the decisions under a policy's name and algorithm, or those under literals with one algorithm. They only grow:
+// Row counts the decisions under a limit of a policy, or those under literals with one algorithm. They only grow:
 // CL.STATS RESET moves the baseline.
 type Row struct {
 	lanes    []rowLane
@@ -80,22 +81,26 @@ type Rows struct {
 	others   []*Row
 
 	mu      sync.Mutex
-	names   []string // that metrics tell
-	rows    map[rowKey]*Row
+	names   []string              // that metrics tell
+	rows    map[string][]limitRow // by policy
 	purgeAt int
 }
 
-type rowKey struct {
-	policy    string
-	algorithm cell.Algo
+// limitRow is the row of a limit of a policy.
+type limitRow struct {
+	shape cell.Shape // bare
+	*Row
 }
 
-// manyRows is the number of rows at which those of removed policies are dropped for the first time.
+// mostLimitRows is how many rows a policy has whose limits change again and again. More limits count in the row of the first.
+const mostLimitRows = 2 * policy.MostLimits
+
+// manyRows is the number of policies with rows at which those of removed ones are dropped for the first time.
 const manyRows = 2000
 
 // NewRows returns the rows of these policies.
 func NewRows(policies *policy.Set) *Rows {
-	r := &Rows{policies: policies, rows: map[rowKey]*Row{}, purgeAt: manyRows}
+	r := &Rows{policies: policies, rows: map[string][]limitRow{}, purgeAt: manyRows}
 	for range cell.Algos() {
 		r.literals = append(r.literals, newRow(stats.Lanes()))
 		r.others = append(r.others, newRow(stats.Lanes()))
@@ -103,30 +108,33 @@ func NewRows(policies *policy.Set) *Rows {
 	return r
 }
 
-// Of returns the row of a policy. Rows of policies that are gone are dropped when there are twice as many rows as after the last time.
-func (r *Rows) Of(p *policy.Policy) *Row {
+// Of returns the row of a policy's limit. Rows of policies that are gone are dropped when there are twice as many as after the last time.
+func (r *Rows) Of(l *policy.Limit) *Row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := rowKey{p.Name, p.Limit.Algo}
-	row := r.rows[key]
-	if row != nil {
-		return row
+	name, shape := l.Policy.Name, l.Limit.Bare()
+	rows := r.rows[name]
+	if at := slices.IndexFunc(rows, func(row limitRow) bool { return row.shape == shape }); at >= 0 {
+		return rows[at].Row
+	}
+	if len(rows) == mostLimitRows {
+		return rows[0].Row
 	}
 	if len(r.rows) >= r.purgeAt {
-		for old, row := range r.rows {
-			if row.others != nil && r.policies.PolicyNamed(old.policy) == nil {
+		for old, rows := range r.rows {
+			if rows[0].others != nil && r.policies.PolicyNamed(old) == nil {
 				delete(r.rows, old)
 			}
 		}
 		r.purgeAt = max(manyRows, 2*len(r.rows))
 	}
-	if r.named(p.Name) {
+	row := newRow(1)
+	if r.named(name) {
 		row = newRow(stats.Lanes())
 	} else {
-		row = newRow(1)
-		row.others = r.others[p.Limit.Algo]
+		row.others = r.others[shape.Algo]
 	}
-	r.rows[key] = row
+	r.rows[name] = append(rows, limitRow{shape, row})
 	return row
 }
 
@@ -146,44 +154,48 @@ func (r *Rows) named(name string) bool {
 func (r *Rows) Literal(algo cell.Algo) *Row { return r.literals[algo] }
 
 // each calls visit for the rows that metrics tell, of which others and literals come first. A policy's name is empty for literals. The
-// visit must not take long.
-func (r *Rows) each(visit func(policy string, algo cell.Algo, row *Row)) {
+// period is that of a policy's limit. The visit must not take long.
+func (r *Rows) each(visit func(policy string, algo cell.Algo, period string, row *Row)) {
 	for algo := range cell.Algos() {
-		visit("", cell.Algo(algo), r.literals[algo])
-		visit(otherPolicy, cell.Algo(algo), r.others[algo])
+		visit("", cell.Algo(algo), "", r.literals[algo])
+		visit(otherPolicy, cell.Algo(algo), "", r.others[algo])
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range r.names {
-		for algo := range cell.Algos() {
-			if row := r.rows[rowKey{name, cell.Algo(algo)}]; row != nil {
-				visit(name, cell.Algo(algo), row)
-			}
+		for _, row := range r.rows[name] {
+			visit(name, row.shape.Algo, periodOf(row.shape), row.Row)
 		}
 	}
 }
 
+func periodOf(s cell.Shape) string {
+	_, period, _ := strings.Cut(string(s.AppendText(nil)), "/")
+	return period
+}
+
 // Sum adds up all rows since the start.
 func (r *Rows) Sum() (n Counts) {
-	r.each(func(_ string, _ cell.Algo, row *Row) {
+	r.each(func(_ string, _ cell.Algo, _ string, row *Row) {
 		one := row.read()
 		n.Add(&one)
 	})
 	return n
 }
 
-// PolicyCounts is how the calls under a policy with one algorithm were decided, since the start.
-type PolicyCounts struct {
+// LimitCounts is how the calls under a limit of a policy, or under literals with one algorithm, were decided, since the start.
+type LimitCounts struct {
 	Policy    string // empty: limits without a name; otherPolicy: those of all policies but the first
 	Algorithm cell.Algo
+	Period    string // of a policy's limit, unless that is otherPolicy
 	Counts
 }
 
-// List returns those of all that were ever asked, some 100 at most. They never fall.
-func (r *Rows) List() (list []PolicyCounts) {
-	r.each(func(policy string, algo cell.Algo, row *Row) {
+// List returns those of all that were ever asked, some 100 policies at most. They never fall.
+func (r *Rows) List() (list []LimitCounts) {
+	r.each(func(policy string, algo cell.Algo, period string, row *Row) {
 		if n := row.read(); n != (Counts{}) || policy == "" && algo == cell.GCRA { // so that there always are some
-			list = append(list, PolicyCounts{policy, algo, n})
+			list = append(list, LimitCounts{policy, algo, period, n})
 		}
 	})
 	return list
@@ -197,31 +209,42 @@ func (r *Rows) Declare(l *metrics.List) {
 		n.Add(&p.Counts)
 		for kind, names := range kindNames {
 			always := kind <= int(ThrottleLimited) && p.Policy == "" && p.Algorithm == cell.GCRA
-			if names.parts[0] == "" || p.Counts[kind] == 0 && !always {
+			value := p.Counts[kind]
+			if Kind(kind) == TakeAllowed {
+				value += p.Counts[AlsoAllowed]
+			}
+			if names.parts[0] == "" || value == 0 && !always {
 				continue
 			}
 			l.Counter(metrics.Metric{
 				Name: "celld_decisions_total",
-				Help: "Calls that limits allowed or limited. One under several limits counts once, for the limit that binds.",
+				Help: "Calls that limits allowed or limited, once for each policy that they name: limited_by_other where another limit binds.",
 				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
-					"decision", names.parts[1]}, Value: p.Counts[kind],
+					"decision", names.parts[1], "period", p.Period}, Value: value,
 			})
 		}
 	}
 	n.declare(l)
 }
 
-// SinceReset are the decisions since CL.STATS RESET under a policy's name.
-func (r *Rows) SinceReset(policy string) (n Counts) {
+// SinceReset are the decisions since CL.STATS RESET under a policy's name, and how often each of its limits has bound, by the limit's name:
+// gcra/1m.
+func (r *Rows) SinceReset(policy string) (n Counts, bound []Bound) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for algo := range cell.Algos() {
-		if row := r.rows[rowKey{policy, cell.Algo(algo)}]; row != nil {
-			one := row.sinceReset()
-			n.Add(&one)
-		}
+	for _, row := range r.rows[policy] {
+		one := row.sinceReset()
+		n.Add(&one)
+		_, limited := one.Decided()
+		bound = append(bound, Bound{string(row.shape.AppendText(nil)), limited})
 	}
-	return n
+	return n, bound
+}
+
+// Bound is how often a limit has denied a call.
+type Bound struct {
+	Limit string
+	Calls int64
 }
 
 // LiteralsSinceReset are those under literals.
@@ -241,7 +264,9 @@ func (r *Rows) Reset() {
 	r.mu.Lock()
 	rows := slices.Collect(maps.Values(r.rows)) // 2 ms where there are 65,536, of 17 for all
 	r.mu.Unlock()
-	for _, row := range rows {
-		row.reset()
+	for _, of := range rows {
+		for _, row := range of {
+			row.reset()
+		}
 	}
 }

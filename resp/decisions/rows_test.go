@@ -15,13 +15,13 @@ func TestRowsOfPoliciesThatGo(t *testing.T) {
 	policies, _ := set(t, "stays")
 	rows := NewRows(policies)
 	count := func(name string) {
-		rows.Of(policies.PolicyNamed(name)).add(0, &Counts{TakeAllowed: 1})
+		rows.Of(policies.PolicyNamed(name).Limits[0]).add(0, &Counts{TakeAllowed: 1})
 	}
 	count("stays")
 	const others = 3 * manyRows
 	limit, _ := cell.ParseLimit("9/1h")
 	for _, name := range names(mostPolicyNames - 1 + others) {
-		if _, err := policies.SetPolicy(name, limit, policy.Options{}); err != nil {
+		if _, err := policies.SetPolicy(name, []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		count(name)
@@ -44,11 +44,11 @@ func TestRowsOfPoliciesThatGo(t *testing.T) {
 func TestResetOfRows(t *testing.T) {
 	policies, _ := set(t, "p")
 	rows := NewRows(policies)
-	p := rows.Of(policies.PolicyNamed("p"))
+	p := rows.Of(policies.PolicyNamed("p").Limits[0])
 	for range 2 {
 		p.add(1, &Counts{TakeLimited: 2, Blocked: 1})
 		rows.Literal(cell.GCRA).add(3, &Counts{ThrottleAllowed: 5})
-		if got := rows.SinceReset("p"); got != (Counts{TakeLimited: 2, Blocked: 1}) {
+		if got, _ := rows.SinceReset("p"); got != (Counts{TakeLimited: 2, Blocked: 1}) {
 			t.Errorf("@p: %v", got)
 		}
 		if got := rows.LiteralsSinceReset(); got != (Counts{ThrottleAllowed: 5}) {
@@ -69,7 +69,7 @@ func TestResetOfRows(t *testing.T) {
 	if got != "map[count_allowed:0 count_limited:0 rule_denied:0 shadow_allowed:0 shadow_limited:0 take_allowed:0 take_limited:4 throttle_allowed:10 throttle_limited:0]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited]:4 [command cl.throttle policy  algorithm gcra decision allowed]:10 [command cl.throttle policy  algorithm gcra decision limited]:0]" {
+	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited period 1h]:4 [command cl.throttle policy  algorithm gcra decision allowed period ]:10 [command cl.throttle policy  algorithm gcra decision limited period ]:0]" {
 		t.Error(got)
 	}
 }

@@ -8,19 +8,18 @@ import (
 	"strings"
 
 	"celld/persistence/regular"
-	"celld/resp/command/argument"
 	"celld/resp/command/limit"
 	"celld/store/policy"
 )
 
-const errPolicyLine = "expected a name and a limit without spaces, such as 'api 100/1m', and after them at most a # and a comment"
+const errPolicyLine = "expected a name and its limits, such as 'api 100/1m', and after them at most a # and a comment"
 
 // mostBadLines is how many bad lines of a file are told one by one.
 const mostBadLines = 20
 
-// ReadPolicies reads a file of policies. Each line has a name and a limit, as in CL.POLICY SET. What follows a word that begins with #
+// ReadPolicies reads a file of policies. Each line has a name and limits, as in CL.POLICY SET. What follows a word that begins with #
 // is a comment. The error joins one for each bad line.
-func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
+func ReadPolicies(path string, logMax int64) (list []*policy.Policy, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
@@ -42,12 +41,12 @@ func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 			text = strings.TrimPrefix(text, "\ufeff") // the byte order mark that some editors write
 		}
 		p, problem := parsePolicyLine(text, logMax)
-		switch before := seen[p.Name]; {
+		switch {
 		case problem != "":
 			tell(n, problem)
-		case p.Name == "":
-		case before > 0:
-			tell(n, fmt.Sprintf("'%s' is also in line %d", p.Name, before))
+		case p == nil:
+		case seen[p.Name] > 0:
+			tell(n, fmt.Sprintf("'%s' is also in line %d", p.Name, seen[p.Name]))
 		default:
 			seen[p.Name] = n
 			list = append(list, p)
@@ -72,25 +71,24 @@ func ReadPolicies(path string, logMax int64) (list []policy.Policy, err error) {
 	return list, nil
 }
 
-// parsePolicyLine reads a line, whose name is "" where it has only a comment, or nothing.
-func parsePolicyLine(text string, logMax int64) (p policy.Policy, problem string) {
+// parsePolicyLine reads a line. One that has only a comment, or nothing, is no policy.
+func parsePolicyLine(text string, logMax int64) (p *policy.Policy, problem string) {
 	words := strings.Fields(text)
 	if comment := slices.IndexFunc(words, func(word string) bool { return word[0] == '#' }); comment >= 0 {
 		words = words[:comment]
 	}
 	switch len(words) {
 	case 0:
-		return p, ""
-	case 2:
-	default:
-		return p, errPolicyLine
+		return nil, ""
+	case 1:
+		return nil, errPolicyLine
 	}
 	name, problem := limit.PolicyName([]byte(words[0]))
 	if problem != "" {
-		return p, problem
+		return nil, problem
 	}
-	limit, problem := argument.ParseLiteral([]byte(words[1]), logMax)
-	return policy.Policy{Name: name, Limit: limit}, problem
+	limits, problem := limit.PolicyLimits(name, words[1:], logMax)
+	return policy.New(name, limits...), problem
 }
 
 // KeepPolicies sets those of Policies that differ from the store's. Their callers keep their state.
@@ -115,9 +113,9 @@ func (r *Reloader) reloadPolicies() (c changes, err error) {
 	before, after := map[string]string{}, map[string]string{}
 	there := len(r.InForce.Policies())
 	for _, p := range list {
-		after[p.Name] = p.Limit.String()
+		after[p.Name] = p.String()
 		if old := r.InForce.PolicyNamed(p.Name); old != nil {
-			before[p.Name] = old.Limit.String()
+			before[p.Name] = old.String()
 		} else if there++; there > policy.MaxPolicies {
 			return c, r.tooMany(p.Name)
 		}

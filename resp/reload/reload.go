@@ -26,7 +26,7 @@ type Reloader struct {
 	Users   *acl.Users
 	Clients *client.List
 
-	Policies []policy.Policy    // those of --policies, when it was last read
+	Policies []*policy.Policy   // those of --policies, when it was last read
 	InForce  *policy.Set        // which the process has
 	Store    func() store.Store // which keeps them
 

@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 	w.logs(t, `changed=[b]`, "reloaded")
 	w.put(t, "policies", "b 4\nc\n")
 	w.logs(t, "level=WARN msg=\"a file is not reloaded, what was read before stays\" what=policies",
-		"policies:2: expected a name and a limit", `unchanged="" failed=policies`)
+		"policies:2: expected a name and its limits", `unchanged="" failed=policies`)
 	w.put(t, "policies", "b 4/1s\n")
 	w.stopping = true
 	w.logs(t, `error="the server is stopping"`, "failed=policies")
@@ -103,7 +103,7 @@ func TestReload(t *testing.T) {
 	w.logs(t, "changed=[b]", `what=loglevel file=`+w.dir+`/level value=debug`, "reloaded")
 	w.put(t, "level", "loud\n")
 	w.logs(t, "what=loglevel file="+w.dir+"/level error=", "unchanged=policies failed=loglevel")
-	if a, b := w.InForce.PolicyNamed("a"), w.InForce.PolicyNamed("b"); a == nil || b.Limit.Count != 4 {
+	if a, b := w.InForce.PolicyNamed("a"), w.InForce.PolicyNamed("b"); a == nil || b.Limits[0].Limit.Count != 4 {
 		t.Errorf("%v, %v", a, b)
 	}
 	w.Alone = func() func() { panic("broken") }
@@ -118,7 +118,7 @@ func TestReloadOfTooManyPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range policy.MaxPolicies {
-		if _, err := w.InForce.SetPolicy(fmt.Sprint("p", n), limit, policy.Options{}); err != nil {
+		if _, err := w.InForce.SetPolicy(fmt.Sprint("p", n), []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,10 +127,10 @@ func TestReloadOfTooManyPolicies(t *testing.T) {
 	w.put(t, "policies", "p2 2/1s\nmore 1/1s\n")
 	full := "set the policy 'more' of " + w.dir + "/policies: ERR there are 65536 policies already, and no more are allowed"
 	w.logs(t, `error="`+full+`"`, "failed=policies")
-	if p := w.InForce.PolicyNamed("p2"); p.Limit.Count != 1 {
+	if p := w.InForce.PolicyNamed("p2"); p.Limits[0].Limit.Count != 1 {
 		t.Errorf("%v", p)
 	}
-	w.alone, w.Policies = true, []policy.Policy{{Name: "more", Limit: limit}}
+	w.alone, w.Policies = true, []*policy.Policy{policy.New("more", limit)}
 	if err := w.KeepPolicies(); err == nil || err.Error() != full {
 		t.Errorf("%v, want %s", err, full)
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -68,7 +69,7 @@ func TestSettingsOnADiskThatIsFull(t *testing.T) {
 	disk := &sessiontest.Disk{}
 	eachCarrierOn(t, disk, func(t *testing.T, srv *Service, addr string) {
 		const misconf = "-MISCONF Errors writing to the AOF file: no space left on device\r\n"
-		named := func(text string) string { return strings.ReplaceAll(text, "NAME", t.Name()) }
+		named := func(text string) string { return strings.ReplaceAll(text, "NAME", path.Base(t.Name())) }
 		c := sessiontest.Dial(t, addr)
 		c.Ask(named("CL.POLICY SET NAME 5/1d\r\nCL.TAKE NAME:k @NAME COST 5\r\n"),
 			":1\r\n*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:86400000\r\n:5\r\n:0\r\n")

@@ -97,7 +97,7 @@ func TestThrottleGoesByAPolicyThatHasChanged(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		told     int64
-	}{{"10/1h", "10/1s", 1}, {"10/1h", "10/1s,algo=window", 1}, {"10/1s", "10/1h", 360}, {"10/1d,algo=window", "10/1m,algo=log", 60}} {
+	}{{"10/1h", "3600/1h,burst=10", 1}, {"3600/1h,burst=10", "10/1h", 360}, {"10/1d,algo=log", "5/1d,algo=log", 86400}} {
 		w := newWorld(t)
 		p := w.connect()
 		p.do("CL.POLICY", "SET", "p", test.from)

@@ -254,7 +254,7 @@ func TestAnswersThatMeetTheEnd(t *testing.T) {
 		}
 		p.send("CL.TAKE " + key + " 1/1h,algo=window\r\n")
 		p.send("CL.TAKE " + key + " 1/1h,algo=window WAIT 60000" + options + "\r\n")
-		q.Give([]byte(key), must(argument.ParseLiteral([]byte("1/1h,algo=window"), 1)), 0, 1, store.Access{NowNS: w.nowNS})
+		q.Give([]byte(key), must(argument.ParseLiteral([]byte("1/1h,algo=window"), 1)), nil, 1, store.Access{NowNS: w.nowNS})
 		var both sync.WaitGroup
 		both.Go(q.answer)
 		both.Go(p.Closed)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"celld/cell"
 	"celld/resp/command/argument"
 	"celld/resp/session/sessiontest"
 	"celld/store/policy"
@@ -21,7 +22,7 @@ func TestAPolicyThatChangesBesideAPipeline(t *testing.T) {
 		if problem != "" {
 			t.Error(problem)
 		}
-		if _, err := w.Store.SetPolicy("p", limit, policy.Options{}); err != nil {
+		if _, err := w.Store.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Error(err)
 		}
 	}

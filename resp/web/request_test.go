@@ -35,7 +35,7 @@ func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger) *sit
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keys.SetPolicy("api", limit, policy.Options{}); err != nil {
+	if _, err := keys.SetPolicy("api", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	disk := cfg.Persistence()

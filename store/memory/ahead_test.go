@@ -110,7 +110,7 @@ func TestGiveCarriesOver(t *testing.T) {
 	}{{old, 1, false}, {other, 2, true}, {other, 2, false}} {
 		memtest.Drained(s)
 		l := memtest.MustParse(t, step.limit)
-		given, err := s.Give([]byte("k"), &l, 0, 1, memtest.Untouched(now))
+		given, err := s.Give([]byte("k"), &l, nil, 1, memtest.Untouched(now))
 		if told := memtest.Drained(s) != ""; given != 0 || err != nil || kept() != step.count || told != step.told {
 			t.Errorf("%s: %d are given back, %v; the count is %d, told %v", step.limit, given, err, kept(), told)
 		}
@@ -122,11 +122,11 @@ func TestFieldsOfPolicies(t *testing.T) {
 	s := memory.New(memory.Options{})
 	var fields []store.Field
 	for _, name := range []string{"p", "q"} {
-		if _, err := s.SetPolicy(name, memtest.MustParse(t, "5/1h"), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(name, []cell.Limit{memtest.MustParse(t, "5/1h")}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed(name)
-		memtest.MustTake(t, s, int64(1+len(fields)), t0, []store.Call{{Key: []byte("from"), Limit: &p.Limit, Policy: p.ID}})
+		memtest.MustTake(t, s, int64(1+len(fields)), t0, []store.Call{store.CallOf([]byte("from"), p.Limits[0])})
 		fields = nil
 		if _, err := s.Limits([]byte("from"), memtest.At(t0), func(l *store.LimitState) {
 			f, err := s.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
@@ -148,7 +148,7 @@ func TestFieldsOfPolicies(t *testing.T) {
 			t.Errorf("step %d: %d limits are new, %v; %+v", i, added, err, st)
 		}
 		names := map[string]bool{}
-		if _, err := s.Limits([]byte("to"), memtest.At(t0), func(l *store.LimitState) { names[l.Policy.Name] = true }); err != nil ||
+		if _, err := s.Limits([]byte("to"), memtest.At(t0), func(l *store.LimitState) { names[l.Policy.Policy.Name] = true }); err != nil ||
 			int64(len(names)) != step.held {
 			t.Errorf("step %d: the key holds %v, %v", i, names, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -95,10 +96,10 @@ func TestSweepDue(t *testing.T) {
 	want(false, t0+10*second, "a rule")
 	want(true, t0+11*second, "a rule that is over")
 	limit := memtest.MustParse(t, "5/1h")
-	if _, err := s.SetPolicy("api", limit, policy.Options{}); err != nil {
+	if _, err := s.SetPolicy("api", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("p"), Limit: &limit, Policy: s.PolicyNamed("api").ID}})
+	memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("p"), Limit: &limit, Policy: s.PolicyNamed("api").Limits[0]}})
 	memtest.Sweep(s, t0)
 	s.DeletePolicy("api")
 	want(true, t0, "a policy that is gone")
@@ -111,7 +112,7 @@ func TestPutSettingsInAStore(t *testing.T) {
 	if err := s.PutSetting(api, "5", t0); err == nil {
 		t.Error("5 is a limit")
 	}
-	if err := s.PutSetting(api, "5/1m", t0); err != nil || s.PolicyNamed("api").Limit != memtest.MustParse(t, "5/1m") {
+	if err := s.PutSetting(api, "5/1m", t0); err != nil || s.PolicyNamed("api").Limits[0].Limit != memtest.MustParse(t, "5/1m") {
 		t.Error(err)
 	}
 }
@@ -183,7 +184,7 @@ func TestGivenBackIsGone(t *testing.T) {
 				t.Errorf("%s: gone, and %d of 2 given back", limit, given)
 			}
 			l := memtest.MustParse(t, limit)
-			if n, err := s.Give([]byte("k"), &l, 0, 1, memtest.At(t0)); n != 1 || err != nil {
+			if n, err := s.Give([]byte("k"), &l, nil, 1, memtest.At(t0)); n != 1 || err != nil {
 				t.Errorf("%s: %d given back: %v", limit, n, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -87,16 +88,16 @@ func TestSettleBeyondALease(t *testing.T) {
 func TestWhoWaitsCarriesOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		set := func(text string) *policy.Policy {
-			if _, err := s.SetPolicy("p", memtest.MustParse(t, text), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, text)}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			return s.PolicyNamed("p")
 		}
-		for _, text := range []string{"5/1m,algo=log", "5/1m,algo=slide,buckets=6", "5/1m,algo=window"} {
-			p := set("5/1m")
-			memtest.MustTake(t, s, 5, clock(), []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		for _, text := range []string{"5/1m,algo=slide,buckets=128", "5/1m,algo=slide,buckets=6", "4/1m,algo=slide"} {
+			p := set("5/1m,algo=slide")
+			memtest.MustTake(t, s, 5, clock(), []store.Call{store.CallOf([]byte("k"), p.Limits[0])})
 			p = set(text)
-			w := await(s, time.Hour, 1, store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID})
+			w := await(s, time.Hour, 1, store.CallOf([]byte("k"), p.Limits[0]))
 			if !w.waits() {
 				t.Errorf("%s: %+v", text, w.taken())
 			}

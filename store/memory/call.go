@@ -110,7 +110,7 @@ func (c *call) countNew() {
 func (c *call) findEntry() {
 	c.entry = nil
 	if c.e != nil {
-		c.entry = c.sh.FindLimit(c.e, c.Limit, c.Policy, c.code)
+		c.entry = c.sh.FindLimit(c.e, c.Limit, c.PolicyID(), c.code)
 	}
 }
 
@@ -155,8 +155,8 @@ func (c *call) try(nowNS, cost int64) bool {
 func (c *call) sameKey(of *call) bool { return c.hash == of.hash && bytes.Equal(c.Key, of.Key) }
 
 func (c *call) sharesState(of *call) bool {
-	if c.Policy != 0 || of.Policy != 0 {
-		return c.Policy == of.Policy
+	if c.Policy != nil || of.Policy != nil {
+		return c.PolicyID() == of.PolicyID()
 	}
 	return c.Limit.Shape == of.Limit.Shape
 }
@@ -271,7 +271,7 @@ func (c *call) keep(nowNS int64) {
 	}
 	had := int64(0)
 	if c.entry == nil {
-		c.entry = sh.AddLimit(c.e, c.Policy)
+		c.entry = sh.AddLimit(c.e, c.PolicyID())
 	} else {
 		had = sh.Limits.Bytes(c.entry)
 	}

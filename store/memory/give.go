@@ -4,23 +4,24 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory/shard"
+	"celld/store/policy"
 )
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
 // ErrFull; the latter only where a policy's algorithm has changed.
-func (s *takes) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error) {
+func (s *takes) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (given int64, err error) {
 	for more := n > 0; more && err == nil; {
 		var some int64
-		some, more, err = s.GiveSome(key, l, policy, n-given, a)
+		some, more, err = s.GiveSome(key, l, p, n-given, a)
 		given += some
 	}
 	return given, err
 }
 
 // GiveSome is a step of Give: it ends at most lease.MostGiven leases, and says whether there may be more to give back.
-func (s *takes) GiveSome(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, more bool, err error) {
+func (s *takes) GiveSome(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (given int64, more bool, err error) {
 	var c call
-	s.start(&c, &store.Call{Key: key, Limit: l, Policy: policy})
+	s.start(&c, &store.Call{Key: key, Limit: l, Policy: p})
 	paid := shard.Prepaid{Store: s.Shards, Shard: c.sh}
 	err = paid.Run(s.ShardSetOf(c.hash), a.NowNS, func() (err error) {
 		given, err = c.give(n, a, &paid)
@@ -55,19 +56,26 @@ func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, 
 	return given, nil
 }
 
-// answerGive answers a request that gives back.
+// answerGive answers a request that gives back: to each of its limits, and it tells the most that any took back.
 func (s *takes) answerGive(r *store.TakeRequest, a store.Access) {
-	c := &r.Calls[0]
 	look := store.TakeRequest{Calls: r.Calls, TakeOptions: store.TakeOptions{Mode: cell.Peek}}
-	var given int64
+	most := int64(0)
 	r.Err = nil
-	if !r.Look || s.Rule(c.Key, a.NowNS) == nil {
-		given, r.Err = s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		if r.Look && s.Rule(c.Key, a.NowNS) != nil {
+			continue
+		}
+		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)
+		if most = max(most, given); err != nil {
+			r.Err = err
+			break
+		}
 	}
 	if r.Look && r.Err == nil {
 		s.takeAny(&look, a, caller{})
 		r.Err = look.Err
 	}
 	r.Taken = look.Taken
-	r.Taken.Granted = -given
+	r.Taken.Granted = -most
 }

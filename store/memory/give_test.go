@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory"
@@ -17,7 +18,7 @@ func TestGiveIsTold(t *testing.T) {
 	memtest.MustTake(t, s, 10, t0, memtest.Calls(t, "k", "10/100s"))
 	memtest.Drained(s)
 	l := memtest.MustParse(t, "10/100s")
-	if n, err := s.Give([]byte("k"), &l, 0, 8, memtest.At(t0)); n != 8 || err != nil {
+	if n, err := s.Give([]byte("k"), &l, nil, 8, memtest.At(t0)); n != 8 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	if got := memtest.Drained(s); got != "k=20000000000" {
@@ -35,7 +36,7 @@ func TestGiveToALog(t *testing.T) {
 	l := memtest.MustParse(t, log)
 	give := func(n int64) {
 		t.Helper()
-		if given, err := s.Give([]byte("k"), &l, 0, n, memtest.At(t0)); given != n || err != nil {
+		if given, err := s.Give([]byte("k"), &l, nil, n, memtest.At(t0)); given != n || err != nil {
 			t.Errorf("%d, %v", given, err)
 		}
 	}
@@ -67,18 +68,18 @@ func TestGiveToALog(t *testing.T) {
 		t.Errorf("%+v, want %+v", st, before)
 	}
 	give(2)
-	_, _ = s.Give([]byte("none"), &l, 0, 1, memtest.At(t0))
+	_, _ = s.Give([]byte("none"), &l, nil, 1, memtest.At(t0))
 	if st := s.Stats(t0); st.Hits != before.Hits+1 || st.Misses != before.Misses+1 {
 		t.Errorf("%d hits and %d misses more, want one of each", st.Hits-before.Hits, st.Misses-before.Misses)
 	}
 }
 
-// A limit whose algorithm has changed may need more room when it is given back to, and other keys go for it where it may.
+// A limit whose sub-windows have changed may need more room when it is given back to, and other keys go for it where it may.
 func TestGiveThatNeedsRoom(t *testing.T) {
 	for _, noEviction := range []bool{false, true} {
 		s := memory.New(memory.Options{Shards: 1, NoEviction: noEviction})
 		set := func(limit string) *policy.Policy {
-			if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, limit)}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			return s.PolicyNamed("p")
@@ -86,11 +87,11 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		for other := range 9 {
 			memtest.MustPut(t, s, fmt.Sprint(other), memtest.Live(t0, second), t0)
 		}
-		p := set("5/1h")
-		memtest.MustTake(t, s, 3, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		p := set("5/1h,algo=slide")
+		memtest.MustTake(t, s, 3, t0, []store.Call{store.CallOf([]byte("k"), p.Limits[0])})
 		memtest.SetCapacityNow(&s.Capacity, 100, s.Stats(t0).Bytes, noEviction)
-		p = set("5/1h,algo=log")
-		n, err := s.Give([]byte("k"), &p.Limit, p.ID, 1, memtest.At(t0))
+		p = set("5/1h,algo=slide,buckets=6")
+		n, err := s.Give([]byte("k"), &p.Limits[0].Limit, p.Limits[0], 1, memtest.At(t0))
 		keys := s.Len(t0)
 		if noEviction && (n != 0 || err != store.ErrFull || keys != 10) || !noEviction && (n != 1 || err != nil || keys == 10) {
 			t.Errorf("no eviction %v: %d are given, %v, %d keys", noEviction, n, err, keys)
@@ -141,7 +142,7 @@ func TestGiveOfManyLeases(t *testing.T) {
 	for _, n := range []int64{lease.MostGiven + 5, 1, lease.MostGiven, 2*lease.MostGiven + 5} {
 		before := left(t, s, "k", limit, t0)
 		want := min(n, 5000-before)
-		given, err := s.Give([]byte("k"), l, 0, n, memtest.At(t0))
+		given, err := s.Give([]byte("k"), l, nil, n, memtest.At(t0))
 		if given != want || err != nil || left(t, s, "k", limit, t0) != before+want {
 			t.Errorf("%d, %v, want %d", given, err, want)
 		}
@@ -153,7 +154,7 @@ func TestGiveOfManyLeases(t *testing.T) {
 		n, given int64
 		more     bool
 	}{{1, 1, false}, {lease.MostGiven, lease.MostGiven, false}, {lease.MostGiven + 1, lease.MostGiven, true}} {
-		given, more, err := s.GiveSome([]byte("k"), l, 0, step.n, memtest.At(t0))
+		given, more, err := s.GiveSome([]byte("k"), l, nil, step.n, memtest.At(t0))
 		if given != step.given || more != step.more || err != nil {
 			t.Errorf("%d: %d, more %v, %v", step.n, given, more, err)
 		}
@@ -180,7 +181,7 @@ func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 		{"1/1s,block=1h", t0 + second, 0, expiry}, {"2/1s,block=1h", t0 + second, 0, expiry},
 		{"2/1s,block=1h", t0 + second/2, 1, store.AtTAT},
 	} {
-		given, err := s.Give([]byte("k"), limitOf(t, step.limit), 0, 1, memtest.At(step.nowNS))
+		given, err := s.Give([]byte("k"), limitOf(t, step.limit), nil, 1, memtest.At(step.nowNS))
 		st, there := s.Get([]byte("k"), memtest.At(step.nowNS))
 		if err != nil || given != step.given || !there || st.ExpiryNS != step.expiry {
 			t.Errorf("%d: %d are given back, %v; %v, the expiry is %d, want %d", i, given, err, there, st.ExpiryNS, step.expiry)

@@ -40,7 +40,7 @@ func (s *Store) ReadField(name, text string) (f store.Field, err error) {
 		return store.Field{}, err
 	}
 	if named, isPolicy := strings.CutPrefix(name, "@"); isPolicy {
-		if f.Policy = s.PolicyNamed(named); f.Policy == nil {
+		if f.Policy = s.LimitNamed(named, f.Limit.Shape); f.Policy == nil {
 			return store.Field{}, policy.ErrNoPolicy
 		}
 	} else if string(f.Limit.Shape.AppendText(nil)) != name {

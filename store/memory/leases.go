@@ -167,7 +167,7 @@ func (c *call) companion() (l cell.Limit, p *table.LimitEntry) {
 	l = cell.Limit{Shape: c.Limit.Shape, Params: c.Limit.Params}
 	l.Leases = true
 	if c.e != nil && c.e.HoldsLimits() {
-		p = c.sh.FindLimit(c.e, &l, c.Policy, l.Code())
+		p = c.sh.FindLimit(c.e, &l, c.PolicyID(), l.Code())
 	}
 	return l, p
 }
@@ -262,7 +262,7 @@ func (c *call) putLease(l lease.Lease) {
 	limit, p, own := *c.Limit, c.entry, c.Limit.HoldsLeases()
 	if !own {
 		if limit, p = c.companion(); p == nil {
-			p = c.sh.AddLimit(c.e, c.Policy)
+			p = c.sh.AddLimit(c.e, c.PolicyID())
 		}
 	}
 	st := t.State(p)

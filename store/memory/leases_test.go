@@ -388,11 +388,11 @@ func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
 		}
 		s := memory.New(memory.Options{})
 		ask := func(limit string, cost, now int64, terms *store.Terms) bool {
-			if _, err := s.SetPolicy("p", *limitOf(t, limit), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", []cell.Limit{*limitOf(t, limit)}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			p := s.PolicyNamed("p")
-			taken, err := s.Take([]store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}},
+			taken, err := s.Take([]store.Call{store.CallOf([]byte("k"), p.Limits[0])},
 				store.TakeOptions{Cost: cost, Terms: terms}, store.Access{NowNS: now})
 			if err != nil {
 				t.Fatal(err)

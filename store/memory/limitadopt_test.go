@@ -38,7 +38,7 @@ type adopter struct {
 func (a *adopter) set(limit string) {
 	a.limit = memtest.MustParse(a.t, limit)
 	if a.policy {
-		if _, err := a.store.SetPolicy("p", a.limit, policy.Options{}); err != nil {
+		if _, err := a.store.SetPolicy("p", []cell.Limit{a.limit}, policy.Options{}); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -49,7 +49,7 @@ func (a *adopter) call() store.Call {
 		return store.Call{Key: []byte("key"), Limit: &a.limit}
 	}
 	p := a.store.PolicyNamed("p")
-	return store.Call{Key: []byte("key"), Limit: &p.Limit, Policy: p.ID}
+	return store.CallOf([]byte("key"), p.Limits[0])
 }
 
 func (a *adopter) ask(o store.TakeOptions, others ...store.Call) store.Taken {
@@ -97,9 +97,12 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 	was := a.held()
 
 	if a.policy && rapid.Bool().Draw(t, "another kind") {
-		kind, period = rapid.SampledFrom(adopting).Draw(t, "kind"), drawPeriod(t)
+		kind = rapid.SampledFrom(alike(kind, adopting)).Draw(t, "kind")
 	}
 	a.set(drawAdopting(t, kind, period) + rapid.SampledFrom([]string{"", ",block=1us", ",block=1h", ",shadow"}).Draw(t, "option"))
+	if !a.limit.Alike(old.Shape) { // of the calendar
+		return
+	}
 	want := was
 	want.Limit = cell.LimitOf(a.limit.Shape, a.limit.Params)
 	want.State.Ring = slices.Clone(was.State.Ring)
@@ -150,4 +153,18 @@ func deniedAfterAChange(t *rapid.T, kind string) {
 // attempt is what a limit says to a call of a cost. The state stays.
 func attempt(l *cell.Limit, st cell.State, cost int64) cell.Decision {
 	return l.Decide(&st, t0, cost, cell.Peek)
+}
+
+// alike are those kinds of limits to which the state of a policy's limit of one kind is carried over.
+func alike(kind string, kinds []string) (all []string) {
+	shape := func(kind string) cell.Shape {
+		l, _ := cell.ParseLimit("1/1h" + kind)
+		return l.Shape
+	}
+	for _, other := range kinds {
+		if shape(kind).Alike(shape(other)) {
+			all = append(all, other)
+		}
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/store"
 	"celld/store/memory/memtest"
 
 	"pgregory.net/rapid"
@@ -132,7 +133,7 @@ func TestAChangeAdmitsNoMoreThanTheLargerLimit(t *testing.T) {
 			if oneSlot {
 				another = drawLiteral(t, period, kind)
 			} else {
-				another = drawLiteral(t, drawPeriod(t), drawKind(t))
+				another = drawLiteral(t, period, rapid.SampledFrom(alike(kind, changingKinds)).Draw(t, "kind"))
 				if slot := memtest.MustParse(t, another).Shape; slots[slot] {
 					continue
 				} else {
@@ -217,7 +218,7 @@ func TestAChangeNeitherRefillsNorLocks(t *testing.T) {
 			free = math.Min(1, float64(was.Remaining+1)/float64(was.Limit))
 		}
 		if name != "" && rapid.Bool().Draw(t, "another kind") {
-			kind, period = drawKind(t), drawPeriod(t)
+			kind = rapid.SampledFrom(alike(kind, changingKinds)).Draw(t, "kind")
 		}
 		c.change(0, drawLiteral(t, period, kind))
 		l := c.limits[0].literal
@@ -252,11 +253,11 @@ func TestForceAndGiveBetweenChangesEnd(t *testing.T) {
 			case 0:
 				c.ask(cost, cell.Force, false, "key")
 			case 1:
-				l, policy := &c.limits[0].literal, uint32(0)
+				call := store.Call{Limit: &c.limits[0].literal}
 				if name := c.limits[0].policy; name != "" {
-					policy = c.store.PolicyNamed(name).ID
+					call.Policy = c.store.PolicyNamed(name).Limits[0]
 				}
-				given, err := c.store.Give([]byte("key"), l, policy, cost, memtest.At(c.nowNS))
+				given, err := c.store.Give([]byte("key"), call.Limit, call.Policy, cost, memtest.At(c.nowNS))
 				if c.note("key give %d: %d", cost, given); err != nil || given < 0 || given > cost {
 					c.fail("gives %d, %v", given, err)
 				}

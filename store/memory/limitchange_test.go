@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func (c *changing) change(i int, limit string) {
 		return
 	}
 	c.note("CL.POLICY SET %s %s", l.policy, limit)
-	if ok, err := c.store.SetPolicy(l.policy, l.literal, policy.Options{}); !ok || err != nil {
+	if ok, err := c.store.SetPolicy(l.policy, []cell.Limit{l.literal}, policy.Options{}); !ok || err != nil {
 		c.t.Fatal(ok, err)
 	}
 }
@@ -84,7 +85,7 @@ func (c *changing) ask(cost int64, mode cell.Mode, upTo bool, keys ...string) []
 			call := store.Call{Key: []byte(key + l.suffix), Limit: &l.literal}
 			if l.policy != "" {
 				p := c.store.PolicyNamed(l.policy)
-				call.Limit, call.Policy = &p.Limit, p.ID
+				call.Limit, call.Policy = &p.Limits[0].Limit, p.Limits[0]
 			}
 			r.Calls = append(r.Calls, call)
 		}
@@ -166,8 +167,6 @@ var (
 	changingCounts  = []int64{1, 2, 3, 10, 36, 1000}
 )
 
-func drawKind(t *rapid.T) string { return rapid.SampledFrom(changingKinds).Draw(t, "kind") }
-
 func drawPeriod(t *rapid.T) string { return rapid.SampledFrom(changingPeriods).Draw(t, "period") }
 
 func drawLiteral(t *rapid.T, period, kind string) string {
@@ -189,7 +188,7 @@ func drawOptions(t *rapid.T, limit string) string {
 	return limit
 }
 
-// drawChanging starts with one limit of a kind, or with two. The function returned changes one of them: a policy to anything, a
+// drawChanging starts with one limit of a kind, or with two. The function returned changes one of them: a policy to one that is alike, a
 // literal to another count and burst, as all else would be another state.
 func drawChanging(t *rapid.T, kind string) (*changing, func()) {
 	c := newChanging(t)
@@ -219,11 +218,11 @@ func drawChanging(t *rapid.T, kind string) (*changing, func()) {
 		if len(names) > 1 {
 			i = rapid.IntRange(0, 1).Draw(t, "which")
 		}
-		to, toPeriod := kind, period
+		to := kind
 		if names[i] != "" && rapid.Bool().Draw(t, "another kind") {
-			to, toPeriod = drawKind(t), drawPeriod(t)
+			to = rapid.SampledFrom(alike(kind, changingKinds)).Draw(t, "kind")
 		}
-		c.change(i, options(drawLiteral(t, toPeriod, to)))
+		c.change(i, options(drawLiteral(t, period, to)))
 	}
 }
 
@@ -320,11 +319,11 @@ func TestAPeekWithAnotherLiteralChangesNothing(t *testing.T) {
 func TestABlockIsShortenedWithItsPolicy(t *testing.T) {
 	s := memory.New(memory.Options{})
 	take := func(limit string, nowNS int64) cell.Decision {
-		if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, limit)}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed("p")
-		calls := []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}}
+		calls := []store.Call{store.CallOf([]byte("k"), p.Limits[0])}
 		if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, memtest.At(nowNS)); err != nil {
 			t.Fatal(err)
 		}
@@ -356,13 +355,10 @@ func TestAKeyThatIsUsedUpWhenItsLimitChanges(t *testing.T) {
 		literals bool
 		toldUS   int64
 	}{
-		{"5/1h,algo=log", "5/1s,algo=log", false, 1e6},
-		{"10/1h", "10/1s", false, 1e5},
-		{"10/1h", "10/1s,algo=window", false, 1e6},
-		{"10/1d,algo=window", "10/1m,algo=log", false, 60e6},
+		{"5/1s,algo=log", "1/1s,algo=log", false, 1e6},
 		{"10/1h,burst=10", "36000/1h,burst=10", false, 1e5},
 		{"10/1h,burst=10", "36000/1h,burst=10", true, 1e5},
-		{"10/1s", "10/1h", false, 360e6},
+		{"36000/1h,burst=10", "10/1h", false, 360e6},
 		{"36000/1h,burst=10", "10/1h,burst=10", true, 360e6},
 	} {
 		for _, batched := range []bool{false, true} {
@@ -397,4 +393,41 @@ func TestAKeyThatIsUsedUpWhenItsLimitChanges(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A policy of several limits takes from all of them or from none. When it changes, a limit that stays alike keeps what was used of it. The
+// others begin anew, also one that left and comes back.
+func TestPlans(t *testing.T) {
+	s := memory.New(memory.Options{})
+	left := func(plan string, cost int64, want ...int64) {
+		t.Helper()
+		limits, err := policy.ParseLimits(plan)
+		if err == nil {
+			_, err = s.SetPolicy("gold", limits, policy.Options{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls []store.Call
+		for _, l := range s.PolicyNamed("gold").Limits {
+			calls = append(calls, store.CallOf([]byte("k"), l))
+		}
+		if _, err := s.Take(calls, store.TakeOptions{Cost: cost}, memtest.At(t0)); err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, c := range calls {
+			got = append(got, c.Decision.Remaining)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s leaves %d, want %d", plan, got, want)
+		}
+		memtest.MustAudit(t, s)
+	}
+	left("10/1m 100/1d", 4, 6, 96)
+	left("10/1m 100/1d", 7, 6, 96) // denied by one, so nothing is taken
+	left("100/1d 20/1m", 0, 96, 12)
+	left("200/1d 20/1m,algo=log", 1, 191, 19)
+	left("20/1m 200/1d", 0, 20, 191)
+	left("100/1440m", 0, 95)
 }

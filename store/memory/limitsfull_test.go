@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -30,11 +31,11 @@ func TestWhatIsOverStaysUntilItsPlaceIsNeeded(t *testing.T) {
 // Where the limits of a policy that is gone have made room, and not enough, the key ends with those that are left.
 func TestAKeyEndsWithoutWhatHasMadeRoom(t *testing.T) {
 	s := memory.New(memory.Options{})
-	if _, err := s.SetPolicy("p", memtest.MustParse(t, "1/9h"), policy.Options{}); err != nil {
+	if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, "1/9h")}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p := s.PolicyNamed("p")
-	memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+	memtest.MustTake(t, s, 1, t0, []store.Call{store.CallOf([]byte("k"), p.Limits[0])})
 	for i := range store.MaxLimits - 1 {
 		memtest.MustTake(t, s, 1, t0, memtest.Calls(t, "k", fmt.Sprintf("1/%ds", i+1)))
 	}

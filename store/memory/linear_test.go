@@ -155,7 +155,7 @@ func (m *linear) do(op linearOp, r *rand.Rand) (got linearReply, err error) {
 		m.store.TakeBatch(reqs, memtest.At(op.nowNS), nil)
 		return linearReply{decision: reqs[0].Calls[0].Decision}, reqs[0].Err
 	case "give":
-		given, err := m.store.Give(key, &m.limits[op.limit], 0, op.n, memtest.At(op.nowNS))
+		given, err := m.store.Give(key, &m.limits[op.limit], nil, op.n, memtest.At(op.nowNS))
 		return linearReply{n: uint64(given)}, err
 	case "get":
 		st, ok := m.store.Get(key, memtest.At(op.nowNS))

@@ -20,8 +20,8 @@ func (p Port) Open(_ [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
 	return tx{p.Store, o.NowNS}
 }
 
-func (p Port) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
-	done(p.Set.SetPolicy(name, l, o))
+func (p Port) SetPolicy(name string, limits []cell.Limit, o policy.Options, done func(bool, error)) {
+	done(p.Set.SetPolicy(name, limits, o))
 }
 
 func (p Port) DeletePolicy(name string, done func(bool, error)) {
@@ -37,12 +37,12 @@ func (p Port) DeleteRule(r policy.Rule, nowNS int64, done func(bool, error)) {
 }
 
 // KeepPolicies sets those that differ. What was used of the others is kept.
-func (p Port) KeepPolicies(list []policy.Policy) (refused int, err error) {
-	for i := range list {
-		if old := p.PolicyNamed(list[i].Name); old != nil && old.Limit == list[i].Limit {
+func (p Port) KeepPolicies(list []*policy.Policy) (refused int, err error) {
+	for i, one := range list {
+		if old := p.PolicyNamed(one.Name); old != nil && old.Same(one) {
 			continue
 		}
-		if _, err := p.Set.SetPolicy(list[i].Name, list[i].Limit, policy.Options{}); err != nil {
+		if _, err := p.Set.SetPolicy(one.Name, one.Plain(), policy.Options{}); err != nil {
 			return i, err
 		}
 	}

@@ -32,7 +32,7 @@ func TestAStoreInTheProcess(t *testing.T) {
 // Policies of a file that are as they were keep what was used of them, and others are set. The first that is too many is named.
 func TestKeepPolicies(t *testing.T) {
 	p := memory.Port{Store: memory.New(memory.Options{})}
-	list := []policy.Policy{{Name: "same", Limit: memtest.MustParse(t, "5/1h")}, {Name: "other", Limit: memtest.MustParse(t, "5/1h")}}
+	list := []*policy.Policy{policy.New("same", memtest.MustParse(t, "5/1h")), policy.New("other", memtest.MustParse(t, "5/1h"))}
 	keep := func(want int, wantErr error) {
 		t.Helper()
 		if refused, err := p.KeepPolicies(list); refused != want || err != wantErr {
@@ -41,18 +41,18 @@ func TestKeepPolicies(t *testing.T) {
 	}
 	keep(0, nil)
 	before := p.PolicyNamed("same")
-	list[1].Limit = memtest.MustParse(t, "9/1h")
+	list[1] = policy.New("other", memtest.MustParse(t, "9/1h"))
 	keep(0, nil)
-	if got := p.PolicyNamed("other"); got == nil || got.Limit != list[1].Limit {
+	if got := p.PolicyNamed("other"); got == nil || !got.Same(list[1]) {
 		t.Errorf("another limit: %+v", got)
 	}
 	if got := p.PolicyNamed("same"); got != before {
 		t.Errorf("the same limit: %p, was %p", got, before)
 	}
 	for n := len(list); n < policy.MaxPolicies; n++ {
-		list = append(list, policy.Policy{Name: fmt.Sprint("p", n), Limit: list[0].Limit})
+		list = append(list, policy.New(fmt.Sprint("p", n), list[0].Plain()...))
 	}
 	keep(0, nil)
-	list = append(list, policy.Policy{Name: "one more", Limit: list[0].Limit})
+	list = append(list, policy.New("one more", list[0].Plain()...))
 	keep(policy.MaxPolicies, policy.ErrTooMany)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -99,7 +100,7 @@ func TestWaitersAtOnce(t *testing.T) {
 			key := []byte{byte('a' + i%3)}
 			switch l := memtest.MustParse(t, limits[i%4]); i % 6 {
 			case 0:
-				_, _ = s.Give(key, &l, 0, 2, memtest.At(clock()))
+				_, _ = s.Give(key, &l, nil, 2, memtest.At(clock()))
 			case 1:
 				s.Delete(key, clock())
 			case 2:
@@ -109,7 +110,7 @@ func TestWaitersAtOnce(t *testing.T) {
 			case 4:
 				s.Flush()
 			case 5:
-				_, _ = s.SetPolicy("p", l, policy.Options{})
+				_, _ = s.SetPolicy("p", []cell.Limit{l}, policy.Options{})
 			}
 		}
 	}()

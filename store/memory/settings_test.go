@@ -50,7 +50,7 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 		},
 		"Give": func(s *memory.Store) bool {
 			l := memtest.MustParse(t, "1/1h")
-			n, err := s.Give(name, &l, 0, 1, a)
+			n, err := s.Give(name, &l, nil, 1, a)
 			return n != 0 || err != nil
 		},
 		"Watch": func(s *memory.Store) bool { w := s.Watch(name, t0); defer w.Stop(); s.Flush(); return w.Changed(t0) },
@@ -59,17 +59,17 @@ func TestKeysOfGonePoliciesAreNoKeys(t *testing.T) {
 		for _, gone := range []string{"deleted", "reset"} {
 			s := memory.New(memory.Options{Journal: true})
 			limit := memtest.MustParse(t, "1/1h")
-			if _, err := s.SetPolicy("p", limit, policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			p := s.PolicyNamed("p")
-			if _, err := s.Take([]store.Call{{Key: name, Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1}, a); err != nil {
+			if _, err := s.Take([]store.Call{store.CallOf(name, p.Limits[0])}, store.TakeOptions{Cost: 1}, a); err != nil {
 				t.Fatal(err)
 			}
 			memtest.MustPut(t, s, "live", memtest.Live(t0, second), t0)
 			if gone == "deleted" {
 				s.DeletePolicy("p")
-			} else if _, err := s.SetPolicy("p", limit, policy.Options{Reset: true}); err != nil {
+			} else if _, err := s.SetPolicy("p", []cell.Limit{limit}, policy.Options{Reset: true}); err != nil {
 				t.Fatal(err)
 			}
 			if there(s) {
@@ -100,13 +100,13 @@ func TestSweepPurges(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		s := memory.New(memory.Options{Shards: shards})
 		for _, name := range []string{"p", "q"} {
-			if _, err := s.SetPolicy(name, memtest.MustParse(t, "1/1h"), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy(name, []cell.Limit{memtest.MustParse(t, "1/1h")}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 1000 {
 			p := s.PolicyNamed([]string{"p", "q"}[i%2])
-			if _, err := s.Take([]store.Call{{Key: fmt.Append(nil, i), Limit: &p.Limit, Policy: p.ID}}, store.TakeOptions{Cost: 1},
+			if _, err := s.Take([]store.Call{store.CallOf(fmt.Append(nil, i), p.Limits[0])}, store.TakeOptions{Cost: 1},
 				memtest.At(t0)); err != nil {
 				t.Fatal(err)
 			}

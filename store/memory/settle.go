@@ -150,8 +150,12 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 			if base := c.sh.BaseOf(c.e, p); base != nil {
 				l = base.Limit()
 			}
+			of, gone := c.sh.PolicyOf(p)
+			if gone {
+				continue
+			}
 			d := debt{*c, n - lease.Cost}
-			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: p.Policy.Load()}, l.Code(), true
+			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: of}, l.Code(), true
 			d.findEntry()
 			d.fetch(nowNS)
 			more.Add(d.needs(nil, nowNS))

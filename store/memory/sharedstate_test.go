@@ -125,11 +125,11 @@ func TestTheRoomOfAnotherKind(t *testing.T) {
 	kinds := []string{"9/1h", "9/1h,algo=log", "9/1h,algo=slide,buckets=4", "9/1h", "9/1h,algo=log", "9/1h"}
 	s, p := memory.New(memory.Options{}), store.Call{Key: []byte("k")}
 	for i, kind := range kinds {
-		if _, err := s.SetPolicy("p", memtest.MustParse(t, kind), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, kind)}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		of := s.PolicyNamed("p")
-		p.Limit, p.Policy = &of.Limit, of.ID
+		p.Limit, p.Policy = &of.Limits[0].Limit, of.Limits[0]
 		memtest.MustTake(t, s, 1, t0, append(memtest.Calls(t, "other", "9/1s"), p))
 		if d := memtest.MustTake(t, s, 0, t0, []store.Call{p}); d.Limited || i == 0 && s.Len(t0) != 2 {
 			t.Errorf("%s: %+v", kind, d)

@@ -44,7 +44,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 					first++
 					calls[i] = memtest.Call(t, string(key(first)), texts[first/1000%len(texts)])
 					if p := s.PolicyNamed("p"); p != nil && first%3 == 0 {
-						calls[i].Limit, calls[i].Policy = &p.Limit, p.ID
+						calls[i].Limit, calls[i].Policy = &p.Limits[0].Limit, p.Limits[0]
 					}
 					reqs[i] = store.TakeRequest{Calls: calls[i : i+1],
 						TakeOptions: store.TakeOptions{Cost: int64(first % 2), Mode: cell.Mode(first % 3)}}
@@ -82,7 +82,7 @@ func TestSlabsComeAndGoUnderAll(t *testing.T) {
 				}
 			},
 			func(turn int) {
-				_, _ = s.SetPolicy("p", memtest.MustParse(t, texts[turn%len(texts)]), policy.Options{Reset: turn%7 == 0})
+				_, _ = s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, texts[turn%len(texts)])}, policy.Options{Reset: turn%7 == 0})
 				if turn%5 == 0 {
 					s.DeletePolicy("p")
 				}

@@ -42,7 +42,7 @@ func TestTooManyLimits(t *testing.T) {
 	if added, err := s.PutFields([]byte("k"), []store.Field{parsed}, true, memtest.At(t0)); err != store.ErrTooManyLimits || added != 0 {
 		t.Errorf("%d, %v", added, err)
 	}
-	if given, err := s.Give([]byte("k"), memtest.Call(t, "", "1/1h").Limit, 0, 1, memtest.At(t0)); given != 0 || err != nil {
+	if given, err := s.Give([]byte("k"), memtest.Call(t, "", "1/1h").Limit, nil, 1, memtest.At(t0)); given != 0 || err != nil {
 		t.Errorf("%d, %v", given, err)
 	}
 	if n := count(s, "k", t0); n != store.MaxLimits {
@@ -63,11 +63,11 @@ func TestLimitsOfGonePoliciesMakeRoom(t *testing.T) {
 	s := memory.New(memory.Options{Journal: true})
 	use := func(name string) {
 		t.Helper()
-		if _, err := s.SetPolicy(name, memtest.MustParse(t, "5/1h"), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(name, []cell.Limit{memtest.MustParse(t, "5/1h")}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		p := s.PolicyNamed(name)
-		memtest.MustTake(t, s, 1, t0, []store.Call{{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}})
+		memtest.MustTake(t, s, 1, t0, []store.Call{store.CallOf([]byte("k"), p.Limits[0])})
 	}
 	for i := range store.MaxLimits {
 		use(fmt.Sprint("p", i))
@@ -240,7 +240,7 @@ func TestTakesAtOnce(t *testing.T) {
 			for i := range list {
 				list[i] = memtest.Call(t, key(), texts[rand.IntN(len(texts))])
 				if p := s.PolicyNamed(name()); p != nil && rand.IntN(3) == 0 {
-					list[i].Limit, list[i].Policy = &p.Limit, p.ID
+					list[i].Limit, list[i].Policy = &p.Limits[0].Limit, p.Limits[0]
 				}
 			}
 			modes := []cell.Mode{cell.Take, cell.Take, cell.Peek, cell.Force}
@@ -254,7 +254,7 @@ func TestTakesAtOnce(t *testing.T) {
 		methods := []func(i int){
 			take, take, take, take,
 			func(int) {
-				_, _ = s.Give([]byte(key()), memtest.Call(t, "", texts[rand.IntN(6)]).Limit, 0, 2, memtest.At(clock.Load()))
+				_, _ = s.Give([]byte(key()), memtest.Call(t, "", texts[rand.IntN(6)]).Limit, nil, 2, memtest.At(clock.Load()))
 			},
 			func(int) { _, _ = s.Throttle([]byte(key()), throttle, 1, memtest.At(clock.Load())) },
 			func(int) {
@@ -268,7 +268,8 @@ func TestTakesAtOnce(t *testing.T) {
 				}
 			},
 			func(i int) {
-				_, _ = s.SetPolicy(name(), memtest.MustParse(t, texts[rand.IntN(len(texts))]), policy.Options{Reset: i%7 == 0})
+				limits := []cell.Limit{memtest.MustParse(t, texts[rand.IntN(len(texts))])}
+				_, _ = s.SetPolicy(name(), limits, policy.Options{Reset: i%7 == 0})
 				if i%5 == 0 {
 					s.DeletePolicy(name())
 				}

@@ -30,7 +30,7 @@ func drawTakes(t *rapid.T, s *memory.Store, n, spread int) []store.TakeRequest {
 			limit := memtest.MustParse(t, rapid.SampledFrom(memtest.LimitTexts).Draw(t, "limit"))
 			call := store.Call{Key: key, Limit: &limit}
 			if p := s.PolicyNamed("p"); rapid.IntRange(0, 3).Draw(t, "named") == 0 {
-				call.Limit, call.Policy = &p.Limit, p.ID
+				call.Limit, call.Policy = &p.Limits[0].Limit, p.Limits[0]
 			}
 			r.Calls = append(r.Calls, call)
 		}
@@ -52,7 +52,7 @@ func TestBatchesOfTakesDecideAsSingleOnes(t *testing.T) {
 		single, batched := memory.New(o), memory.New(o)
 		both := func(do func(s *memory.Store)) { do(single); do(batched) }
 		both(func(s *memory.Store) {
-			_, _ = s.SetPolicy("p", memtest.MustParse(t, "7/1s,algo=log,block=100ms"), policy.Options{})
+			_, _ = s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, "7/1s,algo=log,block=100ms")}, policy.Options{})
 		})
 		if rapid.Bool().Draw(t, "ruled") {
 			both(func(s *memory.Store) { _, _ = s.PutRule(policy.Rule{Deny: true, Pattern: "k1*"}, t0) })

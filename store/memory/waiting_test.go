@@ -131,7 +131,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		return func(w *waiter) bool { return !w.waits() && w.err() == err }
 	}
 	set := func(tb testing.TB, s *memory.Store, text string, o policy.Options) {
-		if ok, err := s.SetPolicy("p", memtest.MustParse(tb, text), o); !ok || err != nil {
+		if ok, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(tb, text)}, o); !ok || err != nil {
 			tb.Fatal(ok, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		}), (*waiter).waits},
 		{"give", literal, func(tb testing.TB, s *memory.Store) {
 			l := memtest.MustParse(tb, literal)
-			if n, err := s.Give([]byte("k"), &l, 0, 1, memtest.At(clock())); n != 1 || err != nil {
+			if n, err := s.Give([]byte("k"), &l, nil, 1, memtest.At(clock())); n != 1 || err != nil {
 				tb.Fatal(n, err)
 			}
 		}, granted},
@@ -218,11 +218,11 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 			set(tb, s, "1/1h,shadow", policy.Options{})
 		}, within(granted, time.Hour)},
 		{"policy is too small", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "2/1h,burst=1", policy.Options{}) }, (*waiter).waits},
-		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, (*waiter).waits},
+		{"policy is a window", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h,algo=window", policy.Options{}) }, granted},
 		{"policy is reset", "@p", func(tb testing.TB, s *memory.Store) { set(tb, s, "1/1h", policy.Options{Reset: true}) }, granted},
 		{"policy is deleted", "@p", func(_ testing.TB, s *memory.Store) { s.DeletePolicy("p") }, failed(policy.ErrNoPolicy)},
 		{"another policy", "@p", func(tb testing.TB, s *memory.Store) {
-			_, _ = s.SetPolicy("q", memtest.MustParse(tb, "1/1s"), policy.Options{})
+			_, _ = s.SetPolicy("q", []cell.Limit{memtest.MustParse(tb, "1/1s")}, policy.Options{})
 		}, (*waiter).waits},
 		{"the wall clock", "1/hour", func(_ testing.TB, s *memory.Store) { s.SetWall(clock()+int64(time.Hour), clock()) }, granted},
 		{"take by force", literal, func(tb testing.TB, s *memory.Store) {
@@ -238,7 +238,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 						return memtest.Call(t, "k", c.limit)
 					}
 					p := s.Policy([]byte("p"))
-					return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+					return store.CallOf([]byte("k"), p.Limits[0])
 				}
 				if c.limit == "@p" {
 					set(t, s, "1/1h", policy.Options{})
@@ -426,13 +426,13 @@ func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		var all []*waiter
 		set := func(limit string) {
-			if _, err := s.SetPolicy("p", memtest.MustParse(t, limit), policy.Options{}); err != nil {
+			if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, limit)}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		c := func() store.Call {
 			p := s.PolicyNamed("p")
-			return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+			return store.CallOf([]byte("k"), p.Limits[0])
 		}
 		set("1/1h")
 		for range 60 {

@@ -38,7 +38,7 @@ const forever = int64(1000 * time.Hour)
 // What a lease holds, and those wait for, lets the first of them go at once when it is released, settled or renewed, and when it ends.
 func TestWhatLetsGoOfALease(t *testing.T) {
 	set := func(tb testing.TB, s *memory.Store, text string) {
-		if _, err := s.SetPolicy("p", memtest.MustParse(tb, text), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(tb, text)}, policy.Options{}); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 				s.Rename([]byte("k"), []byte("l"), memtest.At(clock()))
 			}},
 			{"policy", time.Minute, func(tb testing.TB, s *memory.Store, id int64) {
-				p := s.Policy([]byte("p")).Limit
+				p := s.Policy([]byte("p")).Limits[0].Limit
 				p.Count++
 				set(tb, s, string(p.AppendText(nil)))
 				if !p.Bookable() {
@@ -85,7 +85,7 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 					set(t, s, limit[1:])
 					one = func() store.Call {
 						p := s.Policy([]byte("p"))
-						return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+						return store.CallOf([]byte("k"), p.Limits[0])
 					}
 				}
 				terms := store.Terms{}

@@ -95,11 +95,11 @@ func TestALineAgainstItsModel(t *testing.T) {
 			const ms = int64(time.Millisecond)
 			m := &lineModel{interval: 10 * ms, burst: rapid.Int64Range(1, 5).Draw(rt, "burst")}
 			l := memtest.MustParse(rt, fmt.Sprintf("100/1s,burst=%d", m.burst))
-			if ok, err := s.SetPolicy("p", l, policy.Options{}); !ok || err != nil {
+			if ok, err := s.SetPolicy("p", []cell.Limit{l}, policy.Options{}); !ok || err != nil {
 				rt.Fatal(ok, err)
 			}
-			id := s.PolicyNamed("p").ID
-			one := func() store.Call { return store.Call{Key: []byte("k"), Limit: &l, Policy: id} }
+			p := s.PolicyNamed("p").Limits[0]
+			one := func() store.Call { return store.Call{Key: []byte("k"), Limit: &l, Policy: p} }
 			var all []*modelWaiter
 			check := func() {
 				synctest.Wait()
@@ -160,7 +160,7 @@ func TestALineAgainstItsModel(t *testing.T) {
 					}
 				case 7: // a refund
 					n := rapid.Int64Range(1, 3).Draw(rt, "n")
-					if _, err := s.Give([]byte("k"), &l, id, n, memtest.At(now)); err != nil {
+					if _, err := s.Give([]byte("k"), &l, p, n, memtest.At(now)); err != nil {
 						rt.Fatal(err)
 					}
 					m.tat, m.sinceNS = max(min(m.tat, now), m.tat-n*m.interval), now
@@ -179,7 +179,7 @@ func TestALineAgainstItsModel(t *testing.T) {
 					}
 					m.tat, m.sinceNS = 0, now
 				case 10: // nothing that concerns it
-					if _, err := s.SetPolicy("q", l, policy.Options{}); err != nil {
+					if _, err := s.SetPolicy("q", []cell.Limit{l}, policy.Options{}); err != nil {
 						rt.Fatal(err)
 					}
 					plainly(s, 1, memtest.Call(t, "k", "1/1s"), memtest.Call(t, "other", "5/1s"))
@@ -214,7 +214,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 			s := waitingStore()
 			set := func(o policy.Options) {
 				text := rapid.SampledFrom(limits[:8]).Draw(rt, "policy")
-				if _, err := s.SetPolicy("p", memtest.MustParse(rt, text), o); err != nil {
+				if _, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(rt, text)}, o); err != nil {
 					rt.Fatal(err)
 				}
 			}
@@ -230,7 +230,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 					set(policy.Options{})
 					p = s.PolicyNamed("p")
 				}
-				return store.Call{Key: []byte(name), Limit: &p.Limit, Policy: p.ID}
+				return store.CallOf([]byte(name), p.Limits[0])
 			}
 			type asked struct {
 				*waiter
@@ -259,7 +259,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 					}
 					most := time.Duration(rapid.Int64Range(0, 3000).Draw(rt, "most")) * time.Millisecond
 					a := asked{deadlineNS: clock() + int64(most)}
-					if len(calls) == 1 && calls[0].Policy == 0 {
+					if len(calls) == 1 && calls[0].Policy == nil {
 						a.state = string(calls[0].Key) + string(calls[0].Limit.AppendText(nil))
 					}
 					mode := rapid.SampledFrom([]store.WaitMode{store.Wait, store.Wait, store.Wait, store.Reserve}).Draw(rt, "mode")

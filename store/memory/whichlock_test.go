@@ -38,8 +38,8 @@ func TestWhichCallsTakeTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		return func(s *Store, key []byte, nowNS int64) {
-			_, _ = s.SetPolicy("p", limit, policy.Options{})
-			_, _ = s.Take([]store.Call{{Key: key, Limit: &limit, Policy: s.PolicyNamed("p").ID}}, store.TakeOptions{Cost: 1},
+			_, _ = s.SetPolicy("p", []cell.Limit{limit}, policy.Options{})
+			_, _ = s.Take([]store.Call{{Key: key, Limit: &limit, Policy: s.PolicyNamed("p").Limits[0]}}, store.TakeOptions{Cost: 1},
 				store.Access{NowNS: nowNS})
 		}
 	}

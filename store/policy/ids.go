@@ -32,7 +32,7 @@ func (s *Set) NextIDOf(us int64, process, processes uint64) uint64 {
 	s.ids.last = least + (process-least)&(processes-1)
 	if s.ids.last > s.ids.saved {
 		s.ids.saved = s.ids.last + idsAhead
-		s.note(idSetting, false)
+		s.note(idSetting, nil)
 	}
 	return s.ids.last
 }
@@ -45,7 +45,7 @@ func (s *Set) RaiseID(id uint64) {
 		s.ids.last = id
 		if id > s.ids.saved {
 			s.ids.saved = id
-			s.note(idSetting, false)
+			s.note(idSetting, nil)
 		}
 	}
 }

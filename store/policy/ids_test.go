@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"celld/cell"
 	"celld/store/policy"
 )
 
@@ -62,7 +63,7 @@ func TestIDs(t *testing.T) {
 	raise(policy.MostID, policy.MostID, policy.MostID, 4)
 	next(5, policy.MostID+1, policy.MostID+1+10_000_000, 5)
 	var drained []policy.Change
-	if lost := s.DrainSettings(func(c policy.Change) { drained = append(drained, c) }); lost || fmt.Sprint(drained) != "[{{2 id} false}]" {
+	if lost := s.DrainSettings(func(c policy.Change) { drained = append(drained, c) }); lost || fmt.Sprint(drained) != "[{{2 id} false }]" {
 		t.Errorf("drained %v, lost %v", drained, lost)
 	}
 	s.DeleteSetting(policy.Setting{Kind: policy.IDSetting, Name: "id"}, 0)
@@ -124,7 +125,7 @@ func TestWrongSettings(t *testing.T) {
 		t.Errorf("ID %d, %v", s.LastID(), err)
 	}
 	if err := s.PutSetting(policy.Setting{Kind: policy.PolicySetting, Name: "p"}, "5/1h", t0, 0); err != nil ||
-		s.PolicyNamed("p").Limit.String() != "5/1h" {
+		s.PolicyNamed("p").Limits[0].Limit.String() != "5/1h" {
 		t.Error(err)
 	}
 	s.DeleteSetting(policy.Setting{Kind: policy.PolicySetting, Name: "p"}, t0)
@@ -144,7 +145,7 @@ func TestChangesAreTold(t *testing.T) {
 	}
 	limit := mustParse(t, "5/1h")
 	for i, change := range []func(){
-		func() { s.SetPolicy("p", limit, policy.Options{}) },
+		func() { s.SetPolicy("p", []cell.Limit{limit}, policy.Options{}) },
 		func() { s.DeletePolicy("p") },
 		func() { s.PutRule(policy.Rule{Pattern: "k"}, t0) },
 		func() { s.DeleteRule(policy.Rule{Pattern: "k"}, t0) },
@@ -175,29 +176,29 @@ func TestSetPolicy(t *testing.T) {
 		if test.limit == "6/1h" {
 			limit = six
 		}
-		set, err := s.SetPolicy("p", limit, test.o)
-		if err != nil || set != test.set || s.PoliciesRemoved() != test.lost || s.PoliciesVersion() != test.version {
-			t.Errorf("%d: %v, %v, %d lost, version %d", i, set, err, s.PoliciesRemoved(), s.PoliciesVersion())
+		set, err := s.SetPolicy("p", []cell.Limit{limit}, test.o)
+		if err != nil || set != test.set || s.LimitsRemoved() != test.lost || s.PoliciesVersion() != test.version {
+			t.Errorf("%d: %v, %v, %d lost, version %d", i, set, err, s.LimitsRemoved(), s.PoliciesVersion())
 		}
 		p := s.Policy([]byte("p"))
 		if (p != nil) != (test.limit != "") || p != s.PolicyNamed("p") || p != nil &&
-			(p.Limit.String() != test.limit || p.ID != test.id || s.PolicyOf(p.ID) != p) {
+			(p.String() != test.limit || p.Limits[0].ID != test.id || s.LimitOf(test.id) != p.Limits[0]) {
 			t.Errorf("%d: %+v", i, p)
 		}
 	}
-	if s.PolicyOf(1) != nil || s.PolicyOf(9) != nil {
+	if s.LimitOf(1) != nil || s.LimitOf(9) != nil {
 		t.Error("a reset policy is there under its old ID")
 	}
-	if was := s.DeletePolicy("p"); !was || s.DeletePolicy("p") || s.PoliciesRemoved() != 2 || s.PolicyOf(2) != nil {
+	if was := s.DeletePolicy("p"); !was || s.DeletePolicy("p") || s.LimitsRemoved() != 2 || s.LimitOf(2) != nil {
 		t.Error("deleting")
 	}
 	for i := range policy.MaxPolicies {
-		s.SetPolicy(fmt.Sprint(i), five, policy.Options{})
+		s.SetPolicy(fmt.Sprint(i), []cell.Limit{five}, policy.Options{})
 	}
-	if set, err := s.SetPolicy("more", five, policy.Options{}); set || err != policy.ErrTooMany {
+	if set, err := s.SetPolicy("more", []cell.Limit{five}, policy.Options{}); set || err != policy.ErrTooMany {
 		t.Errorf("one more than the most: %v, %v", set, err)
 	}
-	if set, err := s.SetPolicy("0", six, policy.Options{}); !set || err != nil {
+	if set, err := s.SetPolicy("0", []cell.Limit{six}, policy.Options{}); !set || err != nil {
 		t.Errorf("one of the most: %v, %v", set, err)
 	}
 	if list := s.Policies(); len(list) != policy.MaxPolicies || list[1].Name != "1" || list[2].Name != "10" {

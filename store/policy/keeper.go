@@ -6,14 +6,14 @@ import "celld/cell"
 // method calls done once, before it returns or later from any goroutine; done must not block. Its error is ErrTooMany or one of the
 // store's.
 type Keeper interface {
-	SetPolicy(name string, l cell.Limit, o Options, done func(set bool, err error))
+	SetPolicy(name string, limits []cell.Limit, o Options, done func(set bool, err error))
 	DeletePolicy(name string, done func(was bool, err error))
 	PutRule(r Rule, nowNS int64, done func(added bool, err error)) // r.UntilNS is by the clock of nowNS; the store has its own
 	DeleteRule(r Rule, nowNS int64, done func(held bool, err error))
 
 	// KeepPolicies sets the policies of a file, which are in force in the process at once. The error is ErrTooMany, for the
 	// policy whose place in the list is returned. AwaitPolicies waits until the store has stored or refused them, for a time-out at most.
-	KeepPolicies(list []Policy) (refused int, err error)
+	KeepPolicies(list []*Policy) (refused int, err error)
 	AwaitPolicies()
 
 	// PoliciesUnknown says why there may be policies that the process does not know.

@@ -114,7 +114,7 @@ func (s *Set) putRule(name string, r *Rule) {
 	if rs.all == nil {
 		rs.all = make(map[string]*Rule)
 	}
-	s.note(Setting{RuleSetting, name}, false)
+	s.note(Setting{RuleSetting, name}, nil)
 	rs.all[name] = r
 	rs.index(r)
 	rs.endsWith(r)
@@ -197,7 +197,7 @@ func (s *Set) removeRule(name string, r *Rule) {
 		rs.any.Store(false)
 		rs.lengths = nil
 	}
-	s.note(Setting{RuleSetting, name}, false)
+	s.note(Setting{RuleSetting, name}, nil)
 	set := rs.set(r)
 	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
 	switch {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"celld/cell"
@@ -31,6 +32,9 @@ type Setting struct {
 type Change struct {
 	Setting
 	Renewed bool // it was deleted or reset: what was used under it before no longer counts, though it may be there again
+
+	// Kept is the text of the limits of a renewed policy of which what was used before still counts; "": there is none.
+	Kept string
 }
 
 // mostChanged is how many bytes of names, and 64 for each, are noted for DrainSettings.
@@ -39,32 +43,32 @@ const mostChanged = 16 << 20
 // changes notes what has changed, for DrainSettings.
 type changes struct {
 	mu      sync.Mutex
-	count   int64            // ever made
-	changed map[Setting]bool // whether it was renewed
-	bytes   int              // of changed
-	lost    bool             // there were more than mostChanged
+	count   int64                // ever made
+	changed map[Setting][]uint32 // the IDs of a policy's limits before the first change
+	bytes   int                  // of changed
+	lost    bool                 // there were more than mostChanged
 }
 
-// note notes that a setting changes.
-func (s *Set) note(setting Setting, renewed bool) {
+// note notes that a setting changes. ids are those of the limits that a policy has had.
+func (s *Set) note(setting Setting, ids []uint32) {
 	c := &s.changes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count++; !s.Journal {
 		return
 	}
-	before, noted := c.changed[setting]
-	if !noted {
-		if c.bytes >= mostChanged {
-			c.lost = true
-			return
-		}
-		c.bytes += len(setting.Name) + 64
+	if _, noted := c.changed[setting]; noted {
+		return
 	}
+	if c.bytes >= mostChanged {
+		c.lost = true
+		return
+	}
+	c.bytes += len(setting.Name) + 64 + 4*len(ids)
 	if c.changed == nil {
-		c.changed = make(map[Setting]bool)
+		c.changed = make(map[Setting][]uint32)
 	}
-	c.changed[setting] = before || renewed
+	c.changed[setting] = ids
 }
 
 // SettingChanges is how many changes there ever were.
@@ -83,11 +87,34 @@ func (s *Set) DrainSettings(fn func(Change)) (lost bool) {
 	lost = c.lost
 	c.changed, c.bytes, c.lost = nil, 0, false
 	c.mu.Unlock()
-	for setting, renewed := range changed {
-		fn(Change{setting, renewed})
+	for setting, ids := range changed {
+		change := Change{Setting: setting}
+		if setting.Kind == PolicySetting {
+			change.Kept, change.Renewed = s.keptOf(setting.Name, ids)
+		}
+		fn(change)
 	}
 	return lost
 }
+
+// keptOf is the text of those limits of a policy that have these IDs. renewed: some of the IDs are gone.
+func (s *Set) keptOf(name string, ids []uint32) (text string, renewed bool) {
+	kept := &Policy{}
+	if p := s.PolicyNamed(name); p != nil {
+		for _, l := range p.Limits {
+			if slices.Contains(ids, l.ID) {
+				kept.Limits = append(kept.Limits, l)
+			}
+		}
+	}
+	if len(kept.Limits) == len(ids) {
+		return "", false
+	}
+	return kept.settingText(), true
+}
+
+// settingText is String without blanks.
+func (p *Policy) settingText() string { return strings.ReplaceAll(p.String(), " ", ";") }
 
 // Settings returns the names of all settings of a kind, sorted.
 func (s *Set) Settings(kind Kind) (names []string) {
@@ -108,15 +135,15 @@ func (s *Set) Settings(kind Kind) (names []string) {
 	return slices.Sorted(maps.Keys(s.rules.all))
 }
 
-// SettingText is a setting's text: a policy's limit, or until when a rule holds, in Unix ms of a wall clock that is so far ahead, 0 for
-// ever. It returns false if there is no such setting any more.
+// SettingText is a setting's text: a policy's limits with ; between them, or until when a rule holds, in Unix ms of a wall clock that is so
+// far ahead, 0 for ever. It returns false if there is no such setting any more.
 func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 	if setting.Kind == PolicySetting {
 		p := s.PolicyNamed(setting.Name)
 		if p == nil {
 			return "", false
 		}
-		return p.Limit.String(), true
+		return p.settingText(), true
 	}
 	if setting.Kind == IDSetting {
 		return s.savedID()
@@ -137,9 +164,9 @@ var errUnknownSetting = errors.New("unknown kind of setting")
 func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) error {
 	switch setting.Kind {
 	case PolicySetting:
-		l, err := cell.ParseLimit(text)
+		limits, err := ParseLimits(strings.ReplaceAll(text, ";", " "))
 		if err == nil {
-			_, err = s.SetPolicy(setting.Name, l, Options{})
+			_, err = s.SetPolicy(setting.Name, limits, Options{})
 		}
 		return err
 	case IDSetting:

@@ -174,20 +174,20 @@ func TestMostSettings(t *testing.T) {
 		if added, err := s.PutRule(policy.Rule{Pattern: fmt.Sprint(i), UntilNS: until}, t0); !added || err != nil {
 			t.Fatal(added, err)
 		}
-		if set, err := s.SetPolicy(fmt.Sprint(i), limit, policy.Options{}); !set || err != nil {
+		if set, err := s.SetPolicy(fmt.Sprint(i), []cell.Limit{limit}, policy.Options{}); !set || err != nil {
 			t.Fatal(set, err)
 		}
 	}
 	if _, err := s.PutRule(policy.Rule{Pattern: "more"}, t0); err != policy.ErrTooMany {
 		t.Error(err)
 	}
-	if _, err := s.SetPolicy("more", limit, policy.Options{}); err != policy.ErrTooMany {
+	if _, err := s.SetPolicy("more", []cell.Limit{limit}, policy.Options{}); err != policy.ErrTooMany {
 		t.Error(err)
 	}
 	if _, err := s.PutRule(policy.Rule{Pattern: "1"}, t0); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.SetPolicy("1", limit, policy.Options{Reset: true}); err != nil {
+	if _, err := s.SetPolicy("1", []cell.Limit{limit}, policy.Options{Reset: true}); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.PutRule(policy.Rule{Pattern: "more"}, t0+second); err != nil ||
@@ -200,8 +200,56 @@ func TestMostSettings(t *testing.T) {
 		t.Errorf("%d changes, lost: %v", len(changes), lost)
 	}
 	for setting, renewed := range changes {
-		if renewed != (setting == policy.Setting{Kind: policy.PolicySetting, Name: "1"}) {
-			t.Errorf("%+v renewed: %v", setting, renewed)
+		if renewed {
+			t.Errorf("%+v is renewed, and was not told before", setting)
+		}
+	}
+}
+
+// A file hears of which limits of a policy what was used still counts.
+func TestKeptLimits(t *testing.T) {
+	s := policy.Set{Journal: true}
+	for i, test := range []struct {
+		limits  string
+		reset   bool
+		renewed bool
+		kept    string
+	}{
+		{limits: "5/1m"},
+		{limits: "5/1m 9/1h"},
+		{limits: "6/60s,burst=2 9/1h"},
+		{limits: "9/1h", renewed: true, kept: "9/1h"},
+		{limits: "7/1h 5/1m"},
+		{limits: "7/1h 5/1m,algo=log", renewed: true, kept: "7/1h"},
+		{limits: "7/1h 5/1m,algo=log", reset: true, renewed: true},
+		{limits: "7/1d", renewed: true},
+	} {
+		limits, err := policy.ParseLimits(test.limits)
+		if err == nil {
+			_, err = s.SetPolicy("p", limits, policy.Options{Reset: test.reset})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := policy.Setting{Kind: policy.PolicySetting, Name: "p"}
+		s.DrainSettings(func(c policy.Change) {
+			if want := (policy.Change{Setting: p, Renewed: test.renewed, Kept: test.kept}); c != want {
+				t.Errorf("%d: %+v, want %+v", i, c, want)
+			}
+		})
+		text, _ := s.SettingText(p, 0)
+		var read policy.Set
+		if err := read.PutSetting(p, text, 0, 0); err != nil || !read.PolicyNamed("p").Same(s.PolicyNamed("p")) {
+			t.Errorf("%q is read as %v, %v", text, read.PolicyNamed("p"), err)
+		}
+	}
+	for _, wrong := range []string{"", "5/1m 6/60s", "5/1m,algo=window,align=clock 6/1m,algo=window", strings.Repeat("1/1s ", 17)} {
+		limits, err := policy.ParseLimits(wrong)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set, err := s.SetPolicy("p", limits, policy.Options{}); set || err == nil {
+			t.Errorf("%q is taken: %v", wrong, err)
 		}
 	}
 }
@@ -212,7 +260,7 @@ func TestSettingsAreNotNotedForEver(t *testing.T) {
 	limit := mustParse(t, "5/1m")
 	name := strings.Repeat("n", 1<<10)
 	for i := range 40_000 {
-		if _, err := s.SetPolicy(fmt.Sprint(name, i), limit, policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(fmt.Sprint(name, i), []cell.Limit{limit}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		s.DeletePolicy(fmt.Sprint(name, i))
@@ -236,7 +284,7 @@ func TestPolicies(t *testing.T) {
 	var s policy.Set
 	set := func(name, text string, o policy.Options) (*policy.Policy, bool) {
 		t.Helper()
-		done, err := s.SetPolicy(name, mustParse(t, text), o)
+		done, err := s.SetPolicy(name, []cell.Limit{mustParse(t, text)}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +300,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%q is %+v, want %+v", name, got, want)
 		}
 	}
-	version, ids := s.PoliciesVersion(), map[uint32]bool{api.ID: true, cust.ID: true, 0: true}
+	version, ids := s.PoliciesVersion(), map[uint32]bool{api.Limits[0].ID: true, cust.Limits[0].ID: true, 0: true}
 	if len(ids) != 3 {
 		t.Errorf("%+v, %+v", api, cust)
 	}
@@ -263,18 +311,19 @@ func TestPolicies(t *testing.T) {
 		t.Error("a policy that is not there was set with IfThere")
 	}
 	changed, done := set("api", "7/1m", policy.Options{IfThere: true})
-	if !done || changed.ID != api.ID || s.PolicyOf(api.ID) != changed || s.PoliciesRemoved() != 0 || s.PoliciesVersion() == version {
-		t.Errorf("changed: %+v, %d IDs lost", changed, s.PoliciesRemoved())
+	if !done || changed.Limits[0].ID != api.Limits[0].ID ||
+		s.LimitOf(api.Limits[0].ID) != changed.Limits[0] || s.LimitsRemoved() != 0 || s.PoliciesVersion() == version {
+		t.Errorf("changed: %+v, %d IDs lost", changed, s.LimitsRemoved())
 	}
 	reset, _ := set("api", "7/1m", policy.Options{Reset: true})
-	if ids[reset.ID] || s.PolicyOf(api.ID) != nil || s.PoliciesRemoved() != 1 {
-		t.Errorf("reset: %+v, %d IDs lost", reset, s.PoliciesRemoved())
+	if ids[reset.Limits[0].ID] || s.LimitOf(api.Limits[0].ID) != nil || s.LimitsRemoved() != 1 {
+		t.Errorf("reset: %+v, %d IDs lost", reset, s.LimitsRemoved())
 	}
-	ids[reset.ID] = true
-	if !s.DeletePolicy("api") || s.DeletePolicy("api") || s.PolicyOf(reset.ID) != nil || s.PoliciesRemoved() != 2 {
-		t.Errorf("deleted: %d IDs lost", s.PoliciesRemoved())
+	ids[reset.Limits[0].ID] = true
+	if !s.DeletePolicy("api") || s.DeletePolicy("api") || s.LimitOf(reset.Limits[0].ID) != nil || s.LimitsRemoved() != 2 {
+		t.Errorf("deleted: %d IDs lost", s.LimitsRemoved())
 	}
-	if again, _ := set("api", "7/1m", policy.Options{}); ids[again.ID] {
+	if again, _ := set("api", "7/1m", policy.Options{}); ids[again.Limits[0].ID] {
 		t.Errorf("set again: %+v", again)
 	}
 	var names []string

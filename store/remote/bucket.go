@@ -90,7 +90,7 @@ func (o *call) GoesWith(other queue.Operation) bool {
 		return ok && o.throttle != nil && first.throttle != nil
 	}
 	c, f := &o.take.Calls[0], &first.take.Calls[0]
-	return c.Policy == f.Policy && c.Limit.Shape == f.Limit.Shape && c.Limit.Params == f.Limit.Params
+	return c.PolicyID() == f.PolicyID() && c.Limit.Shape == f.Limit.Shape && c.Limit.Params == f.Limit.Params
 }
 
 // Send is queue.Operation's.

@@ -155,7 +155,8 @@ func TestWhatGoesTogether(t *testing.T) {
 		}
 	}
 	other := s.takeOf(t, "k", "10/1m", 1)
-	if other.take.Calls[0].Policy = 7; other.GoesWith(take) {
+	other.take.Calls[0].Policy = &policy.Limit{ID: 7}
+	if other.GoesWith(take) {
 		t.Error("a policy and a literal")
 	}
 	if !throttle.GoesWith(s.throttleOf("k", bucketOf(t, 5, 10, 10), -1)) || throttle.GoesWith(take) || take.GoesWith(throttle) ||
@@ -480,7 +481,7 @@ func TestAChangeInPlaceOfAScript(t *testing.T) {
 // The field of a policy's state is by its name and epoch, and there is none where the policy has gone.
 func TestTheFieldOfALimit(t *testing.T) {
 	s, _ := byItself(t)
-	if _, err := s.policies.SetPolicy("api", *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
+	if _, err := s.policies.SetPolicy("api", []cell.Limit{*linktest.Literal(t, "9/9s")}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	c := policyCall(s, "k", "api")
@@ -503,7 +504,7 @@ func TestTheFieldOfALimit(t *testing.T) {
 func TestACallUnderAPolicyThatHasGone(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
-		if _, err := s.policies.SetPolicy("api", *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
+		if _, err := s.policies.SetPolicy("api", []cell.Limit{*linktest.Literal(t, "9/9s")}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		call := policyCall(s, "k", "api")

@@ -106,14 +106,14 @@ var throttleScript, takeScript = link.NewScript(throttleText), link.NewScript(ta
 
 // fieldOf is the name of a call's limit in the hash; "" if its policy is gone.
 func (s *Store) fieldOf(c *store.Call) string {
-	if c.Policy == 0 {
+	if c.Policy == nil {
 		return string(c.Limit.Shape.AppendText(nil))
 	}
-	p := s.policies.PolicyOf(c.Policy)
-	if p == nil {
+	l := s.policies.LimitOf(c.Policy.ID)
+	if l == nil {
 		return ""
 	}
-	return view.PolicyField(p, s.settings.EpochOf(p))
+	return view.PolicyField(l, s.settings.EpochOf(l))
 }
 
 // headOf is what stands before the TAT in the text of a limit's state.

@@ -3,6 +3,7 @@ package remote
 import (
 	"testing"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -14,7 +15,7 @@ func TestResetThatIsNotKnownYet(t *testing.T) {
 	one, other := all[0], all[1]
 	done := make(chan struct{})
 	set := func(o policy.Options) {
-		one.SetPolicy("p", *linktest.Literal(t, "1/1h"), o, func(bool, error) { done <- struct{}{} })
+		one.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "1/1h")}, o, func(bool, error) { done <- struct{}{} })
 		<-done
 	}
 	set(policy.Options{})

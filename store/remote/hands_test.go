@@ -103,7 +103,7 @@ func (s *Store) callsOf(t testing.TB, pairs ...string) (calls []store.Call) {
 		c := store.Call{Key: []byte(pairs[i])}
 		if name, ok := strings.CutPrefix(pairs[i+1], "@"); ok {
 			p := s.policies.Policy([]byte(name))
-			c.Limit, c.Policy = &p.Limit, p.ID
+			c.Limit, c.Policy = &p.Limits[0].Limit, p.Limits[0]
 		} else {
 			l, err := cell.ParseLimit(pairs[i+1])
 			if err != nil {

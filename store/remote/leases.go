@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/remote/view"
 )
 
@@ -19,9 +20,9 @@ func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
 	return true, nil
 }
 
-func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
+func (s *Store) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (int64, error) {
 	key = slices.Clone(key)
-	s.later(key, false, func(v *view.View) { _, _ = v.Give(key, l, policy, n, at(v, a)) })
+	s.later(key, false, func(v *view.View) { _, _ = v.Give(key, l, p, n, at(v, a)) })
 	return n, nil
 }
 

@@ -382,7 +382,7 @@ func answered(ask func(done func(bool, error))) (did bool, err error) {
 func policiesChange(t *testing.T, k *keeper) {
 	set := func(text string, o policy.Options) bool {
 		t.Helper()
-		did, err := answered(func(done func(bool, error)) { k.SetPolicy("api", *literal(t, text), o, done) })
+		did, err := answered(func(done func(bool, error)) { k.SetPolicy("api", []cell.Limit{*literal(t, text)}, o, done) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,7 +394,7 @@ func policiesChange(t *testing.T, k *keeper) {
 		if p == nil {
 			t.Fatal("no policy")
 		}
-		return !k.take(t, store.TakeOptions{Cost: cost}, store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}).Taken.Limited
+		return !k.take(t, store.TakeOptions{Cost: cost}, store.CallOf([]byte("k"), p.Limits[0])).Taken.Limited
 	}
 	if set("10/1h,algo=window", policy.Options{IfThere: true}) || !set("10/1h,algo=window", policy.Options{IfAbsent: true}) ||
 		set("5/1h", policy.Options{IfAbsent: true}) {
@@ -450,12 +450,12 @@ func rulesDecide(t *testing.T, k *keeper) {
 }
 
 func policiesOfAFile(t *testing.T, k *keeper) {
-	list := []policy.Policy{{Name: "a", Limit: *literal(t, "1/1s")}, {Name: "b", Limit: *literal(t, "2/1s")}}
+	list := []*policy.Policy{policy.New("a", *literal(t, "1/1s")), policy.New("b", *literal(t, "2/1s"), *literal(t, "9/1h"))}
 	if refused, err := k.KeepPolicies(list); refused != 0 || err != nil {
 		t.Fatal(refused, err)
 	}
 	for _, p := range list {
-		if got := k.set.PolicyNamed(p.Name); got == nil || got.Limit != p.Limit {
+		if got := k.set.PolicyNamed(p.Name); got == nil || !got.Same(p) {
 			t.Errorf("%s: %v", p.Name, got)
 		}
 	}
@@ -476,7 +476,7 @@ func health(t *testing.T, k *keeper) {
 	defer cancel()
 	l := literal(t, "5/1h")
 	k.take(t, store.TakeOptions{Cost: 2}, store.Call{Key: []byte("k"), Limit: l})
-	if _, err := k.Give([]byte("k"), l, 0, 2, k.access()); err != nil {
+	if _, err := k.Give([]byte("k"), l, nil, 2, k.access()); err != nil {
 		t.Error(err)
 	}
 	if !k.Drain(ctx)() {

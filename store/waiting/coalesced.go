@@ -32,8 +32,7 @@ func (r *Room[W]) Leader(req *store.TakeRequest) (same W) {
 	if first == same {
 		return same
 	}
-	policies, _, err := r.policiesOf(req.Calls)
-	if w := first.waiter(); err != nil || w.want != want || !w.sameLimits(req.Calls, policies) {
+	if w := first.waiter(); w.want != want || !w.sameLimits(req.Calls) {
 		return same
 	}
 	return first

@@ -3,12 +3,13 @@ package waiting
 import (
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Giver takes back what it has granted: a store, or some keys of one.
 type Giver interface {
 	Release(key []byte, id int64, a store.Access) (ended bool, err error)
-	Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (given int64, err error)
+	Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (given int64, err error)
 }
 
 // GivesBack reports whether what a call was granted flows back when its client has gone. A lease with a name stays, as the client may come

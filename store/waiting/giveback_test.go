@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 	"celld/store/waiting"
 )
 
@@ -18,8 +19,8 @@ func (g *giver) Release(key []byte, id int64, _ store.Access) (bool, error) {
 	return true, nil
 }
 
-func (g *giver) Give(key []byte, l *cell.Limit, policy uint32, n int64, a store.Access) (int64, error) {
-	*g = append(*g, fmt.Sprintf("give %s %d %d at %d", key, policy, n, a.NowNS))
+func (g *giver) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (int64, error) {
+	*g = append(*g, fmt.Sprintf("give %s %v %d at %d", key, p != nil, n, a.NowNS))
 	return n, nil
 }
 
@@ -51,13 +52,13 @@ func TestGiveBack(t *testing.T) {
 		return &l
 	}
 	calls := []store.Call{
-		{Key: []byte("a"), Limit: limit("1/1s"), Policy: 3},
+		{Key: []byte("a"), Limit: limit("1/1s"), Policy: &policy.Limit{}},
 		{Key: []byte("conc"), Limit: limit("1/1s,algo=conc")},
 		{Key: []byte("shadow"), Limit: limit("1/1s"), Decision: cell.Decision{Limited: true}},
 		{Key: []byte("ruled"), Limit: limit("1/1s"), Ruled: true},
 		{Key: []byte("b"), Limit: limit("1/1s")},
 	}
-	given := []string{"give a 3 2 at 9", "give b 0 2 at 9"}
+	given := []string{"give a true 2 at 9", "give b false 2 at 9"}
 	for _, c := range []struct {
 		what    string
 		terms   store.Terms

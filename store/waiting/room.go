@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -52,7 +53,9 @@ func (r *Room[W]) HasRoom(n int64) bool { return r.held.Load()+n <= r.most.Load(
 // it.
 func (r *Room[W]) Enter(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
-	if w.Policies, changed, err = r.policiesOf(w.Calls); err != nil {
+	w.named = slices.ContainsFunc(w.Calls, func(c store.Call) bool { return c.Policy != nil })
+	_, same, err := r.present(w.Calls)
+	if err != nil {
 		return false, err
 	}
 	if held := r.held.Add(1); w.Waker != nil {
@@ -65,7 +68,7 @@ func (r *Room[W]) Enter(as W) (changed bool, err error) {
 		r.calls[w.Request] = as
 		r.mu.Unlock()
 	}
-	if w.version = version; changed {
+	if w.version = version; !same {
 		w.version-- // Refresh is to look again
 	}
 	for i := range w.Calls {
@@ -73,51 +76,73 @@ func (r *Room[W]) Enter(as W) (changed bool, err error) {
 		w.Calls[i].Key, w.Request.Calls[i].Key = key, key
 	}
 	w.Ticket, w.want = r.tickets.Add(1), wantOf(w.Request)
-	return changed, nil
+	return !same, nil
 }
 
-// policiesOf returns the names of the policies of calls; "" for a literal.
-func (r *Room[W]) policiesOf(calls []store.Call) (names []string, changed bool, err error) {
-	for i := range calls {
-		c := &calls[i]
-		if c.Policy == 0 {
+// present returns calls under the present limits of their policies: other calls, where a policy has other limits by now. same: these are
+// the calls that were given. The errors are policy.ErrNoPolicy and store.ErrTooManyLimits.
+func (r *Room[W]) present(calls []store.Call) (now []store.Call, same bool, err error) {
+	same = true
+	for rest := calls; len(rest) > 0; {
+		c := rest[0]
+		if c.Policy == nil {
+			now, rest = append(now, c), rest[1:]
 			continue
 		}
-		p := r.policies.PolicyOf(c.Policy)
-		if p == nil {
+		old := c.Policy.Policy
+		limits, n := []*policy.Limit{r.policies.LimitOf(c.Policy.ID)}, 1
+		if isWhole(rest, old) {
+			p := r.policies.Policy([]byte(old.Name))
+			if p == nil {
+				return nil, false, policy.ErrNoPolicy
+			}
+			limits, n = p.Limits, len(old.Limits)
+		}
+		if limits[0] == nil { // a reservation for one limit of a policy
 			return nil, false, policy.ErrNoPolicy
 		}
-		if names == nil {
-			names = make([]string, len(calls))
+		same = same && limits[0] == c.Policy
+		for _, l := range limits {
+			now = append(now, store.CallOf(c.Key, l))
 		}
-		names[i] = p.Name
-		changed = changed || p.Limit != *c.Limit
+		rest = rest[n:]
 	}
-	return names, changed, nil
+	if len(now) > store.MaxLimits {
+		return nil, false, store.ErrTooManyLimits
+	}
+	return now, same, nil
 }
 
-// Refresh gives a waiter's calls the present limits of their policies, and reports whether one may have changed. The error is
-// policy.ErrNoPolicy, for a policy that has gone.
+// isWhole reports whether calls begin with all limits of a policy.
+func isWhole(calls []store.Call, p *policy.Policy) bool {
+	if len(calls) < len(p.Limits) {
+		return false
+	}
+	for i, l := range p.Limits {
+		if calls[i].Policy != l {
+			return false
+		}
+	}
+	return true
+}
+
+// Refresh gives a waiter the present limits of its policies, and reports whether one may have changed. Then it may have other Calls. The
+// errors are policy.ErrNoPolicy, for a policy that has gone, and store.ErrTooManyLimits.
 func (r *Room[W]) Refresh(as W) (changed bool, err error) {
 	w, version := as.waiter(), r.policies.PoliciesVersion()
-	if w.Policies == nil || w.version == version {
+	if !w.named || w.version == version {
 		return false, nil
 	}
-	for i, name := range w.Policies {
-		if name == "" {
-			continue
-		}
-		c := &w.Calls[i]
-		p := r.policies.PolicyOf(c.Policy)
-		if p == nil {
-			p = r.policies.Policy([]byte(name))
-		}
-		if p == nil {
-			return false, policy.ErrNoPolicy
-		}
-		c.Limit, c.Policy = &p.Limit, p.ID
+	calls, same, err := r.present(w.Calls)
+	if err != nil {
+		return false, err
 	}
-	w.version = version
+	if w.version = version; !same {
+		if &w.Request.Calls[0] == &w.Calls[0] {
+			w.Request.Calls = calls
+		}
+		w.Calls = calls
+	}
 	return true, nil
 }
 

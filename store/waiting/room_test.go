@@ -158,7 +158,7 @@ func TestSame(t *testing.T) {
 		"key":      func(q *store.TakeRequest) { q.Calls[0].Key = []byte("other") },
 		"limit":    func(q *store.TakeRequest) { q.Calls[0].Limit = &other },
 		"calls":    func(q *store.TakeRequest) { q.Calls = append(q.Calls, q.Calls[0]) },
-		"a policy": func(q *store.TakeRequest) { q.Calls[0].Policy = 7 },
+		"a policy": func(q *store.TakeRequest) { q.Calls[0].Policy = &policy.Limit{} },
 	} {
 		c := call(t, "job")
 		if change(&c.reqs[0]); r.Leader(&c.reqs[0]) != nil {
@@ -215,7 +215,7 @@ func TestRefresh(t *testing.T) {
 		t.Helper()
 		l, err := cell.ParseLimit(limit)
 		if err == nil {
-			_, err = r.policies.SetPolicy("p", l, policy.Options{Reset: reset})
+			_, err = r.policies.SetPolicy("p", []cell.Limit{l}, policy.Options{Reset: reset})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestRefresh(t *testing.T) {
 	}
 	of := func(p *policy.Policy) *caller {
 		c := call(t, "")
-		c.Calls[0].Limit, c.Calls[0].Policy = &p.Limit, p.ID
+		c.Calls[0].Limit, c.Calls[0].Policy = &p.Limits[0].Limit, p.Limits[0]
 		return c
 	}
 	set("1/1s", false)
@@ -235,7 +235,7 @@ func TestRefresh(t *testing.T) {
 	for i, reset := range []bool{false, true} {
 		set([]string{"5/1s", "6/1s"}[i], reset)
 		changed, err := r.Refresh(c)
-		if p := r.policies.PolicyNamed("p"); !changed || err != nil || c.Calls[0].Limit != &p.Limit || c.Calls[0].Policy != p.ID {
+		if l := r.policies.PolicyNamed("p").Limits[0]; !changed || err != nil || c.Calls[0].Limit != &l.Limit || c.Calls[0].Policy != l {
 			t.Errorf("changed %v, %v: %+v", changed, err, c.Calls[0])
 		}
 		if changed, err := r.Refresh(c); changed || err != nil {

@@ -16,12 +16,12 @@ type Waiter[W any] struct {
 	Waker   store.Waker        // nil: a reservation
 	Timer   *time.Timer        // ends with the wait; nil: none
 
-	Ticket    uint64   // its place in each Line: the lowest goes first
-	Policies  []string // the names at its arrival of the policies of Calls; "" for a literal. nil: there is none
-	Leader    W        // that it is coalesced with; nil: it stands by itself
-	Followers []W      // that are coalesced with it
+	Ticket    uint64 // its place in each Line: the lowest goes first
+	Leader    W      // that it is coalesced with; nil: it stands by itself
+	Followers []W    // that are coalesced with it
 
 	want       want
+	named      bool   // some of Calls are of policies
 	version    uint64 // of the policies, when they were looked up
 	registered bool   // repeats find it by its name
 	left       bool
@@ -61,6 +61,9 @@ func (w *Waiter[W]) tell(answer *store.TakeRequest) {
 		return
 	}
 	if r := w.Request; r != answer {
+		if len(r.Calls) != len(answer.Calls) { // see Refresh
+			r.Calls = slices.Clone(answer.Calls)
+		}
 		for i := range answer.Calls {
 			key := r.Calls[i].Key
 			r.Calls[i] = answer.Calls[i]
@@ -80,19 +83,18 @@ func (w *Waiter[W]) tell(answer *store.TakeRequest) {
 
 // AsksAs reports whether both ask for the same.
 func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
-	return w.want == as.want && w.sameLimits(as.Calls, as.Policies)
+	return w.want == as.want && w.sameLimits(as.Calls)
 }
 
 // sameLimits reads only keys and limits: another goroutine may write the decisions meanwhile.
-func (w *Waiter[W]) sameLimits(calls []store.Call, policies []string) bool {
-	if len(w.Calls) != len(calls) || !slices.Equal(w.Policies, policies) {
-		return false
-	}
-	for i := range calls {
-		a, b := &w.Calls[i], &calls[i]
-		if !bytes.Equal(a.Key, b.Key) || a.Policy == 0 && *a.Limit != *b.Limit {
+func (w *Waiter[W]) sameLimits(calls []store.Call) bool {
+	return slices.EqualFunc(w.Calls, calls, func(a, b store.Call) bool {
+		if !bytes.Equal(a.Key, b.Key) || (a.Policy == nil) != (b.Policy == nil) {
 			return false
 		}
-	}
-	return true
+		if a.Policy == nil {
+			return *a.Limit == *b.Limit
+		}
+		return a.Policy.Policy.Name == b.Policy.Policy.Name && a.Limit.Alike(b.Limit.Shape)
+	})
 }

@@ -1,6 +1,7 @@
 package argument
 
 import (
+	"bytes"
 	"fmt"
 
 	"celld/cell"
@@ -29,4 +30,9 @@ func ParseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 		return limit, fmt.Sprintf(ErrLogMax, limit.Count, logMax)
 	}
 	return limit, ""
+}
+
+// IsLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
+func IsLimit(arg []byte) bool {
+	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
 }

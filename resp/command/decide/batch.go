@@ -112,7 +112,7 @@ func (b *Batch) AddCall(f *Shape, args [][]byte) {
 	if f.row.Keys.Counted {
 		calls := b.takes[len(b.takes)-1].Calls
 		for i := range calls {
-			calls[i].Key = args[2+2*i]
+			calls[i].Key = args[2+2*f.limits[i].pair]
 		}
 	}
 }

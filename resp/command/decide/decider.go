@@ -169,7 +169,11 @@ func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
 	if r.Mode == cell.Peek || r.Cost <= 0 {
 		return
 	}
-	n := d.Decided.In(f.limits[r.Taken.Binding].row, d.lane)
+	if len(r.Calls) > 1 {
+		d.countSeveral(b, f, r)
+		return
+	}
+	n := d.Decided.In(f.limits[0].row, d.lane)
 	if r.Taken.Limited {
 		d.countLimited(n, b, f, r)
 	} else {
@@ -178,13 +182,66 @@ func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
 			n[decisions.PartlyGranted]++
 		}
 	}
+	d.countShadows(f.limits, r)
+}
+
+// countSeveral counts a call of several limits once, under the limit that binds, and once more under each further policy that it names.
+func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
+	limits := f.limits
+	if len(limits) != len(r.Calls) { // its policies have changed while it waited
+		limits = d.limitsOf(r.Calls)
+	}
+	binding, row := limits[r.Taken.Binding].policy, limits[r.Taken.Binding].row
+	if binding != nil && !r.Taken.Limited {
+		row = d.Counts.Of(binding.Policy.Limits[0])
+	}
+	n := d.Decided.In(row, d.lane)
+	if r.Taken.Limited {
+		d.countLimited(n, b, f, r)
+	} else {
+		n[f.counted]++
+		if r.UpTo && r.Taken.Granted < r.Cost {
+			n[decisions.PartlyGranted]++
+		}
+	}
+	also := decisions.AlsoAllowed
+	if r.Taken.Limited {
+		also = decisions.LimitedByOther
+	}
+	for i := range limits {
+		l := &limits[i]
+		counted := func(before limit) bool { return before.policy == l.policy } // the policy is named twice
+		if l.beginsPolicy() && (binding == nil || l.policy.Policy != binding.Policy) && !slices.ContainsFunc(limits[:i], counted) {
+			d.Decided.In(l.row, d.lane)[also]++
+		}
+	}
+	d.countShadows(limits, r)
+}
+
+// limitsOf are the limits of calls.
+func (d *Decider) limitsOf(calls []store.Call) (limits []limit) {
+	for i := range calls {
+		c := &calls[i]
+		l := limit{Limit: c.Limit, policy: c.Policy}
+		if l.policy != nil {
+			l.row = d.Counts.Of(l.policy)
+		} else {
+			l.row = d.Counts.Literal(c.Limit.Algo)
+		}
+		limits = append(limits, l)
+	}
+	return limits
+}
+
+// countShadows counts what limits with shadow would have decided.
+func (d *Decider) countShadows(limits []limit, r *store.TakeRequest) {
 	for i := range r.Calls {
 		switch c := &r.Calls[i]; {
 		case !c.Limit.Shadow:
 		case c.Decision.Limited:
-			d.Decided.In(f.limits[i].row, d.lane)[decisions.ShadowLimited]++
+			d.Decided.In(limits[i].row, d.lane)[decisions.ShadowLimited]++
 		default:
-			d.Decided.In(f.limits[i].row, d.lane)[decisions.ShadowAllowed]++
+			d.Decided.In(limits[i].row, d.lane)[decisions.ShadowAllowed]++
 		}
 	}
 }
@@ -204,7 +261,7 @@ func (d *Decider) countLimited(n *decisions.Counts, b *Batch, f *Shape, r *store
 	if !b.hashed || r.Taken.Binding > 0 && f.row.Keys.Counted { // another key than the first
 		hash = d.Table.Hash(c.Key)
 	}
-	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.Policy, Key: c.Key})
+	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.PolicyID(), Key: c.Key})
 }
 
 // ruled reports whether a rule denied one of the calls, of which one was denied.

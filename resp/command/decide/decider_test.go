@@ -142,6 +142,7 @@ func TestKeptKeys(t *testing.T) {
 	f, _ := w.d.ShapeOf("1/1m", "BIND", "LEASE", "5")
 	f2 := *f
 	f2.limits = append(slices.Clone(f.limits), f.limits...)
+	f2.limits[1].pair = 1
 	f2.row = w.server.Commands.Find([]byte("cl.mtake"))
 	b, buffer := &Batch{}, []byte("abcd")
 	b.AddCall(&f2, [][]byte{nil, []byte("2"), buffer[:2], nil, buffer[2:], nil})
@@ -214,7 +215,7 @@ func TestCallsFromWithin(t *testing.T) {
 	if r := decide("1/1s", "PEEK"); r.Mode != cell.Peek || r.Err != nil || r.Taken.Limited || r.Terms != nil {
 		t.Errorf("%+v", r)
 	}
-	n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("api")), 0)
+	n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("api").Limits[0]), 0)
 	if n[decisions.TakeAllowed] != 2 || n[decisions.TakeLimited] != 1 {
 		t.Errorf("%v", n)
 	}

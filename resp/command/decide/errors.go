@@ -21,6 +21,7 @@ const (
 	errPairs         = "ERR the number of pairs must be between 1 and %d"
 	errPairsMissing  = "ERR fewer pairs of key and limit than their number says"
 	errReserve       = "ERR RESERVE cannot book ahead with algo=%s"
+	errSeveralLimits = "ERR policy '%s' has several limits: use CL.TAKE"
 	errTakeModes     = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
 	ErrTooManyLimits = "ERR a key has at most %d limits at once"
 	errDecrement     = "ERR decrement would overflow"

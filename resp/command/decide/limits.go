@@ -12,6 +12,7 @@ import (
 	"celld/resp/decisions"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/policy"
 )
 
 // Server is the parts of the server that deciding needs.
@@ -41,9 +42,13 @@ func (s *Server) edition() edition { return edition{s.Table.PoliciesVersion(), s
 // limit is a limit that a call names.
 type limit struct {
 	*cell.Limit
-	policy uint32 // Policy.ID; 0: a literal
+	policy *policy.Limit // nil: a literal
 	row    *decisions.Row
+	pair   int // of CL.MTAKE
 }
+
+// beginsPolicy reports the first limit of a policy. Its row counts the calls that the policy allows.
+func (l *limit) beginsPolicy() bool { return l.policy != nil && l.policy == l.policy.Policy.Limits[0] }
 
 // limits keeps the limits of recent calls by their text, so that a limit is parsed once. It serves the calls of which no shape is kept:
 // with leases, of several keys, in scripts. Without it, a CL.MTAKE of two keys takes 1.5 times as many instructions, a CL.GIVE as well, a
@@ -52,51 +57,62 @@ type limits struct {
 	*Server
 	seed  maphash.Seed
 	known [256]struct {
-		text []byte
-		limit
+		text   []byte
+		limits []limit
 		edition
 	}
 }
 
 const maxKnownText = 128
 
-// limit reads a limit: a literal, or @ and the name of a policy. It also returns the text of an error, or "".
-func (l *limits) limit(text []byte, now edition) (limit, string) {
+// lookUp reads a limit, a literal, or @ and the name of a policy, which has several. It also returns the text of an error, or "". What it
+// returns is valid until the next call.
+func (l *limits) lookUp(text []byte, now edition) ([]limit, string) {
 	known := &l.known[maphash.Bytes(l.seed, text)%uint64(len(l.known))]
 	if len(text) > 0 && bytes.Equal(known.text, text) && known.edition == now {
-		return known.limit, ""
+		return known.limits, ""
 	}
 	found, problem := l.parse(text, now.logMax)
 	if problem == "" && len(text) <= maxKnownText {
-		known.text, known.limit, known.edition = append(known.text[:0], text...), found, now
+		known.text, known.limits, known.edition = append(known.text[:0], text...), found, now
 	}
 	return found, problem
 }
 
-func (s *Server) parse(text []byte, logMax int64) (limit, string) {
+func (s *Server) parse(text []byte, logMax int64) (found []limit, problem string) {
 	if name, isPolicy := bytes.CutPrefix(text, []byte("@")); isPolicy {
-		policy := s.Table.Policy(name)
-		if policy == nil {
-			return limit{}, argument.NoPolicy(s.Store, name)
+		p := s.Table.Policy(name)
+		if p == nil {
+			return nil, argument.NoPolicy(s.Store, name)
 		}
-		return limit{&policy.Limit, policy.ID, s.Counts.Of(policy)}, ""
+		for _, l := range p.Limits {
+			found = append(found, limit{Limit: &l.Limit, policy: l, row: s.Counts.Of(l)})
+		}
+		return found, ""
 	}
 	literal, problem := argument.ParseLiteral(text, logMax)
 	if problem != "" {
-		return limit{}, problem
+		return nil, problem
 	}
-	return limit{&literal, 0, s.Counts.Literal(literal.Algo)}, ""
+	return []limit{{Limit: &literal, row: s.Counts.Literal(literal.Algo)}}, ""
 }
 
-// readLimit adds a limit to a shape.
-func (f *Shape) readLimit(l *limits, text []byte) (problem string) {
+// readLimit adds a limit, or those of a policy, to a shape. pair is that of CL.MTAKE.
+func (f *Shape) readLimit(l *limits, text []byte, pair int) (problem string) {
 	if len(f.limits) == 0 { // before the limits are read: they may change meanwhile
 		f.edition = l.Server.edition()
 	}
-	found, problem := l.limit(text, f.edition)
-	if problem == "" && len(f.limits) == store.MaxLimits {
+	found, problem := l.lookUp(text, f.edition)
+	if problem == "" && len(f.limits)+len(found) > store.MaxLimits {
 		problem = fmt.Sprintf(ErrTooManyLimits, store.MaxLimits)
 	}
-	f.limits = append(f.limits, found)
-	return problem
+	if problem != "" {
+		return problem
+	}
+	for i := range found {
+		one := found[i]
+		one.pair = pair
+		f.limits = append(f.limits, one)
+	}
+	return ""
 }

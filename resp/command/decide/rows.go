@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"celld/cell/lease"
 	"celld/resp/command"
 	"celld/resp/command/argument"
@@ -70,7 +72,7 @@ func (d *Decider) decideOne(c *command.Call, read reader) {
 func (d *Decider) give(c *command.Call) {
 	f := &d.single
 	f.reset(c.Row)
-	text := f.readLimit(&d.limits, c.Args[2])
+	text := f.readLimit(&d.limits, c.Args[2], 0)
 	n, ok := argument.ParseInt(c.Args[3])
 	switch {
 	case text != "":
@@ -81,27 +83,32 @@ func (d *Decider) give(c *command.Call) {
 		c.Error(errGive)
 	case n == 0:
 		c.Int(0)
-	case f.limits[0].HoldsLeases() && d.Store.Here():
-		giveInSteps(c, f.limits[0], n)
+	case slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() }) && d.Store.Here():
+		giveInSteps(c, slices.Clone(f.limits), n)
 	default:
 		f.Cost, f.reply = -n, replyGiven
 		d.Server.Ask(c, f)
 	}
 }
 
-// giveInSteps ends leases of a limit, of which there may be 65,536.
-func giveInSteps(c *command.Call, l limit, n int64) {
-	given := int64(0)
+// giveInSteps ends leases of limits, of which there may be 65,536. It answers the most that any limit took back.
+func giveInSteps(c *command.Call, limits []limit, n int64) {
+	given, most := int64(0), int64(0)
 	c.InSteps(func(c *command.Call) (more bool) {
+		l := limits[0]
 		some, more, err := c.Keys().GiveSome(c.Args[1], l.Limit, l.policy, n-given, c.Access())
 		c.Did(int(min(some, lease.MostGiven)), 0)
 		given += some
-		switch {
-		case err != nil:
+		if most = max(most, given); err != nil {
 			c.Fail(err)
-		case !more:
-			c.Int(given)
+			return false
 		}
-		return more
+		if !more {
+			limits, given = limits[1:], 0
+		}
+		if len(limits) == 0 {
+			c.Int(most)
+		}
+		return len(limits) > 0
 	})
 }

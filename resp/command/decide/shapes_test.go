@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/cell"
 	"celld/resp/wire"
 	"celld/store/policy"
 )
@@ -130,7 +131,13 @@ func TestForgottenShapes(t *testing.T) {
 // A limit that was read is found again by its text, while log-max and the policies are as they were.
 func TestLimitsAreReadOnce(t *testing.T) {
 	w := newWorld(t)
-	read := func(text string) (limit, string) { return w.d.limit([]byte(text), w.server.edition()) }
+	read := func(text string) (first limit, problem string) {
+		found, problem := w.d.lookUp([]byte(text), w.server.edition())
+		if problem == "" {
+			first = found[0]
+		}
+		return first, problem
+	}
 	for _, text := range []string{
 		"5/1h", "5/1h,algo=log", "@" + strings.Repeat("n", maxKnownText-1), "@" + strings.Repeat("n", maxKnownText),
 	} {
@@ -172,7 +179,7 @@ func (w *world) set(name, text string) {
 	if problem != "" {
 		w.t.Fatal(problem)
 	}
-	if _, err := w.Store.SetPolicy(name, *literal.Limit, policy.Options{}); err != nil {
+	if _, err := w.Store.SetPolicy(name, []cell.Limit{*literal[0].Limit}, policy.Options{}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -121,16 +120,11 @@ func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
 // maxLeaseName is the longest name of a lease, in bytes.
 const maxLeaseName = 64
 
-// isLimit tells a limit from an option: a limit begins with a digit or @, or has a slash.
-func isLimit(arg []byte) bool {
-	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
-}
-
 // readTake reads CL.TAKE key limit ... [options].
 func readTake(l *limits, f *Shape, args [][]byte) (text string) {
 	rest := args[2:]
-	for first := true; len(rest) > 0 && (first || isLimit(rest[0])); first, rest = false, rest[1:] {
-		if text = f.readLimit(l, rest[0]); text != "" {
+	for first := true; len(rest) > 0 && (first || argument.IsLimit(rest[0])); first, rest = false, rest[1:] {
+		if text = f.readLimit(l, rest[0], 0); text != "" {
 			return text
 		}
 	}
@@ -150,7 +144,7 @@ func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
 		return errPairsMissing
 	}
 	for i := range int(pairs) {
-		if text = f.readLimit(l, args[2+2*i+1]); text != "" {
+		if text = f.readLimit(l, args[2+2*i+1], i); text != "" {
 			return text
 		}
 	}

@@ -56,8 +56,11 @@ func readThrottleByPolicy(l *limits, f *Shape, args [][]byte) (text string) {
 			return text
 		}
 	}
-	if text = f.readLimit(l, args[2]); text != "" {
+	if text = f.readLimit(l, args[2], 0); text != "" {
 		return text
+	}
+	if len(f.limits) > 1 {
+		return fmt.Sprintf(errSeveralLimits, f.limits[0].policy.Policy.Name)
 	}
 	if quantity > cell.MaxCost || quantity < -cell.MaxCost {
 		return fmt.Sprintf(errThrottleRange, "quantity", quantity)

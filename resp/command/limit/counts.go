@@ -1,12 +1,14 @@
 package limit
 
 import (
+	"slices"
 	"strings"
 
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/decisions"
 	"celld/resp/sketch"
+	"celld/store/policy"
 )
 
 // top is CL.TOP [n] [policy], or CL.TOP RESET. One word is n if it is a number.
@@ -42,11 +44,12 @@ func (f family) top(c *command.Call) {
 			c.Error("%s", problem)
 			return
 		}
-		id := uint32(0)
+		of = func(policy uint32) bool { return policy == 0 }
 		if p != nil {
-			id = p.ID
+			of = func(id uint32) bool {
+				return slices.ContainsFunc(p.Limits, func(l *policy.Limit) bool { return l.ID == id })
+			}
 		}
-		of = func(policy uint32) bool { return policy == id }
 	}
 	list := s.Denied.Most(int(n), of)
 	c.Array(len(list))
@@ -73,9 +76,10 @@ func (f family) stats(c *command.Call) {
 		case problem != "":
 			c.Error("%s", problem)
 		case p == nil:
-			replyCounts(c, s.Decisions.LiteralsSinceReset())
+			replyCounts(c, s.Decisions.LiteralsSinceReset(), nil)
 		default:
-			replyCounts(c, s.Decisions.SinceReset(p.Name))
+			n, bound := s.Decisions.SinceReset(p.Name)
+			replyCounts(c, n, bound)
 		}
 	}
 }
@@ -86,21 +90,28 @@ func (s *Server) allStats(c *command.Call) {
 	policies := s.InForce.Policies()
 	c.Map(1 + len(policies))
 	c.String(literalsWord)
-	replyCounts(c, s.Decisions.LiteralsSinceReset())
+	replyCounts(c, s.Decisions.LiteralsSinceReset(), nil)
 	for _, p := range policies {
 		name := p.Name
 		if name == literalsWord {
 			name = "@" + name
 		}
 		c.String(name)
-		replyCounts(c, s.Decisions.SinceReset(p.Name))
+		n, bound := s.Decisions.SinceReset(p.Name)
+		replyCounts(c, n, bound)
 	}
 }
 
-func replyCounts(c *command.Call, n decisions.Counts) {
-	c.Map(len(decisions.Sums))
+// replyCounts answers with the counts of a policy and, by its limits' names, how often each has bound.
+func replyCounts(c *command.Call, n decisions.Counts, bound []decisions.Bound) {
+	c.Map(len(decisions.Sums) + 1)
 	for i := range decisions.Sums {
 		sum := &decisions.Sums[i]
 		c.Field(sum.Name, sum.Of(&n))
+	}
+	c.String("bound_by")
+	c.Map(len(bound))
+	for _, one := range bound {
+		c.Field(one.Limit, one.Calls)
 	}
 }

@@ -4,7 +4,7 @@ package limit
 // fills in %s, %q and %d.
 const (
 	errPolicyColon     = "ERR invalid policy name '%s': expected no colon at its end, such as 'api' or 'api:cust42'"
-	errPolicyName      = "ERR invalid policy name: expected 1 to 128 bytes without spaces"
+	errPolicyName      = "ERR invalid policy name '%s': expected 1 to 64 letters, digits, _, -, . and :"
 	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
 	errRulePattern     = "ERR a pattern has at most %d bytes"
 	errRuleStar        = "ERR with CIDR, the pattern is the text before the address, without *"

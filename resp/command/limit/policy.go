@@ -14,41 +14,58 @@ import (
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [NX|XX] [RESET]", Summary: "Sets the limit of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Scan: f.policySet},
-		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limit of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET]", Summary: "Sets the limits of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Scan: f.policySet},
+		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limits of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
 		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Scan: f.policyDel},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
 	}
 }
 
-// maxPolicyName bounds the names of all policies to 8 MB.
-const maxPolicyName = 128
+// maxPolicyName bounds the names of all policies to 4 MB.
+const maxPolicyName = 64
 
 // PolicyName reads a name, with or without the @ before it. It also returns the text of an error, or "".
-func PolicyName(arg []byte) (name, problem string) {
+func PolicyName(arg []byte) (name, problem string) { // files and engines may have others, of an earlier version
 	name = strings.TrimPrefix(string(arg), "@")
-	if name == "" || len(name) > maxPolicyName {
-		return "", errPolicyName
+	other := func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("_.:-", c))
 	}
-	for _, c := range []byte(name) {
-		if c <= ' ' || c == 0x7f {
-			return "", errPolicyName
-		}
-	}
-	if strings.HasSuffix(name, ":") { // files and engines may have one of an earlier version
+	switch {
+	case name == "" || len(name) > maxPolicyName || strings.ContainsFunc(name, other):
+		return "", fmt.Sprintf(errPolicyName, argument.ShortText([]byte(name)))
+	case strings.HasSuffix(name, ":"):
 		return "", fmt.Sprintf(errPolicyColon, argument.ShortText([]byte(name)))
 	}
 	return name, ""
 }
 
+// PolicyLimits reads the limits of a policy. It also returns the text of an error, or "".
+func PolicyLimits[T ~[]byte | ~string](name string, words []T, logMax int64) (limits []cell.Limit, problem string) {
+	for _, word := range words {
+		l, problem := argument.ParseLiteral([]byte(word), logMax)
+		if problem != "" {
+			return nil, problem
+		}
+		limits = append(limits, l)
+	}
+	if err := policy.New(name, limits...).Check(); err != nil {
+		return nil, "ERR " + err.Error()
+	}
+	return limits, ""
+}
+
 var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}}
 
-// parsePolicySet reads name limit [NX|XX] [RESET].
-func parsePolicySet(args [][]byte, logMax int64) (name string, limit cell.Limit, o policy.Options, problem string) {
+// parsePolicySet reads name limit [limit ...] [NX|XX] [RESET].
+func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Limit, o policy.Options, problem string) {
 	if name, problem = PolicyName(args[2]); problem != "" {
-		return name, limit, o, problem
+		return name, nil, o, problem
 	}
-	problem = policyWords.Read(args[4:], func(option string, _ []byte) string {
+	words := 4
+	for words < len(args) && argument.IsLimit(args[words]) {
+		words++
+	}
+	problem = policyWords.Read(args[words:], func(option string, _ []byte) string {
 		switch option {
 		case "NX":
 			o.IfAbsent = true
@@ -63,20 +80,20 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limit cell.Limit,
 		return ""
 	})
 	if problem == "" {
-		limit, problem = argument.ParseLiteral(args[3], logMax)
+		limits, problem = PolicyLimits(name, args[3:words], logMax)
 	}
-	return name, limit, o, problem
+	return name, limits, o, problem
 }
 
 // policySet goes on when its client has gone, as do the other changes of policies and rules.
 func (f family) policySet(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
 	s := f.server()
-	name, limit, o, problem := parsePolicySet(c.Args, s.LogMax)
+	name, limits, o, problem := parsePolicySet(c.Args, s.LogMax)
 	if problem != "" {
 		done(reply).refuse(problem)
 		return
 	}
-	s.Store.SetPolicy(name, limit, o, func(set bool, err error) {
+	s.Store.SetPolicy(name, limits, o, func(set bool, err error) {
 		done(reply).changed(set, err, fmt.Sprintf(ErrTooManyPolicies, policy.MaxPolicies))
 	})
 }
@@ -84,7 +101,7 @@ func (f family) policySet(_ context.Context, c *command.Call, reply func(func(*c
 func (f family) policyGet(c *command.Call) {
 	s := f.server()
 	if p := s.InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@")); p != nil {
-		c.String(p.Limit.String())
+		replyLimits(c, p)
 	} else if err := s.Store.PoliciesUnknown(); err != nil {
 		c.Error(argument.ErrStoreDown, err)
 	} else {
@@ -111,6 +128,17 @@ func (f family) policyList(c *command.Call) {
 	}
 	c.Map(len(found))
 	for _, p := range found {
-		c.Pair(p.Name, p.Limit.String())
+		c.String(p.Name)
+		replyLimits(c, p)
+	}
+}
+
+// replyLimits answers with the limit of a policy, or with a list of several.
+func replyLimits(c *command.Call, p *policy.Policy) {
+	if len(p.Limits) > 1 {
+		c.Array(len(p.Limits))
+	}
+	for _, l := range p.Limits {
+		c.String(l.Limit.String())
 	}
 }

@@ -28,12 +28,12 @@ type refusing struct {
 
 func (r *refusing) PoliciesUnknown() error { return r.unknown }
 
-func (r *refusing) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
+func (r *refusing) SetPolicy(name string, limits []cell.Limit, o policy.Options, done func(bool, error)) {
 	if r.err != nil {
 		done(false, r.err)
 		return
 	}
-	r.Port.SetPolicy(name, l, o, done)
+	r.Port.SetPolicy(name, limits, o, done)
 }
 
 func (r *refusing) DeletePolicy(name string, done func(bool, error)) {
@@ -77,21 +77,25 @@ func TestRefusals(t *testing.T) {
 		"CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", "*0\r\n", "CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
 }
 
-// A name has 1 to 128 bytes, none of which is a blank or a control character.
+// A name has 1 to 64 letters, digits and a few other characters.
 func TestPolicyNames(t *testing.T) {
+	long := strings.Repeat("n", 64)
 	for arg, want := range map[string]string{
-		"a": "a", "@a": "a", "@@a": "@a", "a:b": "a:b", "!": "!", "~": "~", "\x80": "\x80",
-		strings.Repeat("n", 128): strings.Repeat("n", 128), "@" + strings.Repeat("n", 128): strings.Repeat("n", 128),
+		"a": "a", "@a": "a", "a:b": "a:b", ":b": ":b", "Z9_-.": "Z9_-.", long: long, "@" + long: long,
 	} {
 		if name, problem := PolicyName([]byte(arg)); name != want || problem != "" {
 			t.Errorf("%q: %q, %q", arg, name, problem)
 		}
 	}
-	for arg, want := range map[string]string{"": errPolicyName, "@": errPolicyName, "a b": errPolicyName, "a\t": errPolicyName,
-		"\x7f": errPolicyName, strings.Repeat("n", 129): errPolicyName,
-		":": fmt.Sprintf(errPolicyColon, ":"), "@x:": fmt.Sprintf(errPolicyColon, "x:")} {
-		if name, problem := PolicyName([]byte(arg)); name != "" || problem != want {
-			t.Errorf("%q: %q, %q, want %q", arg, name, problem, want)
+	for _, arg := range []string{"", "@", "a b", "a\t", "\x7f", long + "n", "@@a", "a/b", "a@b", "a,b", "é", "\x80", "!"} {
+		if name, problem := PolicyName([]byte(arg)); name != "" || !strings.HasPrefix(problem, "ERR invalid policy name '") ||
+			!strings.HasSuffix(problem, "': expected 1 to 64 letters, digits, _, -, . and :") {
+			t.Errorf("%q: %q, %q", arg, name, problem)
+		}
+	}
+	for arg, name := range map[string]string{":": ":", "@x:": "x:"} {
+		if _, problem := PolicyName([]byte(arg)); problem != fmt.Sprintf(errPolicyColon, name) {
+			t.Errorf("%q: %q", arg, problem)
 		}
 	}
 }
@@ -114,7 +118,7 @@ func TestListedNames(t *testing.T) {
 // RESET forgets what was used of a policy: it is a new one.
 func TestPolicySetResets(t *testing.T) {
 	h, _, server := counted()
-	id := func() uint32 { return server.InForce.PolicyNamed("p").ID }
+	id := func() uint32 { return server.InForce.PolicyNamed("p").Limits[0].ID }
 	wants(t, h, "CL.POLICY SET p 5/1s", ":1\r\n")
 	first := id()
 	if wants(t, h, "CL.POLICY SET p 6/1s", ":1\r\n"); id() != first {
@@ -157,7 +161,7 @@ func TestTop(t *testing.T) {
 		}
 	}
 	deny(3, "lit", 0)
-	deny(2, "pol", server.InForce.PolicyNamed("p").ID)
+	deny(2, "pol", server.InForce.PolicyNamed("p").Limits[0].ID)
 	const lit, pol = "*2\r\n$3\r\nlit\r\n:3\r\n", "*2\r\n$3\r\npol\r\n:2\r\n"
 	wants(t, h, "CL.TOP", "*2\r\n"+lit+pol, "CL.TOP 1", "*1\r\n"+lit, "CL.TOP 100", "*2\r\n"+lit+pol, "CL.TOP p", "*1\r\n"+pol,
 		"CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
@@ -178,29 +182,31 @@ func TestTop(t *testing.T) {
 func TestStats(t *testing.T) {
 	h, _, server := counted()
 	wants(t, h, "CL.POLICY SET literals 5/1s", ":1\r\n", "CL.POLICY SET p 5/1s", ":1\r\n")
-	stats := func(n ...int) string {
-		text := "*14\r\n"
+	stats := func(bound string, n ...int) string {
+		text := "*18\r\n"
 		for i, name := range []string{
-			"allowed", "limited", "blocked", "rule_denied", "shadow_limited", "shadow_allowed", "partly_granted",
+			"allowed", "limited", "blocked", "rule_denied", "shadow_limited", "shadow_allowed", "partly_granted", "limited_by_other",
 		} {
 			text += fmt.Sprintf("$%d\r\n%s\r\n:%d\r\n", len(name), name, n[i])
 		}
-		return text
+		return text + "$8\r\nbound_by\r\n" + bound
 	}
 	count := func(row *decisions.Row, n decisions.Counts) {
 		var b decisions.Batch
 		b.In(row, 0).Add(&n)
 		b.Settle(0, nil)
 	}
-	count(server.Decisions.Of(server.InForce.PolicyNamed("p")),
+	count(server.Decisions.Of(server.InForce.PolicyNamed("p").Limits[0]),
 		decisions.Counts{decisions.ThrottleAllowed: 1, decisions.TakeAllowed: 2, decisions.ThrottleLimited: 10, decisions.TakeLimited: 20,
 			decisions.Blocked: 3, decisions.RuleDenied: 4, decisions.ShadowLimited: 5, decisions.ShadowAllowed: 6,
-			decisions.PartlyGranted: 7})
+			decisions.PartlyGranted: 7, decisions.AlsoAllowed: 1, decisions.LimitedByOther: 8})
 	count(server.Decisions.Literal(cell.GCRA), decisions.Counts{decisions.TakeAllowed: 9})
-	p, lit, none := stats(3, 30, 3, 4, 5, 6, 7), stats(9, 0, 0, 0, 0, 0, 0), stats(0, 0, 0, 0, 0, 0, 0)
+	p := stats("*2\r\n$7\r\ngcra/1s\r\n:30\r\n", 4, 30, 3, 4, 5, 6, 7, 8)
+	lit, none := stats("*0\r\n", 9, 0, 0, 0, 0, 0, 0, 0), stats("*0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
+	reset := stats("*2\r\n$7\r\ngcra/1s\r\n:0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
 	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none,
 		"CL.STATS", "*6\r\n$8\r\nliterals\r\n"+lit+"$9\r\n@literals\r\n"+none+"$1\r\np\r\n"+p, "CL.STATS p p", fails(argument.ErrSyntax),
-		"CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", none)
+		"CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", reset)
 }
 
 // leasing notes what commands tell of leases, and may refuse them.

@@ -186,8 +186,8 @@ func (v *fakeView) Commit(w store.Waker) bool {
 	return false
 }
 
-func (e *Engine) SetPolicy(name string, l cell.Limit, o policy.Options, done func(bool, error)) {
-	e.do(func() { done(e.Store.SetPolicy(name, l, o)) })
+func (e *Engine) SetPolicy(name string, limits []cell.Limit, o policy.Options, done func(bool, error)) {
+	e.do(func() { done(e.Store.SetPolicy(name, limits, o)) })
 }
 
 func (e *Engine) DeletePolicy(name string, done func(bool, error)) {
@@ -204,7 +204,7 @@ func (e *Engine) DeleteRule(r policy.Rule, _ int64, done func(bool, error)) {
 
 func (e *Engine) AwaitPolicies() {}
 
-func (e *Engine) KeepPolicies(list []policy.Policy) (refused int, err error) {
+func (e *Engine) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 	return memory.Port{Store: e.Store}.KeepPolicies(list)
 }
 

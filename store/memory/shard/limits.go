@@ -45,13 +45,11 @@ func (sh *Shard) RemoveLimits(e *table.Slot, is func(*table.LimitEntry) bool) (l
 // lock only.
 func (sh *Shard) limits(e *table.Slot) (to store.Limits) {
 	for p := range sh.LimitsOf(e) {
-		var policy *policy.Policy
-		if id := p.Policy.Load(); id != 0 {
-			if policy = sh.policies.PolicyOf(id); policy == nil { // deleted, or reset
-				continue
-			}
+		of, gone := sh.PolicyOf(p)
+		if gone {
+			continue
 		}
-		to = append(to, store.LimitState{Policy: policy, Limit: p.Limit(), State: sh.Limits.State(p)})
+		to = append(to, store.LimitState{Policy: of, Limit: p.Limit(), State: sh.Limits.State(p)})
 	}
 	return to
 }
@@ -126,7 +124,7 @@ func (sh *Shard) untell(e *table.Slot) {
 
 // needsPurge reports whether a key holds limits of a policy that is gone. Until the first policy goes, it costs one comparison.
 func (sh *Shard) needsPurge(e *table.Slot) bool {
-	if e.Settle(); !e.HoldsLimits() || sh.policies.PoliciesRemoved() == 0 {
+	if e.Settle(); !e.HoldsLimits() || sh.policies.LimitsRemoved() == 0 {
 		return false
 	}
 	for p := range sh.LimitsOf(e) {
@@ -137,10 +135,20 @@ func (sh *Shard) needsPurge(e *table.Slot) bool {
 	return false
 }
 
-// PolicyGone reports whether a limit entry is of a policy that is gone.
-func (sh *Shard) PolicyGone(p *table.LimitEntry) bool {
+// PolicyOf is the policy's limit that a limit entry is of; nil: a literal, or it is gone.
+func (sh *Shard) PolicyOf(p *table.LimitEntry) (l *policy.Limit, gone bool) {
 	id := p.Policy.Load()
-	return id != 0 && sh.policies.PolicyOf(id) == nil
+	if id == 0 {
+		return nil, false
+	}
+	l = sh.policies.LimitOf(id)
+	return l, l == nil
+}
+
+// PolicyGone reports whether a limit entry is of a policy that is gone, or of a limit that its policy has no more.
+func (sh *Shard) PolicyGone(p *table.LimitEntry) bool {
+	_, gone := sh.PolicyOf(p)
+	return gone
 }
 
 // purge removes the limits of policies that are gone from a key, and reports whether the key is still there.

@@ -42,17 +42,17 @@ var (
 func (m *limitsMachine) drawKey(t *rapid.T) string { return rapid.SampledFrom(m.keys).Draw(t, "key") }
 
 // drawLimit is a literal or, if there is one, a policy.
-func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Limit, uint32) {
+func (m *limitsMachine) drawLimit(t *rapid.T) (*cell.Limit, *policy.Limit) {
 	if names := slices.Sorted(maps.Keys(m.model.policies)); len(names) > 0 && rapid.IntRange(0, 2).Draw(t, "named") == 0 {
 		name := rapid.SampledFrom(names).Draw(t, "policy")
-		p := m.store.PolicyNamed(name)
+		p := m.store.PolicyNamed(name).Limits[0]
 		if want := m.model.policies[name]; p.ID != want.id || p.Limit != want.limit {
 			t.Fatalf("policy %+v, want %+v", p, want)
 		}
-		return &p.Limit, p.ID
+		return &p.Limit, p
 	}
 	l := memtest.MustParse(t, rapid.SampledFrom(m.texts).Draw(t, "limit"))
-	return &l, 0
+	return &l, nil
 }
 
 func (m *limitsMachine) access(t *rapid.T) store.Access {
@@ -109,13 +109,13 @@ func (m *limitsMachine) take(t *rapid.T) {
 
 func (m *limitsMachine) give(t *rapid.T) {
 	key := m.drawKey(t)
-	l, policy := m.drawLimit(t)
+	l, p := m.drawLimit(t)
 	n := rapid.SampledFrom([]int64{0, 1, 2, 5, cell.MaxCost}).Draw(t, "n")
 	want, wantErr := int64(0), error(nil)
 	if n > 0 {
-		want, wantErr = m.model.give(key, l, policy, n)
+		want, wantErr = m.model.give(key, l, p, n)
 	}
-	got, err := m.store.Give([]byte(key), l, policy, n, m.access(t))
+	got, err := m.store.Give([]byte(key), l, p, n, m.access(t))
 	if !m.evictedSome(t, err) && (got != want || !errors.Is(err, wantErr)) {
 		t.Fatalf("given %d, %v; want %d, %v", got, err, want, wantErr)
 	}
@@ -330,10 +330,15 @@ func (m *limitsMachine) setPolicy(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name")
 	limit := memtest.MustParse(t, rapid.SampledFrom(m.policyTexts).Draw(t, "limit"))
 	o := policy.Options{Reset: m.resets && rapid.IntRange(0, 3).Draw(t, "reset") == 0}
-	if ok, err := m.store.SetPolicy(name, limit, o); !ok || err != nil {
+	p, there := m.model.policies[name]
+	if anew := there && !p.limit.Alike(limit.Shape); anew && !m.resets {
+		return
+	} else if anew {
+		there = false // what was used of it is gone
+	}
+	if ok, err := m.store.SetPolicy(name, []cell.Limit{limit}, o); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	p, there := m.model.policies[name]
 	if !there || o.Reset {
 		m.model.lastID++
 		p.id = m.model.lastID

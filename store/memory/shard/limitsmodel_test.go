@@ -250,7 +250,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 }
 
 func (m *limitsModel) shares(a, b *store.Call) bool {
-	return string(a.Key) == string(b.Key) && a.Policy == b.Policy && (a.Policy != 0 || a.Limit.Shape == b.Limit.Shape)
+	return string(a.Key) == string(b.Key) && a.PolicyID() == b.PolicyID() && (a.Policy != nil || a.Limit.Shape == b.Limit.Shape)
 }
 
 // denies takes from copies, each state once.
@@ -281,7 +281,7 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 	if k == nil {
 		return cell.State{}, false
 	}
-	h := k.find(c.Limit, c.Policy)
+	h := k.find(c.Limit, c.PolicyID())
 	if h == nil {
 		return cell.State{}, false
 	}
@@ -290,7 +290,7 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 		c.Limit.Carry(&st, &h.limit, m.timeOf(&h.limit), m.timeOf(c.Limit))
 		carried = m.endOf(c.Limit, &st) > uint64(m.nowNS)
 	}
-	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != 0 && st.BlockedNS > most {
+	if most := uint64(m.timeOf(c.Limit) + c.Limit.BlockNS); c.Policy != nil && st.BlockedNS > most {
 		st.BlockedNS, carried = most, true
 	}
 	return st, carried
@@ -299,7 +299,7 @@ func (m *limitsModel) fetch(k *heldKey, c *store.Call) (st cell.State, carried b
 // adopt keeps what a call that changes nothing has carried over, and says how much more room that takes.
 func (m *limitsModel) adopt(w *callWork) (grown int64) {
 	k := m.keys[string(w.Key)]
-	h := k.find(w.Limit, w.Policy)
+	h := k.find(w.Limit, w.PolicyID())
 	st, carried := m.fetch(k, w.Call)
 	if !carried { // a call before it has kept it
 		return 0
@@ -321,11 +321,11 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 		grown += int64(len(key)) + table.OverheadBytes
 	}
 	var had int64
-	h := k.find(w.Limit, w.Policy)
+	h := k.find(w.Limit, w.PolicyID())
 	if h != nil {
 		had = table.LimitEntryBytes + ringBytes(&h.st)
 	} else {
-		k.limits = append(k.limits, heldLimit{policy: w.Policy})
+		k.limits = append(k.limits, heldLimit{policy: w.PolicyID()})
 		h = &k.limits[len(k.limits)-1]
 	}
 	if !w.fits && (mode == cell.Force || !w.limited) {
@@ -338,7 +338,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	return newKey, grown
 }
 
-func (m *limitsModel) give(key string, l *cell.Limit, policy uint32, n int64) (int64, error) {
+func (m *limitsModel) give(key string, l *cell.Limit, p *policy.Limit, n int64) (int64, error) {
 	k := m.keys[key]
 	switch {
 	case k == nil:
@@ -346,11 +346,11 @@ func (m *limitsModel) give(key string, l *cell.Limit, policy uint32, n int64) (i
 	case k.limits == nil:
 		return 0, store.ErrWrongType
 	}
-	h := k.find(l, policy)
+	h := k.find(l, (&store.Call{Policy: p}).PolicyID())
 	if h == nil {
 		return 0, nil
 	}
-	st, carried := m.fetch(k, &store.Call{Limit: l, Policy: policy})
+	st, carried := m.fetch(k, &store.Call{Limit: l, Policy: p})
 	given := l.Give(&st, m.timeOf(l), n)
 	if given == 0 && !carried {
 		return 0, nil
@@ -381,7 +381,7 @@ func (m *limitsModel) text(key string) string {
 			if name == "" {
 				continue
 			}
-			l.Policy = &policy.Policy{Name: name}
+			l.Policy = policy.New(name, h.limit).Limits[0]
 		}
 		if m.endOf(&h.limit, &h.st) > uint64(m.nowNS) {
 			lines = append(lines, countingText(l, m.wallNS()))

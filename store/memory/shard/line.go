@@ -70,12 +70,12 @@ func (sh *Shard) LineOf(c *store.Call) *Line {
 
 // Is reports whether a call of the line's key shares its state.
 func (q *Line) Is(c *store.Call) bool {
-	return c.Policy == q.policy && (c.Policy != 0 || c.Limit.Shape == q.shape)
+	return c.PolicyID() == q.policy && (c.Policy != nil || c.Limit.Shape == q.shape)
 }
 
 // NewLine makes the line of the state of a call whose key has that hash. It calls serve when its first may pass.
 func (sh *Shard) NewLine(c *store.Call, hash uint64, now func() int64, serve func(*Line)) *Line {
-	q := &Line{Sh: sh, hash: hash, key: string(c.Key), policy: c.Policy, shape: c.Limit.Shape, timerNS: NoTimer, now: now}
+	q := &Line{Sh: sh, hash: hash, key: string(c.Key), policy: c.PolicyID(), shape: c.Limit.Shape, timerNS: NoTimer, now: now}
 	q.Spoil()
 	q.timer = time.AfterFunc(math.MaxInt64, func() { serve(q) })
 	if sh.waited.Add(q.key, q) {

@@ -9,6 +9,7 @@ import (
 	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory/table"
+	"celld/store/policy"
 )
 
 func limit(t *testing.T, text string) *cell.Limit {
@@ -23,11 +24,11 @@ func limit(t *testing.T, text string) *cell.Limit {
 func clock() int64 { return time.Now().UnixNano() }
 
 // queue makes the line of a limit of key k, and a count of how often it is served.
-func queue(s *Store, l *cell.Limit, policy uint32) (q *Line, served *int) {
+func queue(s *Store, l *cell.Limit, p *policy.Limit) (q *Line, served *int) {
 	served = new(int)
 	key := []byte("k")
 	hash := s.Hash(key)
-	return s.ShardOf(hash).NewLine(&store.Call{Key: key, Limit: l, Policy: policy}, hash, clock, func(q *Line) {
+	return s.ShardOf(hash).NewLine(&store.Call{Key: key, Limit: l, Policy: p}, hash, clock, func(q *Line) {
 		q.Sh.Lock(0)
 		q.Rang()
 		*served++
@@ -54,19 +55,19 @@ func TestLineOfAState(t *testing.T) {
 	}
 	waited := func() bool { _, e := sh.Slot(s.Hash(k), k); return e != nil && e.Has(table.FlagWaited) }
 	put()
-	of := func(key, text string, policy uint32) *Line {
-		return sh.LineOf(&store.Call{Key: []byte(key), Limit: limit(t, text), Policy: policy})
+	of := func(key, text string, p *policy.Limit) *Line {
+		return sh.LineOf(&store.Call{Key: []byte(key), Limit: limit(t, text), Policy: p})
 	}
-	if of("k", "5/1s", 0) != nil || waited() || s.WaitedKeys() != 0 {
+	if of("k", "5/1s", nil) != nil || waited() || s.WaitedKeys() != 0 {
 		t.Error("a key is waited for by nobody")
 	}
-	literal, _ := queue(s, limit(t, "5/1s"), 0)
-	named, _ := queue(s, limit(t, "5/1s"), 7)
-	if of("k", "5/1s", 0) != literal || of("k", "9/1s", 0) != literal || of("k", "5/1s", 7) != named ||
-		of("k", "1/1m,algo=log", 7) != named {
+	literal, _ := queue(s, limit(t, "5/1s"), nil)
+	named, _ := queue(s, limit(t, "5/1s"), &policy.Limit{ID: 7})
+	if of("k", "5/1s", nil) != literal || of("k", "9/1s", nil) != literal || of("k", "5/1s", &policy.Limit{ID: 7}) != named ||
+		of("k", "1/1m,algo=log", &policy.Limit{ID: 7}) != named {
 		t.Error("a queue is not found")
 	}
-	if of("k", "5/1m", 0) != nil || of("k", "5/1s", 8) != nil || of("l", "5/1s", 0) != nil {
+	if of("k", "5/1m", nil) != nil || of("k", "5/1s", &policy.Limit{ID: 8}) != nil || of("l", "5/1s", nil) != nil {
 		t.Error("another state's queue is found")
 	}
 	if !waited() || s.WaitedKeys() != 1 {
@@ -91,10 +92,10 @@ func TestLineOfAState(t *testing.T) {
 	if literal.Replace(a, by); literal.First() != by || by.Line != literal || by.Cost != 2 || a.Line != nil {
 		t.Errorf("another has not taken the place: %+v", by)
 	}
-	if literal.Withdraw(by, 9); literal.NotBeforeNS != 9 || of("k", "5/1s", 0) != nil || !waited() {
+	if literal.Withdraw(by, 9); literal.NotBeforeNS != 9 || of("k", "5/1s", nil) != nil || !waited() {
 		t.Error("a queue of nobody stays, or that of another goes")
 	}
-	if named.Withdraw(c, 9); of("k", "5/1s", 7) != nil || waited() || s.WaitedKeys() != 0 {
+	if named.Withdraw(c, 9); of("k", "5/1s", &policy.Limit{ID: 7}) != nil || waited() || s.WaitedKeys() != 0 {
 		t.Error("a key that nobody waits for is waited for")
 	}
 }
@@ -103,7 +104,7 @@ func TestLineOfAState(t *testing.T) {
 func TestWhenALineIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Shards: 4})
-		q, served := queue(s, limit(t, "5/1s"), 0)
+		q, served := queue(s, limit(t, "5/1s"), nil)
 		w := waiterOf(1)
 		locked := func(do func()) {
 			q.Sh.Lock(0)
@@ -172,8 +173,8 @@ func TestWhenALineIsServed(t *testing.T) {
 // A state is left alone for a waiter in another line with an earlier ticket, for a while.
 func TestALineKeepsItsState(t *testing.T) {
 	s := New(Options{Shards: 1})
-	q, _ := queue(s, limit(t, "5/1s"), 0)
-	other, _ := queue(s, limit(t, "5/1m"), 0)
+	q, _ := queue(s, limit(t, "5/1s"), nil)
+	other, _ := queue(s, limit(t, "5/1m"), nil)
 	early, first, late := waiterOf(1), waiterOf(2), waiterOf(3)
 	for _, w := range []*Waiter{early, late} {
 		other.Add(w, 1)
@@ -234,7 +235,7 @@ func TestWaitBehindALine(t *testing.T) {
 		if d := l.Decide(&st, now, full, cell.Take); d.Limited {
 			t.Fatalf("%s: %+v", c.text, d)
 		}
-		q, _ := queue(s, l, 0)
+		q, _ := queue(s, l, nil)
 		var all []*Waiter
 		for i, cost := range c.costs {
 			w := waiterOf(uint64(i + 1))
@@ -277,7 +278,7 @@ func TestLeasesFlowBackToALine(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	q, _ := queue(s, l, 0)
+	q, _ := queue(s, l, nil)
 	q.Add(waiterOf(1), 5)
 	for _, at := range []int64{now, end - 1, end, end + 5} {
 		q.NotBeforeNS, q.ahead.stale = now, false

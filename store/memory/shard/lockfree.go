@@ -173,7 +173,7 @@ func (f *LockFree) TryTake(sh *Shard, r *store.TakeRequest, a store.Access) bool
 		return false
 	}
 	p := sh.Limits.Peek(uint32(f.info))
-	if p == nil || !p.Alone(c.Limit, c.Policy) {
+	if p == nil || !p.Alone(c.Limit, c.PolicyID()) {
 		return false
 	}
 	decided := false
@@ -265,7 +265,7 @@ func (c *Counts) add(f *LockFree) {
 // BlockedTooLong reports a block that ends later than the policy's present limit would set it now. A literal's block stays: a
 // call with another literal must not end it. at is now, in the limit's time.
 func BlockedTooLong(c *store.Call, st *cell.State, at int64) bool {
-	return c.Policy != 0 && st.BlockedNS > uint64(at+c.Limit.BlockNS)
+	return c.Policy != nil && st.BlockedNS > uint64(at+c.Limit.BlockNS)
 }
 
 // touchFromKeys is how many keys a table must hold for a batch to prefetch from it. A smaller table is in the caches anyhow, and touching

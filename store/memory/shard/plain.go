@@ -18,7 +18,7 @@ func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 		return false
 	}
 	p := sh.Limits.At(e.FirstLimit())
-	if !p.Alone(c.Limit, c.Policy) {
+	if !p.Alone(c.Limit, c.PolicyID()) {
 		return false
 	}
 	st := sh.Limits.State(p)

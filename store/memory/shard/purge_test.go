@@ -18,11 +18,11 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.SetPolicy("api", limit, policy.Options{}); err != nil {
+	if _, err := s.SetPolicy("api", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	a := store.Access{NowNS: 1.7e18}
-	calls := []store.Call{{Key: []byte("k"), Limit: &limit, Policy: s.PolicyNamed("api").ID}}
+	calls := []store.Call{{Key: []byte("k"), Limit: &limit, Policy: s.PolicyNamed("api").Limits[0]}}
 	if _, err := s.Take(calls, store.TakeOptions{Cost: 1}, a); err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +47,14 @@ func TestThrottleWhereAPolicyIsGone(t *testing.T) {
 func TestADeniedCallDropsWhatIsGone(t *testing.T) {
 	s, limits, key := memory.New(memory.Options{Shards: 1}), []string{"5/1h", "5/1m"}, []byte("k")
 	for _, text := range limits {
-		if _, err := s.SetPolicy(text, memtest.MustParse(t, text), policy.Options{}); err != nil {
+		if _, err := s.SetPolicy(text, []cell.Limit{memtest.MustParse(t, text)}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		l := memtest.MustParse(t, text)
-		memtest.MustTake(t, s, 1, t0, []store.Call{{Key: key, Limit: &l, Policy: s.PolicyNamed(text).ID}})
+		memtest.MustTake(t, s, 1, t0, []store.Call{{Key: key, Limit: &l, Policy: s.PolicyNamed(text).Limits[0]}})
 	}
 	short := memtest.MustParse(t, limits[1])
-	call := store.Call{Key: key, Limit: &short, Policy: s.PolicyNamed(limits[1]).ID}
+	call := store.Call{Key: key, Limit: &short, Policy: s.PolicyNamed(limits[1]).Limits[0]}
 	s.DeletePolicy(limits[0])
 	if taken := memtest.MustTake(t, s, 1, t0, slices.Repeat([]store.Call{call}, store.MaxLimits-1)); !taken.Limited {
 		t.Fatalf("%d calls pass at once: %+v", store.MaxLimits-1, taken)

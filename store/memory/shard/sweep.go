@@ -16,10 +16,10 @@ type Sweeper struct {
 	*Shards
 	sweeps atomic.Uint32 // rotates the shard that Sweep starts with
 
-	walked atomic.Uint64 // the PoliciesRemoved up to which all states are purged
+	walked atomic.Uint64 // the LimitsRemoved up to which all states are purged
 
 	mu      sync.Mutex // held for a step of the walk
-	walking uint64     // the PoliciesRemoved that the present walk is for; 0: there is none
+	walking uint64     // the LimitsRemoved that the present walk is for; 0: there is none
 	shard   int
 	slot    uint32
 }
@@ -73,7 +73,7 @@ func (s *Sweeper) purgeSome(nowNS int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if count := s.PoliciesRemoved(); s.walking != count { // states of what has gone since may lie behind
+	if count := s.LimitsRemoved(); s.walking != count { // states of what has gone since may lie behind
 		s.walking, s.shard, s.slot = count, 0, 0
 	}
 	sh := &s.All[s.shard]
@@ -99,7 +99,7 @@ func (s *Sweeper) purgeSome(nowNS int64) bool {
 }
 
 // purgeDue reports whether there is a walk to do.
-func (s *Sweeper) purgeDue() bool { return s.walked.Load() != s.PoliciesRemoved() }
+func (s *Sweeper) purgeDue() bool { return s.walked.Load() != s.LimitsRemoved() }
 
 // sweep removes up to most dead slots in at most PerLock steps. Each step removes one, or sorts one anew that only seemed to be dead.
 func (sh *Shard) sweep(nowNS int64, most int) (removed int) {

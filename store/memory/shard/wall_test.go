@@ -115,28 +115,28 @@ func limitsOf(tb testing.TB, s *memory.Store, key string, nowNS int64) (text str
 	return fmt.Sprint(text, st.TAT, ok)
 }
 
-// A policy that becomes one of the calendar and back keeps what is used up so, however far the wall time is from the limits'.
-func TestALimitOfTheCalendarAndBackGainsNothing(t *testing.T) {
-	for _, text := range algorithms {
+// A policy whose windows become those of the clock, or of another zone, and back keeps what is used up so, however far the wall time is
+// from the limits'.
+func TestALimitOfTheClockAndBackGainsNothing(t *testing.T) {
+	for text, nexts := range map[string][]string{
+		"100/1h,algo=window":                       {"50/1h,algo=window,align=clock,tz=+00:30", "70/1h,algo=window,align=clock"},
+		"100/1h,algo=window,align=clock,tz=-00:15": {"50/1h,algo=window", "70/1h,algo=window,align=clock"},
+		"100/day,tz=+05:30":                        {"50/day", "70/day,tz=-03:00"},
+	} {
 		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour} {
 			s := memory.New(memory.Options{})
 			s.SetWall(t0+ahead, t0)
 			policy := func(text string) store.Call {
-				if ok, err := s.SetPolicy("p", memtest.MustParse(t, text), policy.Options{}); !ok || err != nil {
+				if ok, err := s.SetPolicy("p", []cell.Limit{memtest.MustParse(t, text)}, policy.Options{}); !ok || err != nil {
 					t.Fatal(ok, err)
 				}
 				p := s.PolicyNamed("p")
-				return store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+				return store.CallOf([]byte("k"), p.Limits[0])
 			}
 			memtest.MustTake(t, s, 100, t0, []store.Call{policy(text)})
-			now := t0
-			// which pass some again
-			if policy(text).Limit.Algo != cell.GCRA && text != "100/1h,algo=slide" && !policy(text).Limit.Aligned() {
-				now += 20 * 60 * second // a third of the hour, and in another sub-window
-			}
-			for _, next := range []string{"50/month", text, "70/day", text} {
+			for _, next := range []string{nexts[0], text, nexts[1], text} {
 				c := []store.Call{policy(next)}
-				_, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(now))
+				_, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(t0))
 				if err != nil || c[0].Decision.Remaining > 0 {
 					t.Errorf("%s, %d ns ahead, then %s: %+v, %v", text, ahead, next, c[0].Decision, err)
 				}

@@ -175,8 +175,8 @@ func (f *Decider) modeOf(calls []store.Call) Mode {
 	mode := Allow
 	for i := range calls {
 		name := ""
-		if p := f.options.Policies.PolicyOf(calls[i].Policy); p != nil {
-			name = p.Name
+		if l := calls[i].Policy; l != nil {
+			name = l.Policy.Name
 		}
 		if m := modes.of(name); strictness[m] > strictness[mode] {
 			mode = m

@@ -48,7 +48,7 @@ func (s *Decider) callsOf(t testing.TB, pairs ...string) (calls []store.Call) {
 		c := store.Call{Key: []byte(pairs[i])}
 		if name, ok := strings.CutPrefix(pairs[i+1], "@"); ok {
 			p := s.options.Policies.Policy([]byte(name))
-			c.Limit, c.Policy = &p.Limit, p.ID
+			c.Limit, c.Policy = &p.Limits[0].Limit, p.Limits[0]
 		} else {
 			l, err := cell.ParseLimit(pairs[i+1])
 			if err != nil {
@@ -278,7 +278,7 @@ func TestModesOfPolicies(t *testing.T) {
 	s := alone(t, "error")
 	for _, name := range []string{"api", "api:cust42", "login", "plain", "sms", "strict"} {
 		l, _ := cell.ParseLimit("10/1m")
-		if _, err := s.options.Policies.SetPolicy(name, l, policy.Options{}); err != nil {
+		if _, err := s.options.Policies.SetPolicy(name, []cell.Limit{l}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

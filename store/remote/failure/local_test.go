@@ -32,7 +32,7 @@ func (s *Decider) locally(t *testing.T, key, limit string, times int, o store.Ta
 func TestLocalDecidesByAShare(t *testing.T) {
 	s := alone(t, "local")
 	l, _ := cell.ParseLimit("60/1m")
-	if _, err := s.options.Policies.SetPolicy("api", l, policy.Options{}); err != nil {
+	if _, err := s.options.Policies.SetPolicy("api", []cell.Limit{l}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -45,7 +45,7 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 	}
 	s.views = view.New(view.Options{
 		Link: o.Link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: &policy.Set{}, Counts: &view.Counts{},
-		EpochOf: func(*policy.Policy) uint64 { return 0 }, Changed: func(...string) {}, Freed: func(string) {},
+		EpochOf: func(*policy.Limit) uint64 { return 0 }, Changed: func(...string) {}, Freed: func(string) {},
 	})
 	o.Own = func(key string) bool { return settings.Own(key) || view.Own(key) }
 	o.Shows = s.views.Shows

@@ -38,9 +38,9 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	var list []policy.Policy
+	var list []*policy.Policy
 	for i := range policy.MaxPolicies + 1 {
-		list = append(list, policy.Policy{Name: fmt.Sprint("p", i), Limit: *linktest.Literal(t, "5/1s")})
+		list = append(list, policy.New(fmt.Sprint("p", i), *linktest.Literal(t, "5/1s")))
 	}
 	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
 		t.Error(at, err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/cell"
 	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -19,7 +20,9 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 		e.Hangs(t)
 		rule := policy.Rule{Deny: true, Pattern: "x"}
 		for name, change := range map[string]func(done func(bool, error)){
-			"SetPolicy":    func(done func(bool, error)) { s.SetPolicy("p", *linktest.Literal(t, "1/1s"), policy.Options{}, done) },
+			"SetPolicy": func(done func(bool, error)) {
+				s.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "1/1s")}, policy.Options{}, done)
+			},
 			"DeletePolicy": func(done func(bool, error)) { s.DeletePolicy("p", done) },
 			"PutRule":      func(done func(bool, error)) { s.PutRule(rule, 0, done) },
 			"DeleteRule":   func(done func(bool, error)) { s.DeleteRule(rule, 0, done) },
@@ -64,7 +67,7 @@ func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
 		})
 		began := time.Now()
 		set, err := linktest.Told(t, func(done func(bool, error)) {
-			s.SetPolicy("p", *linktest.Literal(t, "1/1s"), policy.Options{}, done)
+			s.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "1/1s")}, policy.Options{}, done)
 		})
 		if took := time.Since(began); !set || err != nil || took > s.Timeout+linktest.Late {
 			t.Errorf("%v, %v after %v", set, err, took)

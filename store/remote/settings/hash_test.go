@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/cell"
 	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -116,9 +117,9 @@ func TestWhatARegistryReplaces(t *testing.T) {
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
-				s.file = []policy.Policy{{Name: "file", Limit: *linktest.Literal(t, "2/1s")}}
+				s.file = []*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {
-					if _, err := s.Policies.SetPolicy(name, *linktest.Literal(t, limit), policy.Options{}); err != nil {
+					if _, err := s.Policies.SetPolicy(name, []cell.Limit{*linktest.Literal(t, limit)}, policy.Options{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -158,7 +159,7 @@ func TestWhatARegistryReplaces(t *testing.T) {
 				if text := strings.Join(got, ""); !strings.HasPrefix(text, c.has) || !s.Policies.HasRules() {
 					t.Errorf("%s: it has\n%swant\n%s", c.name, text, c.has)
 				}
-				if (e.Count() == 1 && strings.Contains(e.Commands()[0], " file 2/1s ")) != c.sets {
+				if (e.Count() == 1 && strings.HasSuffix(e.Commands()[0], " 2/1s @file/gcra/1s ")) != c.sets {
 					t.Errorf("%s: asked %q", c.name, e.Commands())
 				}
 			})
@@ -222,7 +223,7 @@ func TestAnswersOfAChange(t *testing.T) {
 				if c.deletes {
 					s.DeletePolicy("p", done)
 				} else {
-					s.SetPolicy("p", *linktest.Literal(t, "2/1s"), policy.Options{}, done)
+					s.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "2/1s")}, policy.Options{}, done)
 				}
 			})
 			synctest.Wait()

@@ -50,7 +50,7 @@ func TestPolls(t *testing.T) {
 			}
 			return (e.Asks(readSettings.Digest) - before) / 2
 		}
-		file := []policy.Policy{{Name: "file", Limit: *linktest.Literal(t, "2/1s")}}
+		file := []*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}
 		if _, err := s.KeepPolicies(file); err != nil || sets() != 0 {
 			t.Errorf("%v, set %d times", err, sets())
 		}
@@ -70,7 +70,7 @@ func TestPolls(t *testing.T) {
 		takes.Store(true)
 		passes(pollEvery)
 		before = sets()
-		if passes(2 * pollEvery); sets() != before || s.EpochOf(s.Policies.PolicyNamed("file")) != 6 {
+		if passes(2 * pollEvery); sets() != before || s.EpochOf(s.Policies.PolicyNamed("file").Limits[0]) != 6 {
 			t.Errorf("set %d times more", sets()-before)
 		}
 		if _, err := s.KeepPolicies(file); err != nil || sets() != before+1 {

@@ -9,12 +9,13 @@ import (
 // and again, and reads all when it is another. Another first version tells that the engine has lost all since. Without it, a
 // change just after the loss hid it, and policies of files stayed away.
 //
-//	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456      a limit, and its epoch
-//	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000    until when, or 0
+//	celld:policies   " version" 1763800000123    " since" 1763799990456    api   100/1m 1763799990456 @api/gcra/1m …
+//	celld:rules      " version" 1763800000789    " since" 1763800000789    DENY - bad:*   1763800060000
 //
-// A rule holds until a time of the engine, in Unix ms, or for ever.
-// An epoch is the version that made a policy, or reset it. What was taken under another epoch does not count any more. Versions are the
-// engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
+// A policy has its limits, each with its epoch and the name of its states. A rule has until when it holds, a time of the engine in Unix
+// ms, or 0 for ever.
+// An epoch is the version that made a limit, or reset its policy. What was taken under another epoch does not count any more. Versions are
+// the engine's time in ms, or one more than the last: so they mostly grow where the engine has lost its keys, too.
 
 // No policy and no rule has the name of one of these fields.
 const versionField, sinceField = " version", " since"
@@ -49,16 +50,27 @@ if version == ARGV[1] and (redis.call('HGET', KEYS[1], ' since') or '') == ARGV[
 return redis.call('HGETALL', KEYS[1])`)
 
 	setPolicy = link.NewScript(bump + `
-local name, limit, condition, reset, most = unpack(ARGV)
+local name, condition, reset, most = unpack(ARGV)
 local old = redis.call('HGET', KEYS[1], name)
 if old and condition == 'NX' or not old and condition == 'XX' then return {0, was, was} end
 if not old and full(tonumber(most)) then return {-1, was, was} end
-local text, epoch = string.match(old or '', '^(.*) (%d+)$')
-if reset == '0' and text == limit then return {1, was, was, old} end
+local epochs = {}
+if reset == '0' then
+	for epoch, limit in string.gmatch(old or '', '[^ ]+ (%d+) ([^ ]+)') do epochs[limit] = epoch end
+	local only = string.match(old or '', '^[^ ]+ (%d+)$') -- as it was while a policy had one limit
+	if only then epochs[ARGV[6]] = only end
+end
+local function value(version)
+	local words = {}
+	for i = 5, #ARGV - 1, 2 do
+		words[#words + 1] = ARGV[i] .. ' ' .. (epochs[ARGV[i + 1]] or version) .. ' ' .. ARGV[i + 1]
+	end
+	return table.concat(words, ' ')
+end
+if value('') == old then return {1, was, was, old} end
 local version = bump()
-if reset == '1' or not epoch then epoch = version end
-redis.call('HSET', KEYS[1], name, limit .. ' ' .. epoch)
-return {1, was, version, limit .. ' ' .. epoch}`)
+redis.call('HSET', KEYS[1], name, value(version))
+return {1, was, version, value(version)}`)
 
 	deleteSetting = link.NewScript(bump + `
 local old = redis.call('HGET', KEYS[1], ARGV[1])

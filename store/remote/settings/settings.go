@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,9 +33,9 @@ type Settings struct {
 	policies, rules hash
 
 	mu     sync.RWMutex
-	epochs map[uint32]uint64 // by Policy.ID
-	file   []policy.Policy   // of this process's file
-	unset  []policy.Policy   // policies of the file that the engine has refused, or not answered: the next poll sets them again
+	epochs map[uint32]uint64 // by policy.Limit.ID
+	file   []*policy.Policy  // of this process's file
+	unset  []*policy.Policy  // policies of the file that the engine has refused, or not answered: the next poll sets them again
 	closed chan struct{}
 	once   sync.Once
 }
@@ -109,11 +110,11 @@ func (t *Settings) Read() {
 // policy before that is void: the policy has no epoch yet.
 func (t *Settings) AwaitPolicies() { t.await(t.policies.read()) } // the reading comes after those changes
 
-// EpochOf is the epoch of a policy of the process's Set: states of the engine under another are void. 0: it is not on the engine.
-func (t *Settings) EpochOf(p *policy.Policy) uint64 {
+// EpochOf is the epoch of a policy's limit of the process's Set: states of the engine under another are void. 0: it is not on the engine.
+func (t *Settings) EpochOf(l *policy.Limit) uint64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.epochs[p.ID]
+	return t.epochs[l.ID]
 }
 
 // PoliciesUnknown says why the engine may hold policies that this process does not know: it is away, or has not been read yet. nil: it was
@@ -129,8 +130,13 @@ func (t *Settings) PoliciesUnknown() error {
 }
 
 // SetPolicy sets a policy on the engine, and then in this process. done is called once, from any goroutine, and must not block. The
-// error is policy.ErrTooMany, a *DownError or one of the engine's.
-func (t *Settings) SetPolicy(name string, l cell.Limit, o policy.Options, done func(set bool, err error)) {
+// error is policy.ErrTooMany, one of policy.Policy.Check, a *DownError or one of the engine's.
+func (t *Settings) SetPolicy(name string, limits []cell.Limit, o policy.Options, done func(set bool, err error)) {
+	p := policy.New(name, limits...)
+	if err := p.Check(); err != nil {
+		done(false, err)
+		return
+	}
 	condition, reset := "", "0"
 	switch {
 	case o.IfAbsent:
@@ -141,7 +147,11 @@ func (t *Settings) SetPolicy(name string, l cell.Limit, o policy.Options, done f
 	if o.Reset {
 		reset = "1"
 	}
-	t.policies.change(setPolicy, []string{name, l.String(), condition, reset, strconv.Itoa(policy.MaxPolicies)}, done)
+	args := []string{name, condition, reset, strconv.Itoa(policy.MaxPolicies)}
+	for _, l := range p.Limits {
+		args = append(args, l.Limit.String(), string(l.AppendName(nil)))
+	}
+	t.policies.change(setPolicy, args, done)
 }
 
 // DeletePolicy removes a policy, as SetPolicy sets one.
@@ -165,10 +175,10 @@ func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err e
 
 // KeepPolicies gives the engine the policies of a file. It sets those that differ as soon as the engine answers, and again if the engine
 // has lost all. This process has them at once. The error is policy.ErrTooMany, for the policy whose place in the list is returned.
-func (t *Settings) KeepPolicies(list []policy.Policy) (refused int, err error) {
+func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 	for i, p := range list {
 		if old := t.Policies.PolicyNamed(p.Name); old == nil {
-			if _, err := t.Policies.SetPolicy(p.Name, p.Limit, policy.Options{}); err != nil {
+			if _, err := t.Policies.SetPolicy(p.Name, p.Plain(), policy.Options{}); err != nil {
 				return i, err
 			}
 		}
@@ -191,9 +201,9 @@ func (t *Settings) setFile() {
 	t.setAll(file)
 }
 
-func (t *Settings) setAll(list []policy.Policy) {
+func (t *Settings) setAll(list []*policy.Policy) {
 	for _, p := range list {
-		t.SetPolicy(p.Name, p.Limit, policy.Options{}, func(_ bool, err error) {
+		t.SetPolicy(p.Name, p.Plain(), policy.Options{}, func(_ bool, err error) {
 			switch {
 			case errors.Is(err, policy.ErrTooMany):
 				t.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
@@ -216,31 +226,66 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 		}
 		return set.PutSetting(setting, value, 0, 0)
 	}
-	text, last, _ := strings.Cut(value, " ")
-	epoch, err := strconv.ParseUint(last, 10, 64)
-	if err != nil {
-		return fmt.Errorf("read its epoch: %w", err)
-	}
-	l, err := cell.ParseLimit(text)
+	limits, epochs, err := parsePolicy(value)
 	if err != nil {
 		return err
 	}
-	t.mu.Lock() // a call that finds the policy waits here for its epoch
+	t.mu.Lock() // a call that finds the policy waits here for its epochs
 	defer t.mu.Unlock()
-	old, was := set.PolicyNamed(name), uint64(0)
-	if old != nil {
-		if was = t.epochs[old.ID]; was == epoch && old.Limit == l {
-			return nil
-		}
+	old := set.PolicyNamed(name)
+	if old != nil && old.Same(policy.New(name, limits...)) && slices.Equal(t.epochsOf(old), epochs) {
+		return nil
 	}
-	if _, err = set.SetPolicy(name, l, policy.Options{Reset: was != epoch}); err != nil {
+	forget := func(was, l *policy.Limit) bool { return t.epochs[was.ID] != epochs[slices.Index(l.Policy.Limits, l)] }
+	if _, err = set.SetPolicy(name, limits, policy.Options{Forget: forget}); err != nil {
 		return err
 	}
-	if was != epoch && old != nil {
-		delete(t.epochs, old.ID)
+	t.forget(old)
+	for i, l := range set.PolicyNamed(name).Limits {
+		t.epochs[l.ID] = epochs[i]
 	}
-	t.epochs[set.PolicyNamed(name).ID] = epoch
 	return nil
+}
+
+// parsePolicy reads the value of a policy's field: each limit is followed by its epoch and, where there are several, by its name.
+func parsePolicy(value string) (limits []cell.Limit, epochs []uint64, err error) {
+	words := strings.Fields(value)
+	if len(words) == 2 || len(words) == 0 { // as it was while a policy had one limit
+		words = append(words, "")
+	}
+	for ; len(words) >= 3; words = words[3:] {
+		epoch, err := strconv.ParseUint(words[1], 10, 64)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read its epoch: %w", err)
+		}
+		l, err := cell.ParseLimit(words[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		limits, epochs = append(limits, l), append(epochs, epoch)
+	}
+	if len(words) > 0 {
+		return nil, nil, errors.New("it is cut off")
+	}
+	return limits, epochs, nil
+}
+
+// epochsOf are the epochs of a policy's limits. The lock is held.
+func (t *Settings) epochsOf(p *policy.Policy) (epochs []uint64) {
+	for _, l := range p.Limits {
+		epochs = append(epochs, t.epochs[l.ID])
+	}
+	return epochs
+}
+
+// forget removes the epochs of a policy's limits; nil: there is none. The lock is held.
+func (t *Settings) forget(p *policy.Policy) {
+	if p == nil {
+		return
+	}
+	for _, l := range p.Limits {
+		delete(t.epochs, l.ID)
+	}
 }
 
 // remove removes from this process what the engine does not hold any more.
@@ -248,9 +293,7 @@ func (t *Settings) remove(kind policy.Kind, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if kind == policy.PolicySetting {
-		if p := t.Policies.PolicyNamed(name); p != nil {
-			delete(t.epochs, p.ID)
-		}
+		t.forget(t.Policies.PolicyNamed(name))
 	}
 	t.Policies.DeleteSetting(policy.Setting{Kind: kind, Name: name}, 0)
 }

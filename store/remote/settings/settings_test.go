@@ -13,18 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/internal/celldtest"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
 )
 
 // openSettings returns a Store on a redis-server that has read its settings. Its process has the given file.
-func openSettings(t *testing.T, addr string, file ...policy.Policy) *Store {
+func openSettings(t *testing.T, addr string, file ...*policy.Policy) *Store {
 	t.Helper()
 	return openSettingsAt(t, addr, nil, file...)
 }
 
-func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy.Policy) *Store {
+func openSettingsAt(t *testing.T, addr string, time func() int64, file ...*policy.Policy) *Store {
 	t.Helper()
 	s := newTestStore(t, addr, Options{Time: time})
 	if _, err := s.KeepPolicies(file); err != nil {
@@ -37,7 +38,7 @@ func openSettingsAt(t *testing.T, addr string, time func() int64, file ...policy
 
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
-	did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, *linktest.Literal(t, limit), o, done) })
+	did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, []cell.Limit{*linktest.Literal(t, limit)}, o, done) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +48,16 @@ func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) b
 // A celld serves once the engine has the policies of its file, however many: what is taken before that is void.
 func TestAwaitPolicies(t *testing.T) {
 	s := openSettings(t, linktest.StartRedis(t))
-	var file []policy.Policy
+	var file []*policy.Policy
 	for i := range 500 {
-		file = append(file, policy.Policy{Name: fmt.Sprint("p", i), Limit: *linktest.Literal(t, "5/1h")})
+		file = append(file, policy.New(fmt.Sprint("p", i), *linktest.Literal(t, "5/1h")))
 	}
 	if _, err := s.KeepPolicies(file); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitPolicies()
 	for _, p := range file {
-		if s.EpochOf(s.Policies.PolicyNamed(p.Name)) == 0 {
+		if s.EpochOf(s.Policies.PolicyNamed(p.Name).Limits[0]) == 0 {
 			t.Fatal("the engine does not have", p.Name)
 		}
 	}
@@ -99,8 +100,8 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 				o.IfThere = false
 			}
 			l := *linktest.Literal(t, limits[rnd.IntN(len(limits))])
-			want, _ = model.SetPolicy(name, l, o)
-			got, err = linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, l, o, done) })
+			want, _ = model.SetPolicy(name, []cell.Limit{l}, o)
+			got, err = linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, []cell.Limit{l}, o, done) })
 		case 1:
 			want = model.DeletePolicy(name)
 			got, err = linktest.Told(t, func(done func(bool, error)) { s.DeletePolicy(name, done) })
@@ -115,7 +116,7 @@ func TestSettingsAreThoseOfOneSet(t *testing.T) {
 			t.Fatalf("%v, %v; want %v", got, err, want)
 		}
 		if have, want := s.Policies.PolicyNamed(name), model.PolicyNamed(name); kind < 2 &&
-			((have == nil) != (want == nil) || have != nil && have.Limit != want.Limit) {
+			((have == nil) != (want == nil) || have != nil && !have.Same(want)) {
 			t.Fatalf("who has changed %s has %+v, want %+v", name, have, want)
 		}
 	}
@@ -151,14 +152,18 @@ func TestEpochs(t *testing.T) {
 			celldtest.Eventually(t, "it has gone", func() bool { return b.Policies.PolicyNamed("p") == nil })
 		}
 		setPolicyOf(t, a, "p", step.limit, step.options)
-		p := a.Policies.PolicyNamed("p")
+		p := a.Policies.PolicyNamed("p").Limits[0]
 		if epoch := a.EpochOf(p); epoch <= last && step.grows || epoch != last && !step.grows {
 			t.Errorf("%+v: epoch %d after %d", step, epoch, last)
 		}
 		last = a.EpochOf(p)
-		var q *policy.Policy
+		var q *policy.Limit
 		celldtest.Eventually(t, "the other has it", func() bool {
-			q = b.Policies.PolicyNamed("p")
+			of := b.Policies.PolicyNamed("p")
+			if of == nil {
+				return false
+			}
+			q = of.Limits[0]
 			return q != nil && q.Limit == p.Limit && b.EpochOf(q) == last
 		})
 		if (q.ID != lastID) != step.grows {
@@ -240,7 +245,7 @@ func TestTooManySettings(t *testing.T) {
 	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
 	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
 	if did, err := linktest.Told(t, func(done func(bool, error)) {
-		s.SetPolicy("more", *linktest.Literal(t, "1/1s"), policy.Options{}, done)
+		s.SetPolicy("more", []cell.Limit{*linktest.Literal(t, "1/1s")}, policy.Options{}, done)
 	}); did || !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("%v, %v", did, err)
 	}
@@ -269,16 +274,16 @@ func TestPoliciesOfAFile(t *testing.T) {
 	now.Store(1e9)
 	other := openSettingsAt(t, addr, now.Load)
 	setPolicyOf(t, other, "other", "1/1s", policy.Options{})
-	file := []policy.Policy{{Name: "a", Limit: *linktest.Literal(t, "7/1s")}, {Name: "b", Limit: *linktest.Literal(t, "8/1m,algo=log")}}
+	file := []*policy.Policy{policy.New("a", *linktest.Literal(t, "7/1s")), policy.New("b", *linktest.Literal(t, "8/1m,algo=log"))}
 	first := openSettingsAt(t, addr, now.Load, file...)
 	const all = "a=7/1s\nb=8/1m,algo=log\n"
 	celldtest.Eventually(t, "the file is on the engine", func() bool {
-		return textOf(first.Policies) == all+"other=1/1s\n" && first.EpochOf(first.Policies.PolicyNamed("b")) > 0
+		return textOf(first.Policies) == all+"other=1/1s\n" && first.EpochOf(first.Policies.PolicyNamed("b").Limits[0]) > 0
 	})
-	epoch := first.EpochOf(first.Policies.PolicyNamed("a"))
+	epoch := first.EpochOf(first.Policies.PolicyNamed("a").Limits[0])
 	second := openSettingsAt(t, addr, now.Load, file...)
 	celldtest.Eventually(t, "another has it", func() bool {
-		return textOf(second.Policies) == all+"other=1/1s\n" && second.EpochOf(second.Policies.PolicyNamed("a")) == epoch
+		return textOf(second.Policies) == all+"other=1/1s\n" && second.EpochOf(second.Policies.PolicyNamed("a").Limits[0]) == epoch
 	})
 	second.AwaitPolicies() // otherwise what it still sets would have the first version again
 	now.Add(2e6)           // the third version was this, in ms
@@ -289,7 +294,7 @@ func TestPoliciesOfAFile(t *testing.T) {
 	setPolicyOf(t, other, "soon", "1/1s", policy.Options{})
 	for _, s := range []*Store{first, second} {
 		celldtest.Eventually(t, "the file is there again", func() bool {
-			return textOf(s.Policies) == all+"soon=1/1s\n" && s.EpochOf(s.Policies.PolicyNamed("a")) > epoch
+			return textOf(s.Policies) == all+"soon=1/1s\n" && s.EpochOf(s.Policies.PolicyNamed("a").Limits[0]) > epoch
 		})
 	}
 }
@@ -300,25 +305,25 @@ func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 	addr := linktest.StartRedis(t)
 	plain := newTestStore(t, addr, Options{})
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
+	s := openSettings(t, addr, policy.New("a", *linktest.Literal(t, "7/1s")))
 	celldtest.Eventually(t, "it is refused twice", func() bool {
 		stats, _ := plain.do(t, "INFO", "errorstats").ToString()
 		_, after, _ := strings.Cut(stats, "errorstat_NOREPLICAS:count=")
 		refused, _ := strconv.Atoi(strings.Fields(after + " 0")[0])
 		return refused >= 2
 	})
-	if s.EpochOf(s.Policies.PolicyNamed("a")) > 0 {
+	if s.EpochOf(s.Policies.PolicyNamed("a").Limits[0]) > 0 {
 		t.Error("it is on an engine that takes no writes")
 	}
 	plain.do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
-	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a").Limits[0]) > 0 })
 }
 
 // A process whose engine does not answer knows what it knew.
 func TestSettingsStayWhileTheEngineIsAway(t *testing.T) {
 	addr := linktest.StartRedis(t)
-	s := openSettings(t, addr, policy.Policy{Name: "a", Limit: *linktest.Literal(t, "7/1s")})
-	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a")) > 0 })
+	s := openSettings(t, addr, policy.New("a", *linktest.Literal(t, "7/1s")))
+	celldtest.Eventually(t, "it is on the engine", func() bool { return s.EpochOf(s.Policies.PolicyNamed("a").Limits[0]) > 0 })
 	s.Link.Client().Close()
 	for range 3 {
 		<-s.policies.read()
@@ -339,7 +344,7 @@ func TestOnlyOneSetsWhatIsAbsent(t *testing.T) {
 		did := make(chan bool, len(all))
 		for _, s := range all {
 			l := *linktest.Literal(t, fmt.Sprintf("%d/1s", 1+rand.IntN(100)))
-			s.SetPolicy(fmt.Sprint("p", n), l, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
+			s.SetPolicy(fmt.Sprint("p", n), []cell.Limit{l}, policy.Options{IfAbsent: true}, func(set bool, _ error) { did <- set })
 		}
 		set := 0
 		for range all {

@@ -150,24 +150,17 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			continue
 		}
 		name, epoch := cutEpoch(f.name)
-		if strings.HasPrefix(name, "@") {
-			p := v.PolicyNamed(policyIn(name))
-			if p == nil {
-				if !k.leave(f) {
-					return nil, false
-				}
-				continue
-			}
-			if k.epochOf(v, p) > epoch {
-				continue
-			}
-		}
 		one, err := v.ReadField(name, f.text)
-		if err == policy.ErrNoPolicy { // the policy was deleted meanwhile
+		switch {
+		case err == policy.ErrNoPolicy:
+			if !k.leave(f) {
+				return nil, false
+			}
 			continue
-		}
-		if err != nil || one.Part {
+		case err != nil || one.Part:
 			return nil, false
+		case one.Policy != nil && k.epochOf(v, one.Policy) > epoch:
+			continue
 		}
 		end := (store.Limits{one.LimitState}).EndNS()
 		if !one.Limit.Leases && end <= uint64(v.NowNS) && end+uint64(Linger) > uint64(v.NowNS) {
@@ -191,22 +184,21 @@ func (k *viewKey) findEpochs() {
 			if k.epochs == nil {
 				k.epochs = make(map[string]uint64)
 			}
-			k.epochs[policyIn(name)] = max(k.epochs[policyIn(name)], epoch)
+			limit, _, _ := strings.Cut(name, " ")
+			k.epochs[limit] = max(k.epochs[limit], epoch)
 		}
 	}
 }
 
-func (k *viewKey) epochOf(v *View, p *policy.Policy) uint64 {
-	return max(v.views.EpochOf(p), k.epochs[p.Name])
+func (k *viewKey) epochOf(v *View, l *policy.Limit) uint64 {
+	epoch := v.views.EpochOf(l)
+	if len(k.epochs) > 0 {
+		epoch = max(epoch, k.epochs[string(l.AppendName(nil))])
+	}
+	return epoch
 }
 
-// policyIn is the policy's name in the name of its field, without the epoch.
-func policyIn(field string) string {
-	name, _, _ := strings.Cut(field[1:], " ")
-	return name
-}
-
-// leave keeps a field unchanged whose policy this process does not know. It returns false for a text that is no state.
+// leave keeps a field unchanged whose policy or limit this process does not know. It returns false for a text that is no state.
 func (k *viewKey) leave(f field) bool {
 	l, st, err := cell.ParseState(f.text)
 	if err == nil {
@@ -287,12 +279,12 @@ func (k *viewKey) nameOf(v *View, l *store.LimitState) string {
 	if l.Policy == nil {
 		return name
 	}
-	return PolicyField(l.Policy, k.epochOf(v, l.Policy)) + name[1+len(l.Policy.Name):]
+	return PolicyField(l.Policy, k.epochOf(v, l.Policy)) + strings.TrimPrefix(name, string(l.Policy.AppendName(nil)))
 }
 
-// cutEpoch cuts the epoch out of the name of a policy's field: "@api 5" and "@api 5 leases" are those of api in its epoch 5. Without a
-// number it is 0. A reset of a policy begins another epoch, and so does a new policy of a deleted one's name: so all that was used of it
-// is void at once, under whatever keys.
+// cutEpoch cuts the epoch out of the name of a policy's field: "@api/gcra/1m 5" and "@api/gcra/1m 5 leases" are those of a limit of api in
+// its epoch 5. Without a number it is 0. A reset of a policy begins another epoch of each of its limits, and so does a limit that was not
+// in the policy before: so all that was used of it is void at once, under whatever keys.
 func cutEpoch(name string) (without string, epoch uint64) {
 	if !strings.HasPrefix(name, "@") {
 		return name, 0

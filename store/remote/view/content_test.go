@@ -10,6 +10,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/link/linktest"
 )
 
 // viewAt is a view at an instant of a key that holds this. No engine is needed for it.
@@ -327,12 +328,9 @@ func TestNamesOfEpochs(t *testing.T) {
 		if without, epoch := cutEpoch(name); without != want.without || epoch != want.epoch {
 			t.Errorf("%q: %q of %d", name, without, epoch)
 		}
-		if name[0] == '@' && policyIn(name) != "api" {
-			t.Errorf("%q is of the policy %q", name, policyIn(name))
-		}
 	}
-	p := &policy.Policy{Name: "api"}
-	if a, b := PolicyField(p, 0), PolicyField(p, 5); a != "@api" || b != "@api 5" {
+	l := policy.New("api", *linktest.Literal(t, "5/1m")).Limits[0]
+	if a, b := PolicyField(l, 0), PolicyField(l, 5); a != "@api/gcra/1m" || b != "@api/gcra/1m 5" {
 		t.Errorf("%q and %q", a, b)
 	}
 }

@@ -102,7 +102,7 @@ func TestViewsAreTheTable(t *testing.T) {
 			*l = parsed
 			if isPolicy {
 				for _, s := range []*policy.Set{model.Set, stores[0].Policies} {
-					_, _ = s.SetPolicy(name, parsed, policy.Options{})
+					_, _ = s.SetPolicy(name, []cell.Limit{parsed}, policy.Options{})
 				}
 				text = "@" + name
 			}
@@ -200,7 +200,7 @@ func TestViewsAreTheTable(t *testing.T) {
 				call := func(t *memory.Store, key []byte, text string) store.Call {
 					c := store.Call{Key: key, Limit: limits[text]}
 					if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
-						c.Policy = t.PolicyNamed(name).ID
+						c.Policy = t.PolicyNamed(name).Limits[0]
 					}
 					return c
 				}

@@ -54,7 +54,7 @@ func newStoreBy(t testing.TB, o Options, dial func(ctx context.Context, to strin
 	} else {
 		o.Link, s.hands = linktest.Dial(t, dial, of)
 	}
-	o.EpochOf = func(p *policy.Policy) uint64 { return s.epochs[p.ID] }
+	o.EpochOf = func(p *policy.Limit) uint64 { return s.epochs[p.ID] }
 	o.Changed = func(names ...string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -41,16 +41,17 @@ type viewKey struct {
 	want    content           // what is being stored
 	left    []field           // fields that stay as they are
 	leftEnd int64             // Unix ms; when they have nothing left to remember
-	epochs  map[string]uint64 // of policies: those that others have begun already
+	epochs  map[string]uint64 // of limits of policies, by their names: those that others have begun already
 	shown   bool              // the table had the key when it was read
 }
 
-// PolicyField is the name of the field of a policy's state: see cutEpoch.
-func PolicyField(p *policy.Policy, epoch uint64) string {
-	if epoch == 0 {
-		return "@" + p.Name
+// PolicyField is the name of the field of the state of a policy's limit: see cutEpoch.
+func PolicyField(l *policy.Limit, epoch uint64) string {
+	name := l.AppendName(nil)
+	if epoch != 0 {
+		name = strconv.AppendUint(append(name, ' '), epoch, 10)
 	}
-	return "@" + p.Name + " " + strconv.FormatUint(epoch, 10)
+	return string(name)
 }
 
 // give returns a function that wakes a handler, and notes when.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link"
@@ -43,7 +44,7 @@ func (v *View) take(t testing.TB, key, text string) store.Taken {
 	v.Table()
 	if name, isPolicy := strings.CutPrefix(text, "@"); isPolicy {
 		p := v.PolicyNamed(name)
-		c.Limit, c.Policy = &p.Limit, p.ID
+		c.Limit, c.Policy = &p.Limits[0].Limit, p.Limits[0]
 	} else {
 		c.Limit = linktest.Literal(t, text)
 	}
@@ -124,7 +125,7 @@ func TestForeign(t *testing.T) {
 		{"HSET", "p:k", "a", "b"}, {"HSET", "p:k", "@p", "5"}, {"HSET", "p:k", "3/1m", "limit=3/1m tat="},
 	} {
 		t.Run(fmt.Sprint(put), func(t *testing.T) {
-			if _, err := s.Policies.SetPolicy("p", *linktest.Literal(t, "3/1m"), policy.Options{}); err != nil {
+			if _, err := s.Policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "3/1m")}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			s.do(t, "DEL", "p:k")
@@ -179,13 +180,13 @@ func TestForeign(t *testing.T) {
 // A new epoch of a policy begins with nothing, also for those who have not heard of it, and what is of an unknown policy stays.
 func TestEpochsOfStates(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
-	if _, err := s.Policies.SetPolicy("api", *linktest.Literal(t, "3/1h,algo=window"), policy.Options{}); err != nil {
+	if _, err := s.Policies.SetPolicy("api", []cell.Limit{*linktest.Literal(t, "3/1h,algo=window")}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p := s.Policies.PolicyNamed("api")
 	state := "limit=9/2h,algo=window until=4102444800000000000 used=2"
 	s.do(t, "HSET", "k", "@unknown 7", state, "@api 4", "limit=3/1h,algo=window until=4102444800000000000 used=2")
-	s.epochs = map[uint32]uint64{p.ID: 5}
+	s.epochs = map[uint32]uint64{p.Limits[0].ID: 5}
 	s.on(t, func(v *View) {
 		if _, ok := v.Table().Get([]byte("k"), store.Access{NowNS: v.NowNS}); ok {
 			t.Error("the view shows what is of no policy")
@@ -197,26 +198,26 @@ func TestEpochsOfStates(t *testing.T) {
 	var reset uint64
 	s.on(t, func(v *View) { reset = v.take(t, "k", "@api").ResetAfterNS }, "k")
 	got := s.hash(t, "k")
-	if reset == 0 || got["@api 5"] == "" || got["@unknown 7"] != state || len(got) != 2 {
+	if reset == 0 || got["@api/window/1h 5"] == "" || got["@unknown 7"] != state || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 	if ms, _ := s.do(t, "PEXPIRETIME", "k").AsInt64(); ms != in2100/1e6 {
 		t.Errorf("the key ends at %d, before what is unknown", ms)
 	}
 	s.on(t, func(v *View) {
-		l := store.Call{Key: []byte("k"), Limit: &p.Limit, Policy: p.ID}
+		l := store.CallOf([]byte("k"), p.Limits[0])
 		o := store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: 1e9}}
 		if _, err := v.Take([]store.Call{l}, o, store.Access{NowNS: v.NowNS}); err != nil {
 			t.Fatal(err)
 		}
 	}, "k")
-	if got := s.hash(t, "k"); got["@api 5 leases"] == "" {
+	if got := s.hash(t, "k"); got["@api/window/1h 5 leases"] == "" {
 		t.Errorf("%v", got)
 	}
 	for i, epoch := range []uint64{9, 5} {
-		s.epochs[p.ID] = epoch
+		s.epochs[p.Limits[0].ID] = epoch
 		s.on(t, func(v *View) { v.take(t, "k", "@api") }, "k")
-		if got := s.hash(t, "k"); !strings.Contains(got["@api 9"], fmt.Sprint("used=", i+1)) || len(got) != 2 {
+		if got := s.hash(t, "k"); !strings.Contains(got["@api/window/1h 9"], fmt.Sprint("used=", i+1)) || len(got) != 2 {
 			t.Errorf("%v", got)
 		}
 	}

@@ -20,9 +20,9 @@ type Options struct {
 	Prefix   string
 	Timeout  time.Duration
 	Policies *policy.Set
-	EpochOf  func(p *policy.Policy) uint64 // states under another are void: see cutEpoch
-	Changed  func(names ...string)         // keys that have been stored
-	Freed    func(key string)              // a key, as clients name it, of which something may have been given back
+	EpochOf  func(l *policy.Limit) uint64 // states under another are void: see cutEpoch
+	Changed  func(names ...string)        // keys that have been stored
+	Freed    func(key string)             // a key, as clients name it, of which something may have been given back
 	Counts   *Counts
 
 	Time func() int64 // limit time in Unix ns, for tests; nil: the engine's

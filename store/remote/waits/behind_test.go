@@ -18,7 +18,7 @@ import (
 func TestPlainCallsBehindWaiters(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		for _, name := range []string{"p", "q"} {
-			if _, err := d.s.policies.SetPolicy(name, *linktest.Literal(t, "5/10s"), policy.Options{}); err != nil {
+			if _, err := d.s.policies.SetPolicy(name, []cell.Limit{*linktest.Literal(t, "5/10s")}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +86,7 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 func TestPlainCallsBehindThoseWhoHaveJustCome(t *testing.T) {
 	for _, algo := range []string{"", ",algo=window", ",algo=slide", ",algo=log", ",algo=conc"} {
 		atADesk(t, func(d *desk) {
-			if _, err := d.s.policies.SetPolicy("p", *linktest.Literal(t, "5/10s"+algo), policy.Options{}); err != nil {
+			if _, err := d.s.policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "5/10s"+algo)}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			for _, calls := range [][]store.Call{{d.call("k", "5/10s"+algo)}, {policyCall(d.s, "o", "p")}} {

@@ -68,8 +68,8 @@ func stateOf(v *view.View, c *store.Call) (st cell.State, leased bool) {
 			shape := l.Limit.Shape
 			shape.Leases = false
 			switch {
-			case c.Policy != 0 && (l.Policy == nil || l.Policy.ID != c.Policy),
-				c.Policy == 0 && (l.Policy != nil || shape != c.Limit.Shape):
+			case c.Policy != nil && (l.Policy == nil || l.Policy.ID != c.Policy.ID),
+				c.Policy == nil && (l.Policy != nil || shape != c.Limit.Shape):
 			case l.Limit.Leases:
 				leased = true
 			default:

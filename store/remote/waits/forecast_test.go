@@ -77,7 +77,7 @@ func TestForecasts(t *testing.T) {
 func TestTheStateOfACall(t *testing.T) {
 	s := newStore(t, "", nil)
 	for _, name := range []string{"api", "other"} {
-		if _, err := s.policies.SetPolicy(name, *linktest.Literal(t, "9/9s"), policy.Options{}); err != nil {
+		if _, err := s.policies.SetPolicy(name, []cell.Limit{*linktest.Literal(t, "9/9s")}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -154,7 +155,7 @@ func TestWhoTakesAPlace(t *testing.T) {
 func TestWhichCallsAreCoalesced(t *testing.T) {
 	s := newStore(t, "", nil)
 	t.Cleanup(s.waits.Close)
-	if _, err := s.policies.SetPolicy("p", *linktest.Literal(t, "5/1s"), policy.Options{}); err != nil {
+	if _, err := s.policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, "5/1s")}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	newOne := func(change func(r *store.TakeRequest)) *waiter {

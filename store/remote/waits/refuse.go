@@ -151,7 +151,7 @@ func (l *line) standing(v *view.View) []*waiter {
 func (l *line) cost(c *store.Call, those []*waiter) (cost int64) {
 	for _, one := range those {
 		own := &one.own.Calls[slices.Index(one.states, l.state)]
-		if c.Policy == 0 && own.Limit.Params != c.Limit.Params {
+		if c.Policy == nil && own.Limit.Params != c.Limit.Params {
 			return unknown
 		}
 		if cost += one.own.Cost; cost > c.Limit.Capacity() {
@@ -188,9 +188,5 @@ func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (wait
 
 // wants reports whether a call takes from a state of its key.
 func (w *Waits) wants(c *store.Call, state stateName) bool {
-	if c.Policy == 0 {
-		return state.policy == "" && state.shape == c.Limit.Shape
-	}
-	p := w.Policies.PolicyOf(c.Policy)
-	return p != nil && p.Name == state.policy
+	return state == stateOfCall(c)
 }

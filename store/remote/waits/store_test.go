@@ -89,7 +89,7 @@ func (s *Store) release(t testing.TB, key string, id int64) {
 
 func (s *Store) give(t testing.TB, key, limit string) {
 	s.changed(t, key, func(v *view.View) {
-		_, _ = v.Give([]byte(key), linktest.Literal(t, limit), 0, 1, store.Access{NowNS: v.NowNS})
+		_, _ = v.Give([]byte(key), linktest.Literal(t, limit), nil, 1, store.Access{NowNS: v.NowNS})
 	})
 }
 
@@ -101,7 +101,9 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 
 func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
 	t.Helper()
-	did, err := linktest.Told(t, func(done func(bool, error)) { s.settings.SetPolicy(name, *linktest.Literal(t, limit), o, done) })
+	did, err := linktest.Told(t, func(done func(bool, error)) {
+		s.settings.SetPolicy(name, []cell.Limit{*linktest.Literal(t, limit)}, o, done)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +135,8 @@ func (s *Store) Release(key []byte, id int64, _ store.Access) (bool, error) {
 	return true, nil
 }
 
-func (s *Store) Give(key []byte, l *cell.Limit, policy uint32, n int64, _ store.Access) (int64, error) {
-	s.later(key, func(v *view.View) { _, _ = v.Give(key, l, policy, n, store.Access{NowNS: v.NowNS}) })
+func (s *Store) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, _ store.Access) (int64, error) {
+	s.later(key, func(v *view.View) { _, _ = v.Give(key, l, p, n, store.Access{NowNS: v.NowNS}) })
 	return n, nil
 }
 

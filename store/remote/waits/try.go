@@ -52,6 +52,7 @@ func (l *line) try() {
 	l.poked = false
 	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
 	t.ahead = l.ahead()
+	l.moveOthers()
 	i := len(l.grants)
 	for i < len(l.Waiters) && len(t.waiters) < queue.Most {
 		v := l.Waiters[i]
@@ -86,6 +87,23 @@ func (l *line) try() {
 	}
 	l.current = t
 	w.change(t.waiters[0], w.deadline(), t.decide, t.done)
+}
+
+// moveOthers takes out those who do not take from the line's state any more, as their policy has other limits now.
+func (l *line) moveOthers() {
+	w := l.waits
+	for i := len(l.grants); i < len(l.Waiters); {
+		v := l.Waiters[i]
+		if !w.refresh(v) || slices.Contains(v.states, l.state) {
+			i++
+			continue
+		}
+		l.remove(v)
+		other := w.lineOf(v.states[0])
+		other.insert(v)
+		other.poked = true
+		other.serve()
+	}
 }
 
 // before is another line in which one who came earlier waits for one of a waiter's states.
@@ -169,12 +187,12 @@ func (t *try) decide(v *view.View) {
 	t.view.Store(v)
 }
 
-// unsettled reports whether a policy was reset, or has gone, since refresh.
+// unsettled reports whether a policy was reset, has lost a limit, or has gone, since refresh.
 func (w *Waits) unsettled(v *waiter) (reset, gone bool) {
-	for i, c := range v.own.Calls {
-		if c.Policy != 0 && w.Policies.PolicyOf(c.Policy) == nil {
+	for _, c := range v.own.Calls {
+		if c.Policy != nil && w.Policies.LimitOf(c.Policy.ID) == nil {
 			reset = true
-			gone = gone || w.Policies.Policy([]byte(v.Policies[i])) == nil
+			gone = gone || w.Policies.Policy([]byte(c.Policy.Policy.Name)) == nil
 		}
 	}
 	return reset && !gone, gone

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/link/linktest"
@@ -196,17 +197,17 @@ func TestAPolicyThatChangesDuringATry(t *testing.T) {
 		gone   bool
 	}{
 		{"reset", func(s *Store) {
-			_, _ = s.policies.SetPolicy("p", *linktest.Literal(t, tenSeconds), policy.Options{Reset: true})
+			_, _ = s.policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, tenSeconds)}, policy.Options{Reset: true})
 		}, false},
 		{"deleted", func(s *Store) { s.policies.DeletePolicy("p") }, true},
 		{"one reset, and one deleted", func(s *Store) {
-			_, _ = s.policies.SetPolicy("p", *linktest.Literal(t, tenSeconds), policy.Options{Reset: true})
+			_, _ = s.policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, tenSeconds)}, policy.Options{Reset: true})
 			s.policies.DeletePolicy("q")
 		}, true},
 	} {
 		atADesk(t, func(d *desk) {
 			for _, name := range []string{"p", "q"} {
-				if _, err := d.s.policies.SetPolicy(name, *linktest.Literal(t, tenSeconds), policy.Options{}); err != nil {
+				if _, err := d.s.policies.SetPolicy(name, []cell.Limit{*linktest.Literal(t, tenSeconds)}, policy.Options{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -231,7 +232,7 @@ func TestAPolicyThatChangesDuringATry(t *testing.T) {
 // A policy that has gone before a try is the answer, and the others are tried.
 func TestAPolicyThatHasGone(t *testing.T) {
 	atADesk(t, func(d *desk) {
-		if _, err := d.s.policies.SetPolicy("p", *linktest.Literal(t, tenSeconds), policy.Options{}); err != nil {
+		if _, err := d.s.policies.SetPolicy("p", []cell.Limit{*linktest.Literal(t, tenSeconds)}, policy.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		call := policyCall(d.s, "k", "p")

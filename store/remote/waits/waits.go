@@ -65,10 +65,10 @@ func New(o Options) *Waits {
 	return w
 }
 
-// stateName names the state of a line. The policy's name is that at the call's arrival.
+// stateName names the state of a line.
 type stateName struct {
 	key, policy string
-	shape       cell.Shape // of a literal
+	shape       cell.Shape // of a policy's limit: bare
 }
 
 // waiter is a call that waits. It owns a copy of the request, as a try may still work on that when the caller has gone.
@@ -181,23 +181,40 @@ func (w *Waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	v.deadline = v.arrived.Add(v.patience())
 	v.own.Calls = slices.Clone(r.Calls)
 	v.Request, v.Calls, v.Access, v.Waker = r, v.own.Calls, a, waker
-	if _, err := w.room.Enter(v); err != nil {
+	changed, err := w.room.Enter(v)
+	if err != nil {
 		return nil, err
 	}
-	v.states = make([]stateName, len(v.Calls))
-	for i, c := range v.Calls {
-		if c.Policy != 0 {
-			v.states[i] = stateName{key: string(c.Key), policy: v.Policies[i]}
-		} else {
-			v.states[i] = stateName{key: string(c.Key), shape: c.Limit.Shape}
-		}
+	if changed && !w.refresh(v) { // it has gone since
+		w.room.Leave(v)
+		return nil, policy.ErrNoPolicy
 	}
+	v.nameStates()
 	return v, nil
+}
+
+func (v *waiter) nameStates() {
+	v.states = make([]stateName, len(v.Calls))
+	for i := range v.Calls {
+		v.states[i] = stateOfCall(&v.Calls[i])
+	}
+}
+
+// stateOfCall is the name of the state that a call takes from.
+func stateOfCall(c *store.Call) stateName {
+	if c.Policy != nil {
+		return stateName{string(c.Key), c.Policy.Policy.Name, c.Limit.Bare()}
+	}
+	return stateName{key: string(c.Key), shape: c.Limit.Shape}
 }
 
 // refresh gives the calls the present limits of their policies. It returns false if one has gone.
 func (w *Waits) refresh(v *waiter) bool {
-	_, err := w.room.Refresh(v)
+	changed, err := w.room.Refresh(v)
+	if changed {
+		v.own.Calls = v.Calls
+		v.nameStates()
+	}
 	return err == nil
 }
 

@@ -40,7 +40,7 @@ func takeCall(t testing.TB, key, limit string) store.Call {
 
 func policyCall(s *Store, key, name string) store.Call {
 	p := s.policies.PolicyNamed(name)
-	return store.Call{Key: []byte(key), Limit: &p.Limit, Policy: p.ID}
+	return store.CallOf([]byte(key), p.Limits[0])
 }
 
 // askOn asks for calls by these terms.
