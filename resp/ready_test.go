@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -109,25 +110,36 @@ func TestCheck(t *testing.T) {
 	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
 	p.want("CL.POLICY SET jobs 2/30s,algo=conc", ":1\r\n")
 	p.want("CL.RULE ADD DENY bad*", ":1\r\n")
+	p.want("CL.POLICY SET gold 10/1m 100/1d", ":1\r\n")
+	api := func(remaining int64, reset time.Duration) []CheckLimit {
+		return []CheckLimit{{Policy: "api", Name: "api", Limit: 3, Remaining: remaining, Reset: reset, Count: 3, Period: time.Hour}}
+	}
 	for _, tt := range []struct {
-		key, policy string
-		want        Check
+		key      string
+		policies []string
+		want     Check
 	}{
-		{"k", "api", Check{Limit: 3, Remaining: 2, Retry: -1, Reset: 20 * time.Minute, Policy: "api", Count: 3, Period: time.Hour}},
-		{"k", "api:gold", Check{Limit: 3, Remaining: 1, Retry: -1, Reset: 40 * time.Minute, Policy: "api", Count: 3, Period: time.Hour}},
-		{"k", "api:gold:x", Check{Limit: 3, Retry: -1, Reset: time.Hour, Policy: "api", Count: 3, Period: time.Hour}},
-		{"k", "api", Check{Limited: true, Limit: 3, Retry: 20 * time.Minute, Reset: time.Hour, Policy: "api", Count: 3, Period: time.Hour}},
-		{"bad", "api", Check{Limited: true, Retry: -1, Policy: "api", Count: 3, Period: time.Hour}},
-		{"j", "jobs", Check{Limit: 2, Remaining: 1, Retry: -1, Reset: 30 * time.Second, Policy: "jobs", Count: 2}},
+		{"k", []string{"api"}, Check{Retry: -1, Limits: api(2, 20*time.Minute)}},
+		{"k", []string{"api:gold"}, Check{Retry: -1, Limits: api(1, 40*time.Minute)}},
+		{"k", []string{"api:gold:x"}, Check{Retry: -1, Limits: api(0, time.Hour)}},
+		{"k", []string{"api"}, Check{Limited: true, Retry: 20 * time.Minute, Limits: api(0, time.Hour)}},
+		{"bad", []string{"api"}, Check{Limited: true, Retry: -1, Limits: []CheckLimit{{Policy: "api", Name: "api", Count: 3, Period: time.Hour}}}},
+		{"j", []string{"jobs"}, Check{Retry: -1, Limits: []CheckLimit{
+			{Policy: "jobs", Name: "jobs", Limit: 2, Remaining: 1, Reset: 30 * time.Second, Count: 2},
+		}}},
+		{"k", []string{"gold", "api"}, Check{Limited: true, Retry: 20 * time.Minute, Binding: 2, Limits: append([]CheckLimit{
+			{Policy: "gold", Name: "gold 10/1m", Limit: 10, Remaining: 10, Count: 10, Period: time.Minute},
+			{Policy: "gold", Name: "gold 100/1d", Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
+		}, api(0, time.Hour)...)}},
 	} {
-		if c, err := w.Check(tt.key, tt.policy); err != nil || c != tt.want {
-			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policy, tt.key, c, err, tt.want)
+		if c, err := w.Check(tt.key, tt.policies...); err != nil || !reflect.DeepEqual(c, tt.want) {
+			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policies, tt.key, c, err, tt.want)
 		}
 	}
 	if _, err := w.Check("k", "none"); err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
 		t.Error(err)
 	}
-	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=7,") || !strings.Contains(got, "failed_calls=1") {
+	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=8,") || !strings.Contains(got, "failed_calls=1") {
 		t.Errorf("they are not counted: %q", got)
 	}
 }

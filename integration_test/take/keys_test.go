@@ -50,7 +50,7 @@ func TestLimitsAreHashes(t *testing.T) {
 		"slide/1h,buckets=3":     "limit=5/1h,algo=slide,buckets=3 newest=",
 		"gcra/1d":                "limit=3/1d,burst=9 tat=",
 		"window/month,tz=-03:30": "limit=4/month,tz=-03:30 until=",
-		"@api":                   "limit=9/1h tat=",
+		"@api/gcra/1h":           "limit=9/1h tat=",
 	} {
 		if !strings.HasPrefix(fields[name], start) {
 			t.Errorf("HGETALL: %s is %q, want it to start with %q", name, fields[name], start)
@@ -259,7 +259,7 @@ func TestTakeInCommand(t *testing.T) {
 		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"CL.POLICY HELP",
-			"*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [NX|XX] [RESET]\r\n…"},
+			"*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [limit] ... [NX|XX] [RESET]\r\n…"},
 		step{"CL.RULE HELP", "*9\r\n…"}, step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)
 	stats := harness.InfoSections(c.Do("INFO", "all"))

@@ -38,13 +38,13 @@ func testAnswers(t *testing.T) {
 		{"POST /livez", "405\nAllow: GET, HEAD\nCache-Control: no-store\n" + asProblem + `{"title":"Method Not Allowed","status":405,"detail":"only GET and HEAD"}` + "\n"},
 		{"GET /none", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"no such page"}` + "\n"},
 		{"GET /debug/pprof/", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"no such page"}` + "\n"},
-		{"GET /check/api", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"expected /check/<policy>[/deny/403][/x]/by/<source>[/<source>…]"}` + "\n"},
+		{"GET /check/api", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"expected /check/<policy>[/<policy>…][/deny/403][/x]/by/<source>[/<source>…]"}` + "\n"},
 		{"GET /check/none/by/word:x", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"NOPOLICY no such policy 'none'"}` + "\n"},
 		{"GET /check/api/by/x-a", "400\nCache-Control: no-store\n" + asProblem + `{"title":"Bad Request","status":400,"detail":"the header X-A is missing"}` + "\n"},
 		{"GET /check/api/by/host", "200\nCache-Control: no-store\nContent-Type: text/plain; charset=utf-8\nRateLimit: \"api\";r=1;t=1800\nRateLimit-Policy: \"api\";q=2;w=3600\nX-Content-Type-Options: nosniff\n\nok\n"},
 		{"GET /check/api/x/by/host", "200\nCache-Control: no-store\nContent-Type: text/plain; charset=utf-8\nRateLimit: \"api\";r=0;t=3600\nRateLimit-Policy: \"api\";q=2;w=3600\n" +
 			"X-Content-Type-Options: nosniff\nX-RateLimit-Limit: 2\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 3600\n\nok\n"},
-		{"GET /check/api/deny/403/by/host", "403\nCache-Control: no-store\nContent-Type: application/problem+json\nRateLimit: \"api\";r=0;t=3600\nRateLimit-Policy: \"api\";q=2;w=3600\nRetry-After: 1800\nX-Content-Type-Options: nosniff\n\n" +
+		{"GET /check/api/deny/403/by/host", "403\nCache-Control: no-store\nContent-Type: application/problem+json\nRateLimit: \"api\";r=0;t=1800\nRateLimit-Policy: \"api\";q=2;w=3600\nRetry-After: 1800\nX-Content-Type-Options: nosniff\n\n" +
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too many requests","status":403,"detail":"retry in 1800 s","violated-policies":["api"]}` + "\n"},
 	} {
 		if got := answer(ask(t, s, test.request+" HTTP/1.1\n"+here)); got != test.want {

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 	}
-	c, err := s.server.Check(joinKey(parts), q.policy)
+	c, err := s.server.Check(joinKey(parts), q.policies...)
 	if err != nil {
 		failCheck(w, err)
 		return
@@ -42,7 +43,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 	w.Header().Set("Retry-After", strconv.FormatInt(retryAfter(c.Retry), 10))
 	writeProblem(w, problem{
 		Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Too many requests", Status: q.denial,
-		Detail: "retry in " + strconv.FormatInt(retryAfter(c.Retry), 10) + " s", Violated: []string{c.Policy},
+		Detail: "retry in " + strconv.FormatInt(retryAfter(c.Retry), 10) + " s", Violated: []string{c.Limits[c.Binding].Policy},
 	})
 }
 
@@ -80,25 +81,53 @@ func seconds(d time.Duration) int64 {
 	return n
 }
 
-// describe sets the fields of draft-ietf-httpapi-ratelimit-headers-10, and with legacy those that came before it. The names are written as
-// people know them, not as http.Header writes them.
+// mostDigits is how many digits an integer of RFC 8941 has. A larger one is left out.
+const mostDigits = 999_999_999_999_999
+
+// describe sets the fields of draft-ietf-httpapi-ratelimit-headers-11, with an item for each limit, and with legacy those that came before
+// it. The names are written as people know them, not as http.Header writes them.
 func describe(h http.Header, c *resp.Check, legacy bool) {
-	name, number := quote(c.Policy), func(n int64) string { return strconv.FormatInt(n, 10) }
-	policy := name + ";q=" + number(c.Count)
-	if c.Period > 0 {
-		w := max(1, seconds(c.Period))
-		if c.Period < time.Second {
-			policy = name + ";q=" + number(int64(float64(c.Count)*float64(time.Second)/float64(c.Period)))
+	var policies, limits []byte
+	latest := int64(math.MaxInt64)
+	if c.Limited {
+		latest = retryAfter(c.Retry)
+	}
+	for i := range c.Limits {
+		l := &c.Limits[i]
+		if i > 0 {
+			policies, limits = append(policies, ", "...), append(limits, ", "...)
 		}
-		policy += ";w=" + number(w)
+		policies = appendPolicy(policies, l)
+		limits = appendParam(append(limits, quote(l.Name)...), "r", l.Remaining)
+		limits = appendParam(limits, "t", min(seconds(l.Reset), latest))
 	}
-	h["RateLimit-Policy"] = []string{policy}
-	h["RateLimit"] = []string{fmt.Sprintf("%s;r=%d;t=%d", name, c.Remaining, seconds(c.Reset))}
+	h["RateLimit-Policy"], h["RateLimit"] = []string{string(policies)}, []string{string(limits)}
 	if legacy {
-		h["X-RateLimit-Limit"] = []string{number(c.Limit)}
-		h["X-RateLimit-Remaining"] = []string{number(c.Remaining)}
-		h["X-RateLimit-Reset"] = []string{number(seconds(c.Reset))}
+		l, number := &c.Limits[c.Binding], func(n int64) string { return strconv.FormatInt(n, 10) }
+		h["X-RateLimit-Limit"] = []string{number(l.Limit)}
+		h["X-RateLimit-Remaining"] = []string{number(l.Remaining)}
+		h["X-RateLimit-Reset"] = []string{number(seconds(l.Reset))}
 	}
+}
+
+// appendPolicy writes what a limit allows. A window below a second is written as one of a second.
+func appendPolicy(b []byte, l *resp.CheckLimit) []byte {
+	count := l.Count
+	if 0 < l.Period && l.Period < time.Second {
+		count = int64(float64(count) * float64(time.Second) / float64(l.Period))
+	}
+	b = appendParam(append(b, quote(l.Name)...), "q", count)
+	if l.Period > 0 {
+		b = appendParam(b, "w", max(1, seconds(l.Period)))
+	}
+	return b
+}
+
+func appendParam(b []byte, name string, n int64) []byte {
+	if n > mostDigits {
+		return b
+	}
+	return strconv.AppendInt(append(append(append(b, ';'), name...), '='), n, 10)
 }
 
 // quote writes a string of RFC 8941. Characters that it cannot hold are written as in a URL.

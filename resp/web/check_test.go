@@ -45,7 +45,7 @@ func TestJoinKey(t *testing.T) {
 func FuzzQuestion(f *testing.F) {
 	for _, path := range []string{
 		"api/by/x-real-ip", "api/deny/403/x/by/client-address/word:a%2Fb", "deny/by/by", "x/x/by/x", "a%zz/by/x", "/by/x", "//by/x",
-		"a/deny/404/by/x", "a/by/x/", "a/by/word:", "a/by/é", "a/x/deny/403/by/x",
+		"a/deny/404/by/x", "a/by/x/", "a/by/word:", "a/by/é", "a/x/deny/403/by/x", "a/b:c/d/deny/403/x/by/x",
 	} {
 		f.Add(path, "value")
 	}
@@ -57,7 +57,8 @@ func FuzzQuestion(f *testing.F) {
 			}
 			return
 		}
-		if q.policy == "" || len(q.sources) == 0 || len(q.sources) > mostSources || q.denial != 429 && q.denial != 403 {
+		if len(q.policies) == 0 || q.policies[0] == "" || len(q.sources) == 0 || len(q.sources) > mostSources ||
+			q.denial != 429 && q.denial != 403 {
 			t.Errorf("%q: %+v", path, q)
 		}
 		r := &http.Request{RemoteAddr: "10.0.0.1:1", Host: "h", Header: http.Header{"X-Forwarded-For": {value}, "X-A": {value}}}
@@ -73,6 +74,8 @@ func FuzzQuestion(f *testing.F) {
 func TestQuestion(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"api/by/x": true, "api/deny/403/by/x": true, "api/x/by/x": true, "api/deny/403/x/by/x": true, "deny/by/x": true, "a%2Fb/by/x": true,
+		"a/b/by/x":            true,
+		"a/b/deny/403/x/by/x": true, strings.Repeat("a/", 16) + "by/x": true, strings.Repeat("a/", 17) + "by/x": false,
 		"api:gold/by/client-address/x": true, "api/by/" + strings.Repeat("x/", 7) + "x": true,
 		"api/by/" + strings.Repeat("x/", 8) + "x": false,
 		"": false, "api": false, "api/deny": false, "api/deny/403": false, "api/x": false, "api/by": false, "api/by/": false,
@@ -117,12 +120,20 @@ func TestClientAddress(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
+	one := func(l resp.CheckLimit) resp.Check { return resp.Check{Limits: []resp.CheckLimit{l}} }
+	gold := []resp.CheckLimit{{Name: "gold 100/1m", Count: 100, Period: time.Minute, Remaining: 7, Reset: time.Minute},
+		{Name: "gold 9/1d", Count: 9, Period: 24 * time.Hour, Reset: 24 * time.Hour}}
 	for want, c := range map[string]resp.Check{
-		`"api";q=100;w=60 "api";r=7;t=2`:      {Policy: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond},
-		`"fast";q=50;w=1 "fast";r=0;t=0`:      {Policy: "fast", Count: 5, Period: 100 * time.Millisecond},
-		`"odd";q=5;w=2 "odd";r=0;t=1`:         {Policy: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1},
-		`"jobs";q=3 "jobs";r=1;t=9223372037`:  {Policy: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1},
-		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: {Policy: "\"\\\n", Count: 1, Period: time.Second},
+		`"api";q=100;w=60 "api";r=7;t=2`:      one(resp.CheckLimit{Name: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond}),
+		`"fast";q=50;w=1 "fast";r=0;t=0`:      one(resp.CheckLimit{Name: "fast", Count: 5, Period: 100 * time.Millisecond}),
+		`"odd";q=5;w=2 "odd";r=0;t=1`:         one(resp.CheckLimit{Name: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1}),
+		`"jobs";q=3 "jobs";r=1;t=9223372037`:  one(resp.CheckLimit{Name: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1}),
+		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: one(resp.CheckLimit{Name: "\"\\\n", Count: 1, Period: time.Second}),
+		`"large";w=1 "large";t=0`:             one(resp.CheckLimit{Name: "large", Count: 1e15, Period: time.Second, Remaining: 1e15}),
+		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=86400`: {Limits: gold},
+		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=1200`: {
+			Limited: true, Retry: 20 * time.Minute, Limits: gold, Binding: 1,
+		},
 	} {
 		h := http.Header{}
 		describe(h, &c, false)

@@ -11,16 +11,19 @@ import (
 // mostSources is how many parts a key may have.
 const mostSources = 8
 
-// question is what a path asks: <policy>[/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a client could forge
-// through a proxy that passes its own on.
+// mostPolicies is how many policies a path may name.
+const mostPolicies = 16
+
+// question is what a path asks: <policy>[/<policy>…][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a client
+// could forge through a proxy that passes its own on.
 type question struct {
-	policy  string
-	denial  int  // the status of a denial
-	legacy  bool // the answer has X-RateLimit-*
-	sources []source
+	policies []string
+	denial   int  // the status of a denial
+	legacy   bool // the answer has X-RateLimit-*
+	sources  []source
 }
 
-var errForm = errors.New("expected /check/<policy>[/deny/403][/x]/by/<source>[/<source>…]")
+var errForm = errors.New("expected /check/<policy>[/<policy>…][/deny/403][/x]/by/<source>[/<source>…]")
 
 // parseQuestion reads what follows /check/, as it was sent: a slash in a name is %2F.
 func parseQuestion(path string) (q question, err error) {
@@ -30,8 +33,15 @@ func parseQuestion(path string) (q question, err error) {
 			return question{}, errForm
 		}
 	}
-	q = question{policy: words[0], denial: http.StatusTooManyRequests}
-	words = words[1:]
+	n := 1
+	for n < len(words) && words[n] != "deny" && words[n] != "x" && words[n] != "by" {
+		n++
+	}
+	if n > mostPolicies {
+		return question{}, errForm
+	}
+	q = question{policies: words[:n], denial: http.StatusTooManyRequests}
+	words = words[n:]
 	if len(words) > 1 && words[0] == "deny" && words[1] == "403" {
 		q.denial, words = http.StatusForbidden, words[2:]
 	}
