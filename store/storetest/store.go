@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 
@@ -30,6 +31,7 @@ func RunStore(t *testing.T, newStore func() (store.Store, *policy.Set)) {
 		{"leases of several keys", leasesOfSeveral},
 		{"nobody's right", rightsToLinks},
 		{"policies", policiesChange},
+		{"plans", plansChange},
 		{"rules", rulesDecide},
 		{"policies of a file", policiesOfAFile},
 		{"health", health},
@@ -423,6 +425,44 @@ func policiesChange(t *testing.T, k *keeper) {
 	}
 	if err := k.PoliciesUnknown(); err != nil {
 		t.Error(err)
+	}
+}
+
+// plansChange: a policy of several limits takes from all or from none, and a limit that stays alike keeps what was used.
+func plansChange(t *testing.T, k *keeper) {
+	left := func(plan string, o policy.Options, cost int64, want ...int64) {
+		t.Helper()
+		limits, err := policy.ParseLimits(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		did, err := answered(func(done func(bool, error)) { k.SetPolicy("gold", limits, o, done) })
+		if !did || err != nil {
+			t.Fatal(did, err)
+		}
+		var calls []store.Call
+		for _, l := range k.set.PolicyNamed("gold").Limits {
+			calls = append(calls, store.CallOf([]byte("k"), l))
+		}
+		var got []int64
+		for _, c := range k.take(t, store.TakeOptions{Cost: cost}, calls...).Calls {
+			got = append(got, c.Decision.Remaining)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s leaves %d, want %d", plan, got, want)
+		}
+	}
+	left("10/1h,algo=window 100/1d", policy.Options{}, 4, 6, 96)
+	left("10/1h,algo=window 100/1d", policy.Options{}, 7, 6, 96)
+	left("100/1d 20/1h,algo=window", policy.Options{}, 0, 96, 12)
+	left("100/1d 20/1h,algo=log", policy.Options{}, 1, 95, 19)
+	left("20/1h,algo=window 100/1d", policy.Options{}, 0, 20, 95)
+	left("50/1440m", policy.Options{}, 0, 47)
+	left("50/1d 5/1h", policy.Options{Reset: true}, 5, 45, 0)
+	twice := policy.New("twice", *literal(t, "5/1m"), *literal(t, "6/60s"))
+	did, err := answered(func(done func(bool, error)) { k.SetPolicy("twice", twice.Plain(), policy.Options{}, done) })
+	if did || err == nil || k.set.PolicyNamed("twice") != nil {
+		t.Error("a policy has two limits that are alike", did, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Waits is a store whose calls may wait.
@@ -21,8 +23,9 @@ type Waits interface {
 const waitStep = 5 * time.Millisecond
 
 // RunWaits tests how stores keep those who wait. Each test runs in a bubble of synctest, in which newStore is called: its keys are k and o,
-// and its time is that of the bubble. decide returns when all calls are decided, and all goroutines rest.
-func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())) {
+// and its time is that of the bubble. decide returns when all calls are decided, and all goroutines rest. The store is told of changes of
+// policies by changed.
+func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, policies *policy.Set, changed, decide func())) {
 	for _, test := range []struct {
 		name string
 		run  func(*queuer)
@@ -36,11 +39,12 @@ func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())
 		{"forecasts", waitForecasts},
 		{"no more than may wait", waitMost},
 		{"give-back", waitGiveBack},
+		{"plans that change", waitPlans},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := &queuer{T: t}
-				q.store, q.decide = newStore(t)
+				q.store, q.policies, q.changed, q.decide = newStore(t)
 				test.run(q)
 				q.pass(0)
 				q.waiting(0, 0)
@@ -52,8 +56,9 @@ func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, decide func())
 // queuer asks a store whose calls may wait.
 type queuer struct {
 	*testing.T
-	store  Waits
-	decide func()
+	store           Waits
+	policies        *policy.Set
+	changed, decide func()
 }
 
 // inLine is a call with WAIT, and its answer.
@@ -80,15 +85,26 @@ func (q *queuer) terms(longest time.Duration, name string) store.Terms {
 	return t
 }
 
-func (q *queuer) ask(terms store.Terms, cost int64, key, limit string) *inLine {
+// calls are those of a key by a literal, or by @ and a policy.
+func (q *queuer) calls(key, limit string) (calls []store.Call) {
 	q.Helper()
+	if name, named := strings.CutPrefix(limit, "@"); named {
+		for _, l := range q.policies.PolicyNamed(name).Limits {
+			calls = append(calls, store.CallOf([]byte(key), l))
+		}
+		return calls
+	}
 	l, err := cell.ParseLimit(limit)
 	if err != nil {
 		q.Fatal(err)
 	}
+	return []store.Call{{Key: []byte(key), Limit: &l}}
+}
+
+func (q *queuer) ask(terms store.Terms, cost int64, key, limit string) *inLine {
+	q.Helper()
 	w := &inLine{began: time.Now()}
-	w.reqs[0] = store.TakeRequest{Calls: []store.Call{{Key: []byte(key), Limit: &l}},
-		TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
+	w.reqs[0] = store.TakeRequest{Calls: q.calls(key, limit), TakeOptions: store.TakeOptions{Cost: cost, Terms: &terms}}
 	if q.store.TakeBatch(w.reqs[:], store.Access{NowNS: w.began.UnixNano()}, w) {
 		w.Wake()
 	}
@@ -309,5 +325,70 @@ func waitGiveBack(q *queuer) {
 		next := q.await(time.Minute, perSecond)
 		q.pass(2 * time.Second)
 		q.granted("the next", next, before)
+	}
+}
+
+// plan sets policy p.
+func (q *queuer) plan(limits string) {
+	q.Helper()
+	parsed, err := policy.ParseLimits(limits)
+	if err == nil {
+		_, err = q.policies.SetPolicy("p", parsed, policy.Options{})
+	}
+	if err != nil {
+		q.Fatal(err)
+	}
+	q.changed()
+	q.decide()
+}
+
+// waitPlans: those who wait for a policy go by the limits that it has by then, however many.
+func waitPlans(q *queuer) {
+	q.plan(perSecond)
+	q.spend("@p")
+	first, second := q.await(time.Minute, "@p"), q.ask(q.terms(time.Minute, "job"), 1, "k", "@p")
+	repeat := q.ask(q.terms(time.Minute, "job"), 1, "k", "@p")
+	q.plan("9/1h " + perSecond)
+	q.waiting(3, 1)
+	q.pass(2500 * time.Millisecond)
+	q.granted("the first", first, time.Second)
+	q.granted("the second", second, 2*time.Second)
+	q.granted("its repeat", repeat, 2*time.Second)
+	for i, w := range []*inLine{first, second, repeat} {
+		if calls := w.reqs[0].Calls; len(calls) != 2 || calls[0].Decision.Remaining != int64(8-min(i, 1)) || string(calls[0].Key) != "k" {
+			q.Errorf("%d has %+v", i, calls)
+		}
+	}
+
+	q.plan("9/1h 1/1m,burst=1")
+	q.spend("@p")
+	stays, goes := q.await(time.Hour, "@p"), q.await(time.Hour, "@p")
+	q.plan("2/1m,burst=1,shadow 1/1s,burst=1 9/1h")
+	q.pass(0)
+	q.granted("one whose limit denies no longer", stays, 0)
+	q.pass(1500 * time.Millisecond)
+	q.granted("one that waits for another now", goes, time.Second)
+	if calls := goes.reqs[0].Calls; len(calls) != 3 || calls[2].Decision.Remaining != 4 {
+		q.Errorf("it has %+v", calls)
+	}
+
+	q.plan("1/2h")
+	q.spend("@p")
+	w := q.await(3*time.Hour, "@p")
+	q.plan("5/1h,algo=window")
+	q.granted("one whose limit has left", w, 0)
+	q.spend("@p")
+	if calls := q.await(0, "@p").reqs[0].Calls; calls[0].Decision.Remaining != 2 {
+		q.Errorf("%+v", calls)
+	}
+
+	q.plan("1/1d")
+	q.spend("@p")
+	w = q.await(48*time.Hour, "@p")
+	q.policies.DeletePolicy("p")
+	q.changed()
+	q.pass(0)
+	if w.woken() != 1 || w.reqs[0].Err != policy.ErrNoPolicy {
+		q.Errorf("one whose policy has gone: %+v, %v", w.reqs[0].Taken, w.reqs[0].Err)
 	}
 }
