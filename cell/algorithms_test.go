@@ -140,13 +140,14 @@ func TestEveryDecisionHolds(t *testing.T) {
 
 // wantNoMoreChanged: a denied call changes nothing but the block, a peek and a call of no cost nothing, shadow nothing.
 func wantNoMoreChanged(t *rapid.T, l cell.Limit, before, after cell.State, now, cost int64, mode cell.Mode, d cell.Decision) {
-	if d.Limited && mode == cell.Take && before.BlockedNS <= uint64(now) && l.BlockNS > 0 {
+	blocked := before.BlockedNS > uint64(now)
+	if d.Limited && mode == cell.Take && !blocked && l.BlocksDenied() {
 		before.BlockedNS = uint64(now + l.BlockNS)
 	}
 	if (d.Limited || mode == cell.Peek || cost == 0) && !equal(before, after) {
 		t.Fatalf("%v at %d, cost %d, mode %d: %+v became %+v: %+v", l, now, cost, mode, before, after, d)
 	}
-	if d.Limited && (mode == cell.Force || cost == 0) {
+	if d.Limited && (mode == cell.Force || cost == 0 && !blocked) {
 		t.Fatalf("%v at %d, cost %d, mode %d: limited: %+v", l, now, cost, mode, d)
 	}
 	bright := l
@@ -189,7 +190,7 @@ func wantRemaining(t *rapid.T, l cell.Limit, st cell.State, now int64, d cell.De
 	if d.Remaining < 0 || d.Remaining > l.Capacity() || d.Limit != l.Capacity() {
 		t.Fatalf("%v: %+v", l, d)
 	}
-	if all := attempt(&l, st, now, d.Remaining, cell.Take); all.Limited {
+	if all := attempt(&l, st, now, d.Remaining, cell.Take); all.Limited && d.Remaining > 0 {
 		t.Fatalf("%v: %d remain, and do not pass: %+v", l, d.Remaining, all)
 	}
 	if more := attempt(&l, st, now, min(d.Remaining+1, cell.MaxCost), cell.Take); d.Remaining < cell.MaxCost && !more.Limited {
@@ -275,6 +276,39 @@ func TestABlockLastsAsLongAsItSays(t *testing.T) {
 		plain := mustLiteral(t, a.draw(t).String())
 		if end := uint64(now + 90e9); st.BlockedNS != end || plain.EndNS(&cell.State{BlockedNS: end}) != end {
 			t.Fatalf("%v: blocked until %d, want %d", l, st.BlockedNS, end)
+		}
+	})
+}
+
+// With block-at=full the call that takes the last passes, and the block begins with it. A denied call that does not take the last begins
+// none.
+func TestABlockThatBeginsWithTheLast(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
+		l = mustLiteral(t, a.draw(t).String()+",block=90s,block-at=full")
+		now := drawInstant(t)
+		var st cell.State
+		if all := l.Capacity(); all > 1 {
+			if d := decide(&l, &st, now, all-1, cell.Take); d.Limited || st.BlockedNS != 0 && d.Remaining > 0 {
+				t.Fatalf("%v: all but one: %+v, blocked until %d", l, d, st.BlockedNS)
+			}
+			if d := attempt(&l, st, now, all, cell.Take); !d.Limited || st.BlockedNS == 0 && d.Remaining == 0 {
+				t.Fatalf("%v: too many: %+v", l, d)
+			}
+		}
+		if st.BlockedNS != 0 { // of a warmup nothing is left
+			return
+		}
+		mode := rapid.SampledFrom([]cell.Mode{cell.Take, cell.Force}).Draw(t, "mode")
+		d := decide(&l, &st, now, 1, mode)
+		if end := uint64(now + 90e9); d.Limited || d.Remaining != 0 || st.BlockedNS != end || d.ResetAfterNS < 90e9 {
+			t.Fatalf("%v: the last: %+v, blocked until %d, want %d", l, d, st.BlockedNS, end)
+		}
+		for _, cost := range []int64{0, 1} {
+			at := now + rapid.Int64Range(0, 90e9-1).Draw(t, "meanwhile")
+			end := st.BlockedNS
+			if d := decide(&l, &st, at, cost, cell.Take); !d.Limited || d.RetryAfterNS < uint64(now+90e9-at) || st.BlockedNS != end {
+				t.Fatalf("%v: cost %d while it is blocked: %+v", l, cost, d)
+			}
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Decide decides on a call of a cost from 0 to MaxCost at nowNS, in Unix ns. A Take or Force that is granted changes the state;
-// call Fit first. The Decision says what is left after the call. Remaining is 0 while a key is blocked.
+// call Fit first. The Decision says what is left after the call. While a key is blocked, Remaining is 0, and a call of cost 0 is denied,
+// too.
 //
 // The state is one that the same Shape and Params have left: see Carry.
 func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
@@ -41,18 +42,32 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 	default:
 		o = l.decideCopied(st, nowNS, cost, mode)
 	}
-	if l.BlockNS > 0 && o.retryNS > 0 && mode == Take {
-		blocked = uint64(l.BlockNS)
-		st.BlockedNS = uint64(nowNS) + blocked
+	if l.BlockNS > 0 && blocked == 0 && cost > 0 && mode != Peek {
+		blocked = l.block(st, &o, uint64(nowNS))
 	}
 	if blocked > 0 {
-		o = o.behind(blocked, cost > 0 && mode != Force)
+		o = o.behind(blocked, mode != Force)
 	}
 	limited := o.retryNS > 0
 	if !limited {
 		o.retryNS = Never
 	}
 	return Decision{Limited: limited, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
+}
+
+// block begins a block, if the outcome of a call does, and returns how long it lasts for that call, in ns. It lets the call pass that takes
+// the last of the limit.
+func (l *Limit) block(st *State, o *outcome, now uint64) (blocked uint64) {
+	block := uint64(l.BlockNS)
+	switch {
+	case !l.BlockAtFull && o.retryNS > 0:
+		st.BlockedNS = now + block
+		return block
+	case l.BlockAtFull && o.retryNS == 0 && o.remaining == 0:
+		st.BlockedNS = now + block
+		o.resetNS = max(o.resetNS, block)
+	}
+	return 0
 }
 
 // bounds reports whether the count bounds the cost of a call.
@@ -69,7 +84,7 @@ func (o outcome) behind(blocked uint64, waits bool) outcome {
 
 // decideExceeding denies a call whose cost never passes.
 func (l *Limit) decideExceeding(st *State, nowNS int64, mode Mode) Decision {
-	if l.BlockNS > 0 && mode == Take && st.BlockedNS <= uint64(nowNS) {
+	if l.BlocksDenied() && mode == Take && st.BlockedNS <= uint64(nowNS) {
 		st.BlockedNS = uint64(nowNS + l.BlockNS)
 	}
 	d := l.Decide(st, nowNS, 0, Peek)
@@ -170,7 +185,7 @@ func (l *Limit) EarnsNS(cost int64) uint64 {
 }
 
 // Book takes a call for the first moment at which it passes, and returns how far ahead that is, in ns. Later calls come after it. Book
-// returns Never and takes nothing if the call never passes, or only centuries from now. The limit must be Bookable.
+// returns Never and takes nothing if the call never passes, or only centuries from now. It begins no block. The limit must be Bookable.
 func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	if cost == 0 {
 		return 0

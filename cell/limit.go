@@ -5,8 +5,9 @@ package cell
 type Limit struct {
 	Shape
 	Params
-	BlockNS int64 // how long a denied key stays denied; 0: as long as its state says
-	Shadow  bool  // evaluated, never limits
+	BlockNS     int64 // how long a denied key stays denied; 0: as long as its state says
+	BlockAtFull bool  // the block begins with the call that takes the last of the limit, and not with one that is denied
+	Shadow      bool  // evaluated, never limits
 
 	by       algorithm // Decide finds it here 1 ns faster than by the shape
 	capacity int64
@@ -108,6 +109,9 @@ func (l *Limit) prepare() (ok bool) {
 
 // intervalNS is what a call costs at this rate, rounded up, so that no more than the rate passes.
 func (p Params) intervalNS(s Shape) int64 { return (s.PeriodNS + p.Count - 1) / p.Count }
+
+// BlocksDenied reports that a denied call blocks its key.
+func (l *Limit) BlocksDenied() bool { return l.BlockNS > 0 && !l.BlockAtFull }
 
 // LimitOf returns the limit of a shape and parameters, without block and shadow. Both must come from a parsed Limit.
 func LimitOf(s Shape, p Params) Limit {

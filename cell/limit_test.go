@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 			{0, 1, take, true, 0, 10 * s, 10 * s},
 			{4 * s, 1, take, true, 0, 6 * s, 6 * s},
 			{0, 1, force, false, 0, never, 6 * s},
-			{0, 0, take, false, 0, never, 6 * s},
+			{0, 0, take, true, 0, 6 * s, 6 * s},
 			{0, 3, take, true, 0, never, 6 * s},
 			{6 * s, 2, take, false, 0, never, s},
 		}},

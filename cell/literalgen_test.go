@@ -44,7 +44,8 @@ func eachAlgorithm(t *testing.T, property func(*rapid.T, algorithm, cell.Limit))
 func drawOptions(t *rapid.T, l cell.Limit) cell.Limit {
 	var options string
 	if rapid.IntRange(0, 3).Draw(t, "blocks") == 0 {
-		options = ",block=" + rapid.SampledFrom([]string{"1us", "1s", "1h", "366d"}).Draw(t, "block")
+		options = ",block=" + rapid.SampledFrom([]string{"1us", "1s", "1h", "366d"}).Draw(t, "block") +
+			rapid.SampledFrom([]string{"", ",block-at=full"}).Draw(t, "block-at")
 	}
 	if rapid.IntRange(0, 7).Draw(t, "shadows") == 0 {
 		options += ",shadow"

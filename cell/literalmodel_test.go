@@ -29,13 +29,17 @@ type modelKey struct {
 
 func (k *modelKey) decide(nowNS, cost int64, mode cell.Mode) cell.Decision {
 	now, capacity := uint64(nowNS), k.Capacity()
-	fits := func(at uint64) bool { return k.used(at)+cost <= capacity && k.blocked <= at }
+	fits := func(at uint64) bool { return (cost == 0 || k.used(at)+cost <= capacity) && k.blocked <= at }
 	d := cell.Decision{Limit: capacity, RetryAfterNS: cell.Never}
-	d.Limited = mode != cell.Force && cost > 0 && !fits(now)
+	d.Limited = mode != cell.Force && !fits(now)
 	if mode != cell.Peek && cost > 0 && !d.Limited {
 		k.take(nowNS, cost)
 	}
-	if mode == cell.Take && d.Limited && k.blocked <= now && k.BlockNS > 0 {
+	begins := mode == cell.Take && d.Limited
+	if k.BlockAtFull {
+		begins = mode != cell.Peek && cost > 0 && !d.Limited && k.used(now) >= capacity
+	}
+	if begins && k.blocked <= now && k.BlockNS > 0 {
 		k.blocked = now + uint64(k.BlockNS)
 	}
 	if k.blocked <= now {

@@ -27,6 +27,7 @@ func (e *LimitError) Error() string {
 //	         tz=±hh:mm          window: the zone of the clock or the calendar; UTC by default
 //	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
 //	         block=[n]unit      after a denial the key stays denied that long
+//	         block-at=full      with block: after the call that takes the last of the limit, which passes; denied by default
 //	         shadow             evaluated, never limits
 //
 // The error is a *LimitError. Each option may stand once, in any order.
@@ -143,6 +144,10 @@ var options = []option{
 		p.BlockNS, p.problem = parseDuration(value, minPeriodNS, MaxPeriodNS)
 		return p.problem == ""
 	}},
+	{"block-at", "", "expected denied or full", func(p *limitParser, value string) bool {
+		p.BlockAtFull = value == "full"
+		return p.BlockAtFull || value == "denied"
+	}},
 	{"shadow", "", "", func(p *limitParser, _ string) bool {
 		p.Shadow = true
 		return true
@@ -154,7 +159,7 @@ func (p *limitParser) parseOption(text string) error {
 	at := slices.IndexFunc(options, func(o option) bool { return o.name == name })
 	switch {
 	case at < 0:
-		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow")
+		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow")
 	case p.has(name):
 		return wrong("option", text, name+" is given twice")
 	case given && name == "shadow":
@@ -224,6 +229,8 @@ func (p *limitParser) conflict(count string) (part, text, want string) {
 		return "count", count, "more than 10000000 a second"
 	case warms && p.Burst > 1:
 		return "burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1"
+	case p.has("block-at") && p.BlockNS == 0:
+		return "option", "block-at", "needs block"
 	case p.has("cold") && !warms:
 		return "option", "cold", "needs warmup"
 	case p.Buckets > 0 && p.PeriodNS/int64(p.Buckets) < minPeriodNS:
@@ -309,6 +316,9 @@ func (l *Limit) AppendText(b []byte) []byte {
 	b = l.Shape.appendOptions(b)
 	if l.BlockNS > 0 {
 		b = appendDuration(append(b, ",block="...), l.BlockNS)
+	}
+	if l.BlockAtFull {
+		b = append(b, ",block-at=full"...)
 	}
 	if l.Shadow {
 		b = append(b, ",shadow"...)

@@ -80,12 +80,16 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 			Shape:  cell.Shape{Algo: cell.Window, Unit: 6 /* month */, ZoneMin: -90, PeriodNS: int64(28 * day)},
 			Params: cell.Params{Count: 5}, BlockNS: 1e9, Shadow: true,
 		},
-		"5/7d,algo=window,align=clock": {Shape: cell.Shape{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
-		"5/7d,algo=slide,buckets=7":    {Shape: cell.Shape{Algo: cell.Slide, Buckets: 7, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
-		"5/7d,algo=log":                {Shape: cell.Shape{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/2s,block-at=full,block=1s": {
+			Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}, BlockNS: 1e9, BlockAtFull: true,
+		},
+		"5/2s,block=1s,block-at=denied": {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}, BlockNS: 1e9},
+		"5/7d,algo=window,align=clock":  {Shape: cell.Shape{Algo: cell.Window, Clock: true, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=slide,buckets=7":     {Shape: cell.Shape{Algo: cell.Slide, Buckets: 7, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
+		"5/7d,algo=log":                 {Shape: cell.Shape{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
 	} {
 		got := mustLiteral(t, text)
-		if got.Shape != want.Shape || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
+		if got.BlockAtFull != want.BlockAtFull || got.Shape != want.Shape || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
 			t.Errorf("%s is %+v, want %+v", text, got, want)
 		}
 		if capacity := got.Capacity(); capacity != max(want.Burst, want.Count) {
@@ -115,7 +119,7 @@ func TestParseLimitErrors(t *testing.T) {
 		warm    = "expected 1ms to 24d, in whole ms"
 		cold    = "expected 1.01 to 100, with 2 decimals at most"
 		unit    = "unknown unit, expected us, ms, s, m, h or d"
-		options = "expected algo, burst, warmup, cold, align, tz, buckets, block or shadow"
+		options = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
 		zone    = "expected ±hh:mm, from -12:00 to +14:00"
 	)
 	for _, c := range []struct{ text, part, of, want string }{
@@ -208,6 +212,8 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,algo=slide,buckets=1", "buckets", "1", "expected 2 to 128"},
 		{"1/1m,algo=slide,buckets=129", "buckets", "129", "expected 2 to 128"},
 		{"1/127us,algo=slide,buckets=128", "buckets", "128", "each must be 1us or longer"},
+		{"1/1m,block-at=full", "option", "block-at", "needs block"},
+		{"1/1m,block=1s,block-at=empty", "block-at", "empty", "expected denied or full"},
 		{"1/1m,block", "block", "", unit},
 		{"1/1m,block=0s", "block", "0s", length},
 		{"1/1m,block=367d", "block", "367d", length},

@@ -106,7 +106,7 @@ func TestAClockThatGoesBackRefillsNothing(t *testing.T) {
 
 // blockedBy is a state after a decision on it.
 func blockedBy(l cell.Limit, st cell.State, now int64, d cell.Decision) cell.State {
-	if d.Limited && l.BlockNS > 0 && st.BlockedNS <= uint64(now) {
+	if d.Limited && l.BlocksDenied() && st.BlockedNS <= uint64(now) {
 		st.BlockedNS = uint64(now + l.BlockNS)
 	}
 	return st

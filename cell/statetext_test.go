@@ -287,9 +287,10 @@ func surviveLeases(t rapid.TB, l cell.Limit, st cell.State, now int64, id uint64
 func wantSane(t rapid.TB, l cell.Limit, st cell.State, now, cost int64, mode cell.Mode) {
 	t.Helper()
 	st = clone(st)
+	blocked := st.BlockedNS > uint64(now)
 	d := decide(&l, &st, now, cost, mode)
 	if d.Limit != l.Capacity() || d.Remaining < 0 || d.Remaining > d.Limit ||
-		d.Limited && (cost == 0 || mode == cell.Force || d.RetryAfterNS == 0) {
+		d.Limited && (cost == 0 && !blocked || mode == cell.Force || d.RetryAfterNS == 0) {
 		t.Fatalf("%v at %d, cost %d, mode %d: %+v", l, now, cost, mode, d)
 	}
 	if end := max(l.EndNS(&st), uint64(now)); d.ResetAfterNS != end-uint64(now) {

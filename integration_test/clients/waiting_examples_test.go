@@ -319,6 +319,43 @@ func TestExampleTokens(t *testing.T) {
 	}
 }
 
+// TestExampleLogin tries wrong passwords until the account is blocked. A right one as the last forgives all, and then gets in again.
+func TestExampleLogin(t *testing.T) {
+	t.Parallel()
+	recipe := celldtest.ReadFile(t, "../../docs/recipes.md")
+	policy := regexp.MustCompile(`CL\.POLICY SET login \S+`).FindString(recipe)
+	for language := range languages {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			srv := harness.Start(t)
+			c := harness.Dial(t, srv.Addr)
+			c.Do(strings.Fields(policy)...)
+			tries := func(user, password, want string) {
+				t.Helper()
+				if out := begin(t, language, "login", srv, user, password).end(t, 0); !strings.HasPrefix(out, want) {
+					t.Errorf("%s: it says %q, want %q", password, out, want)
+				}
+			}
+			for left := range 4 {
+				tries("ann", "guess", fmt.Sprintf("wrong; %d more\n", 4-left))
+			}
+			tries("ann", "secret", "welcome\n")
+			for left := range 5 {
+				tries("ann", "guess", fmt.Sprintf("wrong; %d more\n", 4-left))
+			}
+			for range 2 {
+				tries("ann", "secret", "blocked; try again in 35")
+			}
+			tries("bob", "secret", "welcome\n")
+			if peek := c.Take("login:ann", "@login", "PEEK"); peek.Limited != 1 || peek.RetryMS < 3_500_000 {
+				t.Errorf("PEEK: %+v", peek)
+			}
+			c.Play(harness.Step{"CL.GIVE login:ann @login 1", ":1"})
+			tries("ann", "secret", "welcome\n")
+		})
+	}
+}
+
 // TestRecipes holds docs/recipes.md to the programs: the limits and commands of a section's first block are in each of its programs.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
@@ -340,7 +377,7 @@ func TestRecipes(t *testing.T) {
 			}
 		}
 	}
-	if want := 4 * len(languages); found != want {
+	if want := 5 * len(languages); found != want {
 		t.Errorf("%d programs are named, want %d", found, want)
 	}
 }

@@ -253,7 +253,7 @@ func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 
 // mayBlock reports whether a denial of the call blocks its key, which is not blocked.
 func (c *call) mayBlock(nowNS int64) bool {
-	return c.Limit.BlockNS > 0 && c.st.BlockedNS <= uint64(c.sh.TimeOf(c.Limit, nowNS))
+	return c.Limit.BlocksDenied() && c.st.BlockedNS <= uint64(c.sh.TimeOf(c.Limit, nowNS))
 }
 
 // block does what a denial does by block=.

@@ -7,7 +7,8 @@ import (
 	"celld/store/policy"
 )
 
-// Give gives back up to n of what was taken from a limit, and returns how much that was. The errors are ErrWrongType and
+// Give gives back up to n of what was taken from a limit, and returns how much that was. It ends a block that began with the last of a
+// limit. The errors are ErrWrongType and
 // ErrFull; the latter only where a policy's algorithm has changed.
 func (s *takes) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (given int64, err error) {
 	for more := n > 0; more && err == nil; {
@@ -44,7 +45,12 @@ func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, 
 		return 0, nil
 	}
 	c.fetch(a.NowNS)
-	if given = c.Limit.Give(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), n); given == 0 && !c.carried {
+	given = c.Limit.Give(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), n)
+	lifts := c.Limit.BlockAtFull && c.st.BlockedNS != 0
+	if lifts {
+		c.st.BlockedNS = 0
+	}
+	if given == 0 && !lifts && !c.carried {
 		return 0, nil
 	}
 	c.sh.Limits.Untell(c.entry)
@@ -52,7 +58,7 @@ func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, 
 		return 0, shard.ErrNoRoom
 	}
 	c.keep(a.NowNS)
-	c.settle(given > 0, a.NowNS)
+	c.settle(given > 0 || lifts, a.NowNS)
 	return given, nil
 }
 
