@@ -89,7 +89,8 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 		"5/7d,algo=log":                 {Shape: cell.Shape{Algo: cell.Log, PeriodNS: int64(7 * day)}, Params: cell.Params{Count: 5}},
 	} {
 		got := mustLiteral(t, text)
-		if got.BlockAtFull != want.BlockAtFull || got.Shape != want.Shape || got.Params != want.Params || got.BlockNS != want.BlockNS || got.Shadow != want.Shadow {
+		if got.Shape != want.Shape || got.Params != want.Params || got.BlockNS != want.BlockNS || got.BlockAtFull != want.BlockAtFull ||
+			got.Shadow != want.Shadow {
 			t.Errorf("%s is %+v, want %+v", text, got, want)
 		}
 		if capacity := got.Capacity(); capacity != max(want.Burst, want.Count) {

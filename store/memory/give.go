@@ -8,8 +8,7 @@ import (
 )
 
 // Give gives back up to n of what was taken from a limit, and returns how much that was. It ends a block that began with the last of a
-// limit. The errors are ErrWrongType and
-// ErrFull; the latter only where a policy's algorithm has changed.
+// limit. The errors are ErrWrongType and ErrFull; the latter only where a policy's limit has changed.
 func (s *takes) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (given int64, err error) {
 	for more := n > 0; more && err == nil; {
 		var some int64

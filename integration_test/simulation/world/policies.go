@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// A policy changes while members ask by it: alone, waiting, in transactions and in scripts, and by HTTP. Each call, transaction and script
-// obeys one of its limits. The limit that a reply tells is another in each turn.
+// A policy changes while members ask by it: alone, waiting, in transactions and in scripts, and by HTTP. It has one limit or several, which
+// are equally large. Each call, transaction and script obeys the policy as a whole. The limit that a reply tells is another in each turn.
 
 const policiesFile = "policies"
 
-// planOf is the limit of the policy in a turn.
+// planOf is the limits of the policy in a turn, and how large each is.
 func (p *plan) planOf(turn int) (text string, limit int64) {
 	limit = 1000 + int64(turn)
 	r := p.chance("policy " + fmt.Sprint(turn))
-	return fmt.Sprintf(oneOf(r, "%d/1h", "%d/1h,algo=window", "10/1s,burst=%d", "%d/1m,algo=slide"), limit), limit
+	return fmt.Sprintf(oneOf(r, "%[1]d/1h", "%[1]d/1h,algo=window", "10/1s,burst=%[1]d", "%[1]d/1m,algo=slide",
+		"%[1]d/1h %[1]d/1m,algo=slide", "%[1]d/1m,algo=slide 10/1s,burst=%[1]d %[1]d/1h,algo=window",
+		"10/1s,burst=%[1]d %[1]d/1m,algo=window"), limit), limit
 }
 
 func drawPolicies(p *plan) {
@@ -66,16 +68,24 @@ func (s *members) set(operator *caller, turn int) {
 	for _, m := range s.w.all {
 		c := *operator
 		c.only, c.conn = m, nil
-		for c.do("CL.POLICY", "GET", "plan").value != text {
+		for limitsIn(c.do("CL.POLICY", "GET", "plan").value) != text {
 			if s.w.plan.setting("policies") != "" {
 				m.reload() // the engine was away
 			} else {
-				c.do("CL.POLICY", "SET", "plan", text)
+				c.do(append([]string{"CL.POLICY", "SET", "plan"}, strings.Fields(text)...)...)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
 		c.hangUp()
 	}
+}
+
+// limitsIn is what CL.POLICY GET answers, as one text.
+func limitsIn(value any) any {
+	if list, is := value.([]any); is {
+		return strings.Trim(fmt.Sprint(list), "[]")
+	}
+	return value
 }
 
 // ask asks by the policy in some way.
@@ -84,9 +94,9 @@ func (s *members) ask(c *caller) {
 	cost := oneOf(c.rnd, "1", "1", "400")
 	switch c.rnd.IntN(5) {
 	case 0:
-		s.obeys(c, c.do("CL.TAKE", key, "@plan", "COST", cost))
+		s.whole(c, c.do("CL.TAKE", key, "@plan", "COST", cost, "FULL"))
 	case 1:
-		s.obeys(c, c.do("CL.TAKE", key, "@plan", "COST", cost, "WAIT", fmt.Sprint(c.rnd.IntN(2000))))
+		s.whole(c, c.do("CL.TAKE", key, "@plan", "COST", cost, "FULL", "WAIT", fmt.Sprint(c.rnd.IntN(2000))))
 	case 2:
 		c.do("MULTI")
 		c.do("CL.TAKE", key, "@plan", "COST", cost)
@@ -116,6 +126,18 @@ func (s *members) long(c *caller) string {
 		return "500"
 	}
 	return "3"
+}
+
+// whole checks a reply with FULL: all limits are those of one turn.
+func (s *members) whole(c *caller, a answer) {
+	if values, is := a.value.([]any); is && len(values) == 8 {
+		for _, one := range values[7].([]any) {
+			if one.([]any)[1] != values[1] {
+				s.w.wrong("%s: a call sees limits of two turns: %v", c.name, a.value)
+			}
+		}
+	}
+	s.obeys(c, a)
 }
 
 // obeys checks the limit of a reply.
