@@ -87,9 +87,13 @@ func (w *world) literal(text string) cell.Limit {
 	return l
 }
 
-func (w *world) setPolicy(name, limit string, o policy.Options) {
+func (w *world) setPolicy(name, limits string, o policy.Options) {
 	w.t.Helper()
-	if _, err := w.store.SetPolicy(name, []cell.Limit{w.literal(limit)}, o); err != nil {
+	parsed, err := policy.ParseLimits(limits)
+	if err == nil {
+		_, err = w.store.SetPolicy(name, parsed, o)
+	}
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -231,6 +235,30 @@ func TestRestartAfterAReset(t *testing.T) {
 				w.m.Stop()
 			}
 		}
+	}
+}
+
+// A limit that stays in its policy keeps what was used of it, and one that left and came back has forgotten it, after a restart, too.
+func TestRestartAfterAPlanHasChanged(t *testing.T) {
+	for _, set := range []func(*persistence.Options){appendOnly, always, snapshots} {
+		w, _ := inMemory(t, set)
+		w.mustOpen()
+		w.setPolicy("p", "5/1h 9/1d", policy.Options{})
+		w.take("k", 5, "@p")
+		for _, limits := range []string{"9/1d 30/1m", "5/1h 30/1m 9/1d", "5/1h 9/1d 30/1m"} {
+			w.mustWrite()
+			w.setPolicy("p", limits, policy.Options{})
+		}
+		w.mustWrite()
+		want := w.texts()
+		w.reopen().expectTexts(want)
+		if w.take("k", 4, "@p").Limited {
+			t.Error("a limit that came back has not begun anew")
+		}
+		if !w.take("k", 1, "9/1d", "@p").Limited {
+			t.Error("what was used of a limit that stayed is forgotten")
+		}
+		w.m.Stop()
 	}
 }
 

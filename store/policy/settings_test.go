@@ -368,3 +368,37 @@ func TestPutSetting(t *testing.T) {
 		t.Error("it is there")
 	}
 }
+
+// A state is of the limit that its name and its shape say. The name was that of the policy while that had one limit.
+func TestLimitNamed(t *testing.T) {
+	var s policy.Set
+	limits, err := policy.ParseLimits("5/1m 9/1h,algo=window,align=clock")
+	if err == nil {
+		_, err = s.SetPolicy("gold", limits, policy.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	gold := s.PolicyNamed("gold").Limits
+	for _, test := range []struct {
+		name, limit string
+		want        *policy.Limit
+	}{
+		{"gold/gcra/1m", "7/60s,burst=2", gold[0]},
+		{"gold/window/1h", "3/1h,algo=window", gold[1]},
+		{"gold", "7/1m", gold[0]},
+		{"gold", "3/1h,algo=window,align=clock,tz=+01:00", gold[1]},
+		{"gold", "7/1h", nil},
+		{"gold/gcra/1m", "3/1h,algo=window", nil},
+		{"gold/gcra/1h", "7/1h", nil},
+		{"gold/1m", "7/1m", nil},
+		{"silver/gcra/1m", "7/1m", nil},
+	} {
+		if got := s.LimitNamed(test.name, mustParse(t, test.limit).Shape); got != test.want {
+			t.Errorf("%s of %s: %+v, want %+v", test.name, test.limit, got, test.want)
+		}
+		if test.want != nil && string(test.want.AppendName(nil)) != "@gold/"+string(test.want.Limit.Bare().AppendText(nil)) {
+			t.Errorf("%+v is named %s", test.want, test.want.AppendName(nil))
+		}
+	}
+}

@@ -260,3 +260,65 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("it is looked up: %v, %v, %+v", changed, err, late.Calls[0].Limit)
 	}
 }
+
+// Who waits for a policy gets all its limits of today. A reservation for one of them keeps that, and ends with it.
+func TestRefreshOfSeveralLimits(t *testing.T) {
+	r := newRoom(0)
+	set := func(limits string) []*policy.Limit {
+		t.Helper()
+		parsed, err := policy.ParseLimits(limits)
+		if err == nil {
+			_, err = r.policies.SetPolicy("p", parsed, policy.Options{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.policies.PolicyNamed("p").Limits
+	}
+	of := func(limits ...*policy.Limit) *caller {
+		c := call(t, "job")
+		for _, l := range limits {
+			c.reqs[0].Calls = append(c.reqs[0].Calls, store.CallOf([]byte("k"), l))
+		}
+		c.Calls = c.reqs[0].Calls
+		return c
+	}
+	both := set("1/1s 5/1m")
+	whole, one, twice := of(both...), of(both[1]), of(append(both, both...)...)
+	for _, c := range []*caller{whole, one, twice} {
+		r.enter(t, c)
+	}
+	if whole.AsksAs(&one.Waiter) || whole.AsksAs(&twice.Waiter) || !whole.AsksAs(&whole.Waiter) {
+		t.Error("calls of other limits of a policy ask for the same")
+	}
+	three := set("7/1d 2/1m 1/1s,algo=log")
+	for c, want := range map[*caller]int{whole: 1 + 3, one: 1 + 1, twice: 1 + 6} {
+		if changed, err := r.Refresh(c); !changed || err != nil || len(c.Calls) != want || len(c.reqs[0].Calls) != want {
+			t.Errorf("%v, %v, %+v", changed, err, c.Calls)
+		}
+	}
+	if one.Calls[1].Policy != three[1] || whole.Calls[1].Policy != three[0] || string(whole.Calls[3].Key) != "k" {
+		t.Errorf("%+v, %+v", one.Calls, whole.Calls)
+	}
+	set("7/1d")
+	if _, err := r.Refresh(one); err != policy.ErrNoPolicy {
+		t.Errorf("a reservation for a limit that has left: %v", err)
+	}
+	if _, err := r.Refresh(whole); err != nil || len(whole.Calls) != 2 {
+		t.Errorf("%v, %+v", err, whole.Calls)
+	}
+	many := of()
+	for range store.MaxLimits - 1 {
+		many.reqs[0].Calls = append(many.reqs[0].Calls, store.CallOf([]byte("k"), r.policies.PolicyNamed("p").Limits[0]))
+	}
+	many.Calls = many.reqs[0].Calls
+	r.enter(t, many)
+	set("7/1d 1/1s")
+	if _, err := r.Refresh(many); err != store.ErrTooManyLimits {
+		t.Errorf("more than a key may have: %v", err)
+	}
+	_, err := r.policies.SetPolicy("q", r.policies.PolicyNamed("p").Plain(), policy.Options{})
+	if other := of(r.policies.PolicyNamed("q").Limits...); err != nil || other.AsksAs(&of(r.policies.PolicyNamed("p").Limits...).Waiter) {
+		t.Error("calls of two policies ask for the same", err)
+	}
+}

@@ -375,3 +375,41 @@ func TestRefusedThoughBooked(t *testing.T) {
 		})
 	}
 }
+
+// Who waits for a policy that has lost the limit of its line goes to another line before anybody is compared with it.
+func TestPlainCallsBehindALimitThatHasLeft(t *testing.T) {
+	atADesk(t, func(d *desk) {
+		set := func(limits string) (calls []store.Call) {
+			t.Helper()
+			parsed, err := policy.ParseLimits(limits)
+			if err == nil {
+				_, err = d.s.policies.SetPolicy("p", parsed, policy.Options{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range d.s.policies.PolicyNamed("p").Limits {
+				calls = append(calls, store.CallOf([]byte("k"), l))
+			}
+			return calls
+		}
+		before := set("1/1h 1/1m")
+		if r := d.plainly(1, store.TakeOptions{}, before...); r.Taken.Limited {
+			t.Fatalf("%+v", r.Taken)
+		}
+		waiter := d.waits(2*time.Hour, before...)
+		d.all()
+		after := set("1/1m")
+		d.s.waits.FreedAll(false) // a try for the waiter is under way
+		if r := d.plainly(1, store.TakeOptions{}, before[0]); r.Err != nil {
+			t.Errorf("a call that comes late: %v", r.Err)
+		}
+		if r := d.plainly(1, store.TakeOptions{}, after...); !r.Taken.Limited || r.Err != nil {
+			t.Errorf("a call behind the waiter: %+v, %v", r.Taken, r.Err)
+		}
+		d.all()
+		d.sleep(time.Minute)
+		d.all()
+		d.is(waiter, "the waiter", time.Minute, false)
+	})
+}
