@@ -386,3 +386,54 @@ func lasting(r policy.Rule, lasts time.Duration) policy.Rule {
 	r.UntilNS = int64(lasts)
 	return r
 }
+
+// Each limit of a policy has its epoch, which stays while the policy has a limit that is alike, and is a new one for a limit that comes
+// back. A policy that was stored while it could have one limit keeps its epoch.
+func TestEpochsOfLimits(t *testing.T) {
+	t.Parallel()
+	addr := linktest.StartRedis(t)
+	first := openSettings(t, addr)
+	linktest.Do(t, first.Link, "HSET", policiesKey, versionField, "100", sinceField, "100", "p", "5/1h 77")
+	s, other := openSettings(t, addr), openSettings(t, addr)
+	last := map[string]uint64{"p/gcra/1h": 77}
+	for i, limits := range []string{"5/1h", "6/1h,burst=1", "6/1h 9/1d", "9/1d,burst=2 6/1h", "9/1d", "6/1h 9/1d", "9/1h,algo=log 7/1d"} {
+		parsed, err := policy.ParseLimits(limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy("p", parsed, policy.Options{}, done) })
+		if !did || err != nil {
+			t.Fatal(did, err)
+		}
+		epochs := map[string]uint64{}
+		for _, l := range s.Policies.PolicyNamed("p").Limits {
+			name := string(l.AppendName(nil))[1:]
+			epoch := s.EpochOf(l)
+			if stays := last[name] != 0; stays && epoch != last[name] || epoch == 0 || !stays && epoch == 77 {
+				t.Errorf("%d: %s has epoch %d, and had %d", i, name, epoch, last[name])
+			}
+			epochs[name] = epoch
+		}
+		last = epochs
+		celldtest.Eventually(t, "the other has it", func() bool {
+			p := other.Policies.PolicyNamed("p")
+			if p == nil || !p.Same(s.Policies.PolicyNamed("p")) {
+				return false
+			}
+			for _, l := range p.Limits {
+				if other.EpochOf(l) != epochs[string(l.AppendName(nil))[1:]] {
+					return false
+				}
+			}
+			return true
+		})
+		if len(s.epochs) != len(parsed) {
+			t.Errorf("%d: %d epochs of %d limits", i, len(s.epochs), len(parsed))
+		}
+	}
+	for _, wrong := range []string{"", "5/1h", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h"} {
+		if err := s.put(policy.PolicySetting, "wrong", wrong); err == nil || s.Policies.PolicyNamed("wrong") != nil {
+			t.Errorf("%q is a policy: %v", wrong, err)
+		}
+	}
+}
