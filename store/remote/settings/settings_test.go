@@ -431,7 +431,9 @@ func TestEpochsOfLimits(t *testing.T) {
 			t.Errorf("%d: %d epochs of %d limits", i, len(s.epochs), len(parsed))
 		}
 	}
-	for _, wrong := range []string{"", "5/1h", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h"} {
+	for _, wrong := range []string{
+		"", "5/1h", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h",
+	} {
 		if err := s.put(policy.PolicySetting, "wrong", wrong); err == nil || s.Policies.PolicyNamed("wrong") != nil {
 			t.Errorf("%q is a policy: %v", wrong, err)
 		}
