@@ -267,12 +267,15 @@ func (d *Decider) countLimited(n *decisions.Counts, b *Batch, f *Shape, r *store
 // ruled reports whether a rule denied one of the calls, of which one was denied.
 func ruled(calls []store.Call) bool {
 	for i := range calls {
-		if calls[i].Decision.Limit == 0 { // only a rule decides so: no limit has capacity 0
+		if denies(&calls[i].Decision) {
 			return true
 		}
 	}
 	return false
 }
+
+// denies reports the decision of a rule that denies: no limit has capacity 0.
+func denies(d *cell.Decision) bool { return d.Limit == 0 }
 
 // noteThrottles counts the denied calls of a batch, whose bits are set. It notes them only where it must, as that takes 3 ns each.
 func (d *Decider) noteThrottles(b *Batch, limited uint64) {

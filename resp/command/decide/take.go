@@ -18,6 +18,7 @@ type options struct {
 	store.TakeOptions
 	unitNS uint64 // of times in the reply: ms or µs
 	full   bool   // the reply also has each limit's decision
+	named  bool   // the reply has names
 
 	terms    store.Terms
 	max      int64 // of WAIT or RESERVE, as it was given
@@ -27,7 +28,7 @@ type options struct {
 
 // words are the options of CL.TAKE and CL.MTAKE.
 var words = argument.Options{
-	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL"},
+	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL", "NAMED"},
 	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
 }
 
@@ -54,6 +55,8 @@ func (o *options) set(option string, value []byte) (text string) {
 		o.unitNS = 1_000
 	case "FULL":
 		o.full = true
+	case "NAMED":
+		o.named = true
 	case "ID":
 		if len(value) < 1 || len(value) > maxLeaseName {
 			return fmt.Sprintf(errLeaseName, maxLeaseName)
@@ -129,7 +132,10 @@ func readTake(l *limits, f *Shape, args [][]byte) (text string) {
 		}
 	}
 	f.reply = replyTaken
-	return f.readOptions(l, rest)
+	if text = f.readOptions(l, rest); f.named {
+		f.reply = nameTaken
+	}
+	return text
 }
 
 // readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.
@@ -151,6 +157,9 @@ func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
 	f.reply = replyMultiTaken
 	if text = f.readOptions(l, args[2+2*pairs:]); text == "" && f.full {
 		text = errFull
+	}
+	if f.named {
+		f.reply = nameMultiTaken
 	}
 	return text
 }
@@ -181,21 +190,26 @@ func replyTaken(out *command.Reply, f *Shape, r *store.TakeRequest) {
 }
 
 func replyMultiTaken(out *command.Reply, f *Shape, r *store.TakeRequest) {
-	taken, fields, index := &r.Taken, 5, int64(0)
-	if taken.Limited {
-		index = int64(taken.Binding) + 1
-	}
+	taken, fields := &r.Taken, 5
 	if f.leases {
 		fields = 6
 	}
 	out.Array(1 + len(r.Calls))
 	out.Array(fields)
 	out.Bool(taken.Limited)
-	out.Int(index)
+	out.Int(boundIndex(taken))
 	out.Int(taken.Granted)
 	out.Int(wait(taken.RetryAfterNS, f.unitNS))
 	replyTerms(out, f, r)
 	replyDecisions(out, f, r)
+}
+
+// boundIndex is which limit has denied the call, from 1 on; 0: it was granted.
+func boundIndex(taken *store.Taken) int64 {
+	if !taken.Limited {
+		return 0
+	}
+	return int64(taken.Binding) + 1
 }
 
 func replyGiven(out *command.Reply, _ *Shape, r *store.TakeRequest) { out.Int(-r.Taken.Granted) }
@@ -206,14 +220,19 @@ func replyTerms(out *command.Reply, f *Shape, r *store.TakeRequest) {
 		out.Out = append(out.Out, ":0\r\n"...)
 		return
 	}
-	left, lease := int64(0), int64(0)
-	if t := r.Terms; t != nil {
-		left, lease = wait(t.WaitNS, f.unitNS), t.Lease
-	}
+	left, lease := leftAndLease(f, r)
 	out.Int(left)
 	if f.leases {
 		out.Int(lease)
 	}
+}
+
+// leftAndLease are how long to wait, and the id of the lease or 0.
+func leftAndLease(f *Shape, r *store.TakeRequest) (left, lease int64) {
+	if t := r.Terms; t != nil {
+		left, lease = wait(t.WaitNS, f.unitNS), t.Lease
+	}
+	return left, lease
 }
 
 // replyDecisions answers with the decision of each limit.
