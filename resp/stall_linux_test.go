@@ -168,6 +168,7 @@ var stalls = map[string][]string{
 	"cl.release":     {"CL.RELEASE held 7", "CL.RELEASE conc CONC"},
 	"cl.settle":      {"CL.SETTLE held 7 3", "CL.SETTLE held HELD 3"},
 	"cl.reset":       {"CL.RESET MANY", "[HSET tmp conc/1h CONCTEXT] CL.RESET tmp"},
+	"cl.show":        {"CL.SHOW conc", "CL.SHOW held", "CL.SHOW key:1"},
 	"cl.top":         {"CL.TOP 100"},
 	"cl.stats":       {"CL.STATS"},
 	"cl.policy|set":  {"CL.POLICY SET policy1 20/1m"},

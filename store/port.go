@@ -40,6 +40,7 @@ type Leases interface {
 
 	SetMaxWaiters(n int64)            // 0 or less: 10,000. Those who wait already stay
 	Waiting() (callers, waited int64) // how many wait, and for how many keys
+	WaitingFor(c *Call) int64         // how many of these wait for the state of a call
 }
 
 // OpenOptions say what keys are opened for.

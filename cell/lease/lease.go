@@ -35,6 +35,14 @@ func (s Set) Len() int {
 	return s.inUse()
 }
 
+// Count is how many leases have not expired. It goes through all of them.
+func (s Set) Count(nowNS int64) (n int) {
+	for l := s.expiringFrom(s.liveFrom(nowNS)); l != 0; l = s.next(l) {
+		n++
+	}
+	return n
+}
+
 // Cost is the sum of the costs of all leases that are there.
 func (s Set) Cost() int64 { return int64(s.sumFrom(s.first())) }
 

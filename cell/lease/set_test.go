@@ -135,11 +135,15 @@ func wantLeases(t *rapid.T, conc cell.Limit, st cell.State, m leaseModel, now in
 	if got, want := string(conc.AppendState(nil, &st)), string(conc.AppendState(nil, &want)); got != want {
 		t.Fatalf("%s\nwant %s", got, want)
 	}
-	used, end := int64(0), uint64(0)
+	used, end, live := int64(0), uint64(0), 0
 	for _, l := range m {
 		if end = max(end, l.ExpiryNS); l.ExpiryNS > uint64(now) {
 			used += l.Cost
+			live++
 		}
+	}
+	if n := st.Leases().Count(now); n != live {
+		t.Fatalf("%d leases are counted, want %d", n, live)
 	}
 	if d := conc.Decide(&st, now, 0, cell.Peek); d.Remaining != max(0, 100-used) || conc.EndNS(&st) != end {
 		t.Fatalf("%+v, want %d used; ends at %d, want %d", d, used, conc.EndNS(&st), end)

@@ -190,10 +190,12 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	return b.done()
 }
 
-// Leave, Waiting and SetMaxWaiters are store.Leases's.
+// Leave, Waiting, WaitingFor and SetMaxWaiters are store.Leases's.
 func (s *Store) Leave(r *store.TakeRequest, why error) bool { return s.waits.Leave(r, why) }
 
 func (s *Store) Waiting() (callers, keys int64) { return s.waits.Waiting() }
+
+func (s *Store) WaitingFor(c *store.Call) int64 { return s.waits.WaitingFor(c) }
 
 func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 

@@ -40,6 +40,7 @@ func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, policies *poli
 		{"no more than may wait", waitMost},
 		{"give-back", waitGiveBack},
 		{"plans that change", waitPlans},
+		{"who waits for a state", waitForState},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,6 +163,14 @@ func (q *queuer) waiting(callers, keys int64) {
 	q.Helper()
 	if c, k := q.store.Waiting(); c != callers || k != keys {
 		q.Errorf("%d wait for %d keys; want %d for %d", c, k, callers, keys)
+	}
+}
+
+// waitingFor checks how many wait for the state of a limit of key k.
+func (q *queuer) waitingFor(callers int64, limit string) {
+	q.Helper()
+	if n := q.store.WaitingFor(&q.calls("k", limit)[0]); n != callers {
+		q.Errorf("%d wait for %s; want %d", n, limit, callers)
 	}
 }
 
@@ -391,4 +400,28 @@ func waitPlans(q *queuer) {
 	if w.woken() != 1 || w.reqs[0].Err != policy.ErrNoPolicy {
 		q.Errorf("one whose policy has gone: %+v, %v", w.reqs[0].Taken, w.reqs[0].Err)
 	}
+}
+
+// waitForState: callers are counted for the state that they wait for, with those who have joined others.
+func waitForState(q *queuer) {
+	const window = "1/2s,algo=window"
+	q.plan(perSecond)
+	q.spend(perSecond)
+	q.spend(window)
+	q.spend("@p")
+	q.await(time.Minute, perSecond)
+	q.await(time.Minute, window)
+	q.ask(q.terms(time.Minute, "job"), 1, "k", window)
+	q.ask(q.terms(time.Minute, "job"), 1, "k", window)
+	q.waitingFor(1, perSecond)
+	q.waitingFor(1, "5/1s") // which shares its state
+	q.waitingFor(3, window)
+	q.waitingFor(0, "@p")
+	q.waitingFor(0, "1/1h")
+	q.await(time.Minute, "@p")
+	q.waitingFor(1, "@p")
+	q.pass(2 * time.Second)
+	q.waitingFor(0, perSecond)
+	q.waitingFor(2, window)
+	q.pass(2 * time.Second)
 }

@@ -18,6 +18,18 @@ func (l *Line[W]) First() (first W) {
 	return first
 }
 
+// Callers is how many callers wait in the line, with those who have joined others.
+func (l *Line[W]) Callers() (n int64) {
+	for _, as := range l.Waiters {
+		w := as.waiter()
+		n += int64(len(w.Followers))
+		if w.Waker != nil { // else it is a reservation, whose caller has been answered
+			n++
+		}
+	}
+	return n
+}
+
 // Insert puts a waiter where its ticket belongs, but behind the first waiters, as many as behind says. It returns the place.
 func (l *Line[W]) Insert(as W, behind int) (at int) {
 	for at = len(l.Waiters); at > behind && l.Waiters[at-1].waiter().Ticket > as.waiter().Ticket; {

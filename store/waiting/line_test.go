@@ -50,6 +50,19 @@ func TestLine(t *testing.T) {
 	insert(2, 0, 1) // as who came first
 }
 
+// Callers are those who wait for an answer.
+func TestCallersOfALine(t *testing.T) {
+	var l waiting.Line[*caller]
+	first, joined, told := &caller{}, &caller{}, &caller{}
+	first.Waker, joined.Waker = first, joined
+	first.Followers = []*caller{joined}
+	l.Insert(first, 0)
+	l.Insert(told, 0)
+	if n := l.Callers(); n != 2 {
+		t.Errorf("%d, want 2", n)
+	}
+}
+
 func TestLines(t *testing.T) {
 	var m waiting.Lines[*int]
 	a, b := new(int), new(int)

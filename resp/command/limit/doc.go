@@ -1,4 +1,4 @@
-// Package limit is celld's own commands on limits: named limits and rules, leases, and who is limited.
+// Package limit is celld's own commands on limits: named limits and rules, leases, what keys hold, and who is limited.
 //
 //	rows := limit.Rows(func() limit.Server { return limit.Server{Store: store, InForce: policies} })
 //

@@ -11,6 +11,7 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/decisions"
 	"celld/resp/glob"
+	"celld/store"
 	"celld/store/policy"
 )
 
@@ -23,7 +24,7 @@ type InForce interface {
 
 // Server is what the family needs of its server. A table that only names the commands asks for none.
 type Server struct {
-	Store     policy.Keeper
+	Store     store.Store
 	InForce   InForce
 	LogMax    int64 // calls that a limit with algo=log may keep
 	Decisions *decisions.Rows
@@ -43,6 +44,7 @@ func Rows(server func() Server) []*command.Row {
 		{Name: "cl.reset", Arity: -2, Flags: spec.Write | spec.Fast, Keys: spec.AllKeys, Access: spec.Writes, Group: spec.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
 		{Name: "cl.policy", Arity: -2, Group: spec.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
 		{Name: "cl.rule", Arity: -2, Group: spec.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
+		{Name: "cl.show", Arity: 2, Flags: spec.Readonly, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key", Summary: "Returns the limits of a key: what is used and left of each, and who waits.", Cost: "O(N) where N is the number of limits and their leases", Run: f.show},
 		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|n] [policy]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
 		{Name: "cl.stats", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call under several limits counts only for the limit that binds.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
 	}

@@ -68,6 +68,17 @@ func (sh *Shard) LineOf(c *store.Call) *Line {
 	return nil
 }
 
+// WaitingFor is how many callers wait for a call's state.
+func (s *Shards) WaitingFor(c *store.Call) (n int64) {
+	sh := s.ShardOf(s.Hash(c.Key))
+	sh.Mu.Lock()
+	defer sh.Unlock()
+	if q := sh.LineOf(c); q != nil {
+		n = q.Callers()
+	}
+	return n
+}
+
 // Is reports whether a call of the line's key shares its state.
 func (q *Line) Is(c *store.Call) bool {
 	return c.PolicyID() == q.policy && (c.Policy != nil || c.Limit.Shape == q.shape)

@@ -72,6 +72,8 @@ func (s *Store) Leave(r *store.TakeRequest, why error) bool { return s.waits.Lea
 
 func (s *Store) Waiting() (callers, keys int64) { return s.waits.Waiting() }
 
+func (s *Store) WaitingFor(c *store.Call) int64 { return s.waits.WaitingFor(c) }
+
 // changed changes a key, and waits for that.
 func (s *Store) changed(t testing.TB, key string, decide func(v *view.View)) {
 	t.Helper()

@@ -123,6 +123,16 @@ func (w *Waits) Waiting() (callers, keys int64) {
 	return w.room.Callers(), int64(len(w.lines.OfKey))
 }
 
+// WaitingFor is how many callers wait here for the state of a call.
+func (w *Waits) WaitingFor(c *store.Call) (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := w.find(stateOfCall(c)); l != nil {
+		n = l.Callers()
+	}
+	return n
+}
+
 // SetMost changes how many calls may wait here at once; 0 or less: 10,000. Those who wait already stay.
 func (w *Waits) SetMost(most int64) { w.room.SetMost(most) }
 

@@ -1,0 +1,156 @@
+package limit
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// shown is what CL.SHOW tells of a limit.
+type shown struct {
+	limit     cell.Limit
+	policy    *policy.Limit // nil: a literal
+	next      cell.Decision // on a call of cost 1
+	used      int64
+	blockedNS uint64
+	leases    int
+	waiting   int64
+}
+
+// asideBytes is how many bytes of limits take longer than a millisecond to go through.
+const asideBytes = 128 << 10
+
+// show is CL.SHOW key. A goroutine looks at a key of many calls or leases.
+func (f family) show(c *command.Call) {
+	keys, a, host := c.Keys(), c.Access(), c.Host
+	if bytes, _ := keys.KeyBytes(c.Args[1], a.NowNS); bytes < asideBytes || !c.MayOffload() {
+		f.look(keys, c.Args[1], a)(c)
+		return
+	}
+	c.Offload(true, func(args [][]byte) command.Work {
+		return func() (reply func(*command.Call)) {
+			host.Shared(a, func() { reply = f.look(keys, args[1], a) })
+			return reply
+		}
+	})
+}
+
+// look looks at a key, and returns what replies.
+func (f family) look(keys command.Keys, key []byte, a store.Access) (reply func(*command.Call)) {
+	var list []shown
+	wallNS := keys.WallNS(a.NowNS)
+	_, err := keys.Limits(key, a, func(l *store.LimitState) { list = addShown(list, l, wallNS) })
+	if errors.Is(err, store.ErrWrongType) {
+		if v, isString := keys.Get(key, a); isString {
+			return func(c *command.Call) { showString(c, v, wallNS) }
+		}
+	}
+	if err != nil {
+		return func(c *command.Call) { c.Fail(err) }
+	}
+	slices.SortFunc(list, func(a, b shown) int { return a.compare(&b) })
+	for i := range list {
+		l := &list[i]
+		l.waiting = f.server().Store.WaitingFor(&store.Call{Key: key, Limit: &l.limit, Policy: l.policy})
+	}
+	return func(c *command.Call) {
+		c.Array(len(list))
+		for i := range list {
+			list[i].reply(c)
+		}
+	}
+}
+
+// addShown adds a limit to those of a key. The leases of a companion count for the limit beside it, which may be as good as new and so not
+// be there.
+func addShown(list []shown, l *store.LimitState, nowNS int64) []shown {
+	limit := l.Limit
+	limit.Leases = false // a companion has all else of the limit beside it
+	at := slices.IndexFunc(list, func(s shown) bool {
+		return s.policy == l.Policy && (s.policy != nil || s.limit.Shape == limit.Shape)
+	})
+	if at < 0 {
+		at = len(list)
+		list = append(list, shown{limit: limit, policy: l.Policy})
+		if l.Policy != nil {
+			list[at].limit = l.Policy.Limit
+		}
+		list[at].decide(&limit, cell.State{}, nowNS)
+	}
+	if !l.Limit.Leases {
+		list[at].decide(&limit, l.State, nowNS)
+	}
+	if l.Limit.HoldsLeases() {
+		list[at].leases = l.State.Leases().Count(nowNS)
+	}
+	return list
+}
+
+// decide says what is left by a state that the limit old has left, which the policy may have replaced by now.
+func (s *shown) decide(old *cell.Limit, st cell.State, nowNS int64) {
+	s.limit.Carry(&st, old, nowNS, nowNS)
+	if s.blockedNS = max(st.BlockedNS, uint64(nowNS)) - uint64(nowNS); s.policy != nil {
+		s.blockedNS = min(s.blockedNS, uint64(s.limit.BlockNS)) // as the policy's limit says now
+	}
+	st.BlockedNS = 0
+	s.used = s.limit.Bucket().Capacity() - s.limit.Decide(&st, nowNS, 0, cell.Peek).Remaining
+	st.BlockedNS = uint64(nowNS) + s.blockedNS
+	s.next = s.limit.Decide(&st, nowNS, 1, cell.Peek)
+}
+
+// name is that of the policy; "": a literal.
+func (s *shown) name() string {
+	if s.policy == nil {
+		return ""
+	}
+	return s.policy.Policy.Name
+}
+
+// compare orders limits by policy and period. An engine has them in any order.
+func (s *shown) compare(with *shown) int {
+	return cmp.Or(cmp.Compare(s.name(), with.name()), cmp.Compare(s.limit.PeriodNS, with.limit.PeriodNS),
+		cmp.Compare(s.limit.Code(), with.limit.Code()))
+}
+
+func (s *shown) reply(c *command.Call) {
+	c.Map(10)
+	c.Pair("limit", s.limit.String())
+	if c.String("policy"); s.policy == nil {
+		c.Null()
+	} else {
+		c.String(s.name())
+	}
+	c.Field("capacity", s.next.Limit)
+	c.Field("used", s.used)
+	c.Field("remaining", s.next.Remaining)
+	c.Field("full_in_ms", wholeMS(s.next.ResetAfterNS))
+	next := uint64(0)
+	if s.next.Limited {
+		next = s.next.RetryAfterNS
+	}
+	c.Field("next_in_ms", wholeMS(next))
+	c.Field("waiting", s.waiting)
+	c.Field("leases", int64(s.leases))
+	c.Field("blocked_ms", wholeMS(s.blockedNS))
+}
+
+// showString tells of a string. A TAT is written as GET answers it: Lua's numbers cannot hold it.
+func showString(c *command.Call, v store.Value, nowNS int64) {
+	c.Array(1)
+	if v.IsCount() {
+		c.Map(1)
+		c.Field("count", v.Count)
+		return
+	}
+	c.Map(2)
+	c.Pair("tat", string(v.AppendInteger(nil)))
+	c.Field("full_in_ms", wholeMS(v.TAT-min(v.TAT, uint64(nowNS))))
+}
+
+// wholeMS rounds up, so that who waits this long has waited enough.
+func wholeMS(ns uint64) int64 { return int64(ns/1e6) + int64(cmp.Compare(ns%1e6, 0)) }
