@@ -49,6 +49,19 @@ func (p Port) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 	return 0, nil
 }
 
+// KeepRules sets those that differ. Rules that are over make no room: they are swept soon.
+func (p Port) KeepRules(list []policy.Rule) (refused int, err error) {
+	for i, r := range list {
+		if text, _ := p.Set.SettingText(policy.Setting{Kind: policy.RuleSetting, Name: r.Name()}, 0); text == "0" {
+			continue
+		}
+		if _, err := p.Set.PutRule(r, 0); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
 func (p Port) Facts() store.Facts     { return store.Facts{} }
 func (p Port) AwaitPolicies()         {}
 func (p Port) PoliciesUnknown() error { return nil }

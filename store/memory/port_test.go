@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"celld/store"
@@ -26,6 +27,27 @@ func TestAStoreInTheProcess(t *testing.T) {
 	}
 	if drained := p.Drain(context.Background()); !p.Here() || !drained() || p.Away() != nil || p.PoliciesUnknown() != nil {
 		t.Error("it is not here")
+	}
+}
+
+// Rules of a file are set, and end no more. Those that are there stay as they are. The first that is too many is named.
+func TestKeepRules(t *testing.T) {
+	p := memory.Port{Store: memory.New(memory.Options{})}
+	list := []policy.Rule{{Deny: true, Pattern: "a"}, {Pattern: "b", Net: netip.MustParsePrefix("10.1.0.0/8")}}
+	if _, err := p.Set.PutRule(policy.Rule{Deny: true, Pattern: "a", UntilNS: t0 + 1}, t0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		refused, err := p.KeepRules(list)
+		if got := p.Set.Rules(t0 + 2); refused != 0 || err != nil || len(got) != 2 || p.SettingChanges() != 3 {
+			t.Errorf("%d, %v: %+v after %d changes", refused, err, got, p.SettingChanges())
+		}
+	}
+	for n := range policy.MaxRules {
+		list = append(list, policy.Rule{Pattern: fmt.Sprint("r", n)})
+	}
+	if refused, err := p.KeepRules(list); refused != policy.MaxRules || err != policy.ErrTooMany {
+		t.Errorf("%d, %v", refused, err)
 	}
 }
 

@@ -16,6 +16,9 @@ type Keeper interface {
 	KeepPolicies(list []*Policy) (refused int, err error)
 	AwaitPolicies()
 
+	// KeepRules is KeepPolicies for the rules of a file, which hold for ever.
+	KeepRules(list []Rule) (refused int, err error)
+
 	// PoliciesUnknown says why there may be policies that the process does not know.
 	PoliciesUnknown() error
 }

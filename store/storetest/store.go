@@ -500,6 +500,10 @@ func policiesOfAFile(t *testing.T, k *keeper) {
 		}
 	}
 	k.AwaitPolicies()
+	rules := []policy.Rule{{Deny: true, Pattern: "bad:*"}}
+	if refused, err := k.KeepRules(rules); refused != 0 || err != nil || !slices.Equal(k.set.Rules(k.nowNS), rules) {
+		t.Errorf("%d, %v: %v", refused, err, k.set.Rules(k.nowNS))
+	}
 }
 
 func health(t *testing.T, k *keeper) {

@@ -208,6 +208,10 @@ func (e *Engine) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 	return memory.Port{Store: e.Store}.KeepPolicies(list)
 }
 
+func (e *Engine) KeepRules(list []policy.Rule) (refused int, err error) {
+	return memory.Port{Store: e.Store}.KeepRules(list)
+}
+
 func (e *Engine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {
 	e.do(func() {
 		var keys []string

@@ -53,10 +53,10 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	s = newTestStore(t, e.Socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
-	s.setAll(list[:1])
+	_, _ = s.KeepPolicies(list[:1]) // it is in this process
 	celldtest.Eventually(t, "the log tells of it", func() bool {
 		return strings.Contains(log.String(),
-			"A policy of the file is not on the engine")
+			`"A setting of the file is not on the engine.","key":"celld:policies","field":"p0"`)
 	})
 	if text := e.Commands()[0]; !strings.HasSuffix(text, " 7") {
 		t.Errorf("the time is not that of the test: %s", text)

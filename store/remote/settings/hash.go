@@ -2,6 +2,7 @@ package settings
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"strconv"
 	"sync"
@@ -25,6 +26,14 @@ type hash struct {
 	version string // of the hash that this process has read; "": the engine had none
 	since   string // its first version
 	answers bool   // it has been read
+	file    []ofFile
+	unset   []ofFile // those that the engine has refused, or not answered: the next poll sets them again
+}
+
+// ofFile is a policy or a rule of this process's file.
+type ofFile struct {
+	name string
+	set  func(done func(did bool, err error)) // on the engine
 }
 
 // loaded reports whether the hash has been read.
@@ -88,8 +97,50 @@ func (h *hash) load(deadline time.Time) {
 	}
 }
 
-// replace sets this process's settings to the engine's. An engine that is read for the first time, or has lost all, gets the policies of
-// the file.
+// keep gives the engine the file, if it has been read. Otherwise it gets the file then.
+func (h *hash) keep(file []ofFile) {
+	h.mu.Lock()
+	h.file = file
+	h.mu.Unlock()
+	if h.loaded() {
+		h.setFile()
+	}
+}
+
+// setFile sets what differs on the engine.
+func (h *hash) setFile() {
+	h.mu.Lock()
+	file := h.file
+	h.unset = nil
+	h.mu.Unlock()
+	h.setAll(file)
+}
+
+func (h *hash) setAgain() {
+	h.mu.Lock()
+	again := h.unset
+	h.unset = nil
+	h.mu.Unlock()
+	h.setAll(again)
+}
+
+func (h *hash) setAll(list []ofFile) {
+	for _, one := range list {
+		one.set(func(_ bool, err error) {
+			switch {
+			case errors.Is(err, policy.ErrTooMany):
+				h.settings.Log.Error("A setting of the file is not on the engine.", "key", h.key, "field", one.name, "error", err)
+			case err != nil:
+				h.mu.Lock()
+				h.unset = append(h.unset, one)
+				h.mu.Unlock()
+			}
+		})
+	}
+}
+
+// replace sets this process's settings to the engine's. An engine that is read for the first time, or has lost all, gets those of the
+// file.
 func (h *hash) replace(fields map[string]string) {
 	t := h.settings
 	version, since := fields[versionField], fields[sinceField]
@@ -97,20 +148,19 @@ func (h *hash) replace(fields map[string]string) {
 	delete(fields, sinceField)
 	h.mu.Lock()
 	first := !h.answers
-	fill := h.kind == policy.PolicySetting && (first || h.since != since)
+	fill := first || h.since != since
 	changed := first || h.version != version || h.since != since
 	h.version, h.since, h.answers = version, since, true
+	file := h.file
 	h.mu.Unlock()
 	if !changed {
 		return
 	}
 	keep := maps.Clone(fields)
 	if fill {
-		t.mu.RLock()
-		for _, p := range t.file {
-			keep[p.Name] = ""
+		for _, one := range file {
+			keep[one.name] = ""
 		}
-		t.mu.RUnlock()
 	}
 	for _, name := range t.Policies.Settings(h.kind) {
 		if _, there := keep[name]; !there {
@@ -123,7 +173,7 @@ func (h *hash) replace(fields map[string]string) {
 		}
 	}
 	if fill {
-		t.setFile()
+		h.setFile()
 	}
 	t.Changed(false)
 }

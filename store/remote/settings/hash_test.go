@@ -117,7 +117,9 @@ func TestWhatARegistryReplaces(t *testing.T) {
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
-				s.file = []*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}
+				if _, err := s.KeepPolicies([]*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}); err != nil {
+					t.Fatal(err)
+				}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {
 					if _, err := s.Policies.SetPolicy(name, []cell.Limit{*linktest.Literal(t, limit)}, policy.Options{}); err != nil {
 						t.Fatal(err)

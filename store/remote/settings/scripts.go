@@ -84,6 +84,7 @@ return {held and 1 or 0, was, bump()}`)
 local name, lasts, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local function over(ends) return ends ~= '0' and tonumber(ends) <= now end
 local old = redis.call('HGET', KEYS[1], name)
+if old == '0' and lasts == 0 then return {0, was, was, old} end
 if not old and full(most) then
 	local all = redis.call('HGETALL', KEYS[1])
 	for i = 1, #all, 2 do

@@ -34,8 +34,6 @@ type Settings struct {
 
 	mu     sync.RWMutex
 	epochs map[uint32]uint64 // by policy.Limit.ID
-	file   []*policy.Policy  // of this process's file
-	unset  []*policy.Policy  // policies of the file that the engine has refused, or not answered: the next poll sets them again
 	closed chan struct{}
 	once   sync.Once
 }
@@ -71,11 +69,8 @@ func (t *Settings) poll(done func()) {
 		t.Poll()
 		<-t.policies.read()
 		<-t.rules.read()
-		t.mu.Lock()
-		again := t.unset
-		t.unset = nil
-		t.mu.Unlock()
-		t.setAll(again)
+		t.policies.setAgain()
+		t.rules.setAgain()
 		done()
 		every := pollEvery
 		if !t.policies.loaded() || !t.rules.loaded() {
@@ -183,37 +178,27 @@ func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) 
 			}
 		}
 	}
-	t.mu.Lock()
-	t.file = list
-	t.mu.Unlock()
-	if t.policies.loaded() {
-		t.setFile()
+	var file []ofFile
+	for _, p := range list {
+		file = append(file, ofFile{p.Name, func(done func(bool, error)) { t.SetPolicy(p.Name, p.Plain(), policy.Options{}, done) }})
 	}
+	t.policies.keep(file)
 	return 0, nil
 }
 
-// setFile sets the policies of the file that differ.
-func (t *Settings) setFile() {
-	t.mu.Lock()
-	file := t.file
-	t.unset = nil
-	t.mu.Unlock()
-	t.setAll(file)
-}
-
-func (t *Settings) setAll(list []*policy.Policy) {
-	for _, p := range list {
-		t.SetPolicy(p.Name, p.Plain(), policy.Options{}, func(_ bool, err error) {
-			switch {
-			case errors.Is(err, policy.ErrTooMany):
-				t.Log.Error("A policy of the file is not on the engine.", "policy", p.Name, "error", err)
-			case err != nil:
-				t.mu.Lock()
-				t.unset = append(t.unset, p)
-				t.mu.Unlock()
+// KeepRules gives the engine the rules of a file, as KeepPolicies gives it policies.
+func (t *Settings) KeepRules(list []policy.Rule) (refused int, err error) {
+	var file []ofFile
+	for i, r := range list {
+		if _, there := t.Policies.SettingText(policy.Setting{Kind: policy.RuleSetting, Name: r.Name()}, 0); !there {
+			if _, err := t.Policies.PutRule(r, 0); err != nil {
+				return i, err
 			}
-		})
+		}
+		file = append(file, ofFile{r.Name(), func(done func(bool, error)) { t.PutRule(r, 0, done) }})
 	}
+	t.rules.keep(file)
+	return 0, nil
 }
 
 // put sets what a field says in this process.

@@ -299,6 +299,50 @@ func TestPoliciesOfAFile(t *testing.T) {
 	}
 }
 
+// The rules of a file hold in its process at once, and then on the engine, also if that has lost all. A rule that is there is not set
+// again: all processes would read all.
+func TestRulesOfAFile(t *testing.T) {
+	t.Parallel()
+	addr := linktest.StartRedis(t)
+	other := openSettings(t, addr)
+	for _, r := range []policy.Rule{{Deny: true, Pattern: "a"}, {Deny: true, Pattern: "b", UntilNS: 1e12}} {
+		if _, err := linktest.Told(t, func(done func(bool, error)) { other.PutRule(r, 0, done) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := []policy.Rule{{Deny: true, Pattern: "a"}, {Deny: true, Pattern: "b"}, {Pattern: "c", Net: netip.MustParsePrefix("10.1.0.0/8")}}
+	const all = "ALLOW 10.0.0.0/8 c=0\nDENY - a=0\nDENY - b=0\n"
+	s := newTestStore(t, addr, Options{})
+	if _, err := s.KeepRules(file); err != nil || textOf(s.Policies) != all {
+		t.Errorf("%v: it has\n%s", err, textOf(s.Policies))
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	celldtest.Eventually(t, "another has them", func() bool { return textOf(other.Policies) == all })
+	version := func() string {
+		text, _ := other.do(t, "HGET", "celld:rules", versionField).ToString()
+		return text
+	}
+	before := version()
+	if _, err := s.KeepRules(file); err != nil {
+		t.Error(err)
+	}
+	<-s.rules.read()
+	if version() != before || textOf(s.Policies) != all {
+		t.Errorf("version %s, was %s; it has\n%s", version(), before, textOf(s.Policies))
+	}
+	other.do(t, "FLUSHALL")
+	celldtest.Eventually(t, "they are there again", func() bool {
+		return version() > before && textOf(s.Policies) == all && textOf(other.Policies) == all
+	})
+	for n := range policy.MaxRules {
+		file = append(file, policy.Rule{Pattern: fmt.Sprint("r", n)})
+	}
+	if refused, err := newStore(Options{}).KeepRules(file); refused != policy.MaxRules || !errors.Is(err, policy.ErrTooMany) {
+		t.Errorf("%d, %v", refused, err)
+	}
+}
+
 // What the engine has refused of the file is set as soon as it accepts it.
 func TestPoliciesOfAFileThatAreRefused(t *testing.T) {
 	t.Parallel()
