@@ -59,6 +59,9 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 			for _, line := range command.Config.Warnings() {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
+			for _, line := range command.Files.Lines() {
+				fmt.Println(line)
+			}
 			fmt.Println("ok: a start can use these settings and files")
 		}
 		return err

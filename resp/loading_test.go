@@ -54,7 +54,7 @@ func TestLoading(t *testing.T) {
 			t.Error("a server with an append-only file loads, and one without does not")
 		}
 		limit, _ := argument.ParseLiteral([]byte("7/1h"), 1)
-		w.reloads.Policies = []*policy.Policy{policy.New("named", limit)}
+		w.reloads.File.Policies = []*policy.Policy{policy.New("named", limit)}
 		w.sessions.Gate.Set(gate.Loading, true) // as Serve does
 		loaded := make(chan error)
 		go func() {

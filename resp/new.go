@@ -81,7 +81,7 @@ func NewServer(o Options) *Server {
 	srv.metrics = srv.newRegistry()
 	srv.reloads = reload.Reloader{
 		Config: srv.sessions.Config, Log: srv.sessions.Log, Users: srv.sessions.Users, Clients: &srv.sessions.Clients,
-		Policies: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
+		File: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
 		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Stopping.Ending.Load,
 		Failed: func() { srv.sessions.Stats.FailedReloads.Add(1) }, Survive: srv.sessions.Survive,
 	}

@@ -10,9 +10,9 @@ import (
 
 	"celld/cell"
 	"celld/resp/command/argument"
+	"celld/resp/command/limit"
 	"celld/resp/command/users"
 	"celld/resp/config"
-	"celld/resp/reload"
 	"celld/store/policy"
 )
 
@@ -26,14 +26,14 @@ func TestReadFiles(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	cfg := config.New()
-	if files, err := ReadFiles(cfg); err != nil || files.policies != nil || files.users != nil {
+	if files, err := ReadFiles(cfg); err != nil || files.policies.Policies != nil || files.users != nil {
 		t.Errorf("no files: %+v, %v", files, err)
 	}
 	err := errors.Join(cfg.PoliciesFile.Set(put("policies", "api 5/1s\n")), cfg.ACLFile.Set(put("users", "user app on nopass ~* +@all\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files, err := ReadFiles(cfg); err != nil || len(files.policies) != 1 || files.users == nil {
+	if files, err := ReadFiles(cfg); err != nil || len(files.policies.Policies) != 1 || files.users == nil {
 		t.Errorf("%+v, %v", files, err)
 	}
 	put("policies", "api 20000/1h,algo=log\n")
@@ -69,7 +69,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if w.reloads.Policies, err = reload.ReadPolicies(file, 10); err != nil {
+		if w.reloads.File, err = limit.ReadFile(file, 10); err != nil {
 			t.Fatal(err)
 		}
 		return w.reloads.KeepPolicies()
@@ -95,7 +95,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	}
 	w.sessions.Config.PoliciesFile.Set(file)
 	err := set("b 8/1m\nlast 1/1s\n")
-	if err == nil || err.Error() != "set the policy 'last' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
+	if err == nil || err.Error() != "set 'policy last 1/1s' of "+file+": ERR there are 65536 policies already, and no more are allowed" {
 		t.Error(err)
 	}
 	if got := w.sessions.Store.PolicyNamed("b").Limits[0].Limit.Count; got != 8 {

@@ -9,28 +9,38 @@ import (
 	"celld/resp/acl"
 	"celld/resp/command"
 	"celld/resp/command/admin"
+	"celld/resp/command/limit"
 	"celld/resp/config"
-	"celld/resp/reload"
 	"celld/resp/session"
-	"celld/store/policy"
 )
 
 // Files are what the files of policies and users hold at the start. The zero value is those of no files.
 type Files struct {
-	policies []*policy.Policy
+	policies limit.File
 	users    *acl.File
 }
 
 // ReadFiles reads --policies and --aclfile, where they are set. The error joins one for each bad line.
 func ReadFiles(cfg *config.Config) (f Files, err error) {
 	if path := cfg.PoliciesFile.Get(); path != "" {
-		f.policies, err = reload.ReadPolicies(path, cfg.LogMax.Get())
+		f.policies, err = limit.ReadFile(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
 		users, wrong := acl.ReadFile(session.NewTable(nil, rowsOfServer(nil)).ACL(), path)
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err
+}
+
+// Lines are the policies and rules as they are understood, in the form of the file.
+func (f Files) Lines() (lines []string) {
+	for _, p := range f.policies.Policies {
+		lines = append(lines, limit.PolicyLine(p))
+	}
+	for _, r := range f.policies.Rules {
+		lines = append(lines, limit.RuleLine(r))
+	}
+	return lines
 }
 
 // configCommands is what CONFIG needs of the server.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,8 +33,8 @@ func TestCheckOK(t *testing.T) {
 	t.Parallel()
 	authority := celldtest.NewAuthority(t)
 	cert, key := authority.Sign("celld", &x509.Certificate{})
-	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "api 1/1h", "token": "secret\n",
-		"password": "sesame\n", "level": "debug"})
+	dir := files(t, map[string]string{"users.acl": "user app on >p ~* +get", "policies": "rule deny bad:* # who\napi 1/60m 10/1d",
+		"token": "secret\n", "password": "sesame\n", "level": "debug"})
 	flags := []string{
 		"--port", harness.FreePort(t), "--tls-port", harness.FreePort(t), "--tls-auth-clients", "no", "--tls-cert-file", cert,
 		"--tls-key-file", key, "--aclfile", dir + "/users.acl", "--policies", dir + "/policies",
@@ -42,8 +43,12 @@ func TestCheckOK(t *testing.T) {
 	}
 	ok := func(flags ...string) {
 		t.Helper()
+		plan := ""
+		if slices.Contains(flags, "--policies") {
+			plan = "policy api 1/1h 10/1d\nrule deny bad:*\n"
+		}
 		out, stderr, code := harness.RunToEnd(t, []string{"CELLD_MAX_KEYS=5"}, append(flags, "--check")...)
-		if code != 0 || out != "ok: a start can use these settings and files\n" || stderr != "" {
+		if code != 0 || out != plan+"ok: a start can use these settings and files\n" || stderr != "" {
 			t.Errorf("%q: %d, %q, %q", flags, code, out, stderr)
 		}
 	}

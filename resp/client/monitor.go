@@ -5,7 +5,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
+
+	"celld/resp/wire"
 )
 
 // SetMonitor turns MONITOR on or off for a client. It returns the lines that were pushed until then.
@@ -89,23 +90,7 @@ func MonitorLine(wallNS int64, who string, args iter.Seq2[int, []byte]) []byte {
 	line := fmt.Appendf(nil, "+%d.%06d [0 %s]", wallNS/1e9, wallNS%1e9/1e3, who)
 	for _, arg := range args {
 		line = append(line, ' ')
-		line = appendQuoted(line, arg)
+		line = wire.AppendWord(line, arg)
 	}
 	return append(line, "\r\n"...)
-}
-
-// appendQuoted appends bytes as Redis's sdscatrepr does: in quotes, printable ASCII as it is, the rest escaped.
-func appendQuoted(dst, b []byte) []byte {
-	dst = append(dst, '"')
-	for _, c := range b {
-		switch at := strings.IndexByte("\\\"\n\r\t\a\b", c); {
-		case at >= 0:
-			dst = append(dst, '\\', `\"nrtab`[at])
-		case c >= ' ' && c <= '~':
-			dst = append(dst, c)
-		default:
-			dst = fmt.Appendf(dst, `\x%02x`, c)
-		}
-	}
-	return append(dst, '"')
 }

@@ -1,4 +1,4 @@
-// Package reload reads files again while the server serves: certificates, users, policies and the log level.
+// Package reload reads files again while the server serves: certificates, users, policies with rules, and the log level.
 //
 //	r := &reload.Reloader{Config: cfg, Log: log, ...}
 //	err := r.KeepPolicies() // at the start
@@ -13,6 +13,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/client"
+	"celld/resp/command/limit"
 	"celld/resp/config"
 	"celld/resp/loglimit"
 	"celld/store"
@@ -26,9 +27,9 @@ type Reloader struct {
 	Users   *acl.Users
 	Clients *client.List
 
-	Policies []*policy.Policy   // those of --policies, when it was last read
-	InForce  *policy.Set        // which the process has
-	Store    func() store.Store // which keeps them
+	File    limit.File         // that of --policies, when it was last read
+	InForce *policy.Set        // which the process has
+	Store   func() store.Store // which keeps them
 
 	Alone    func() (end func())              // begins a time in which no command or script runs
 	Stopping func() bool                      // what is set now would be lost

@@ -125,12 +125,46 @@ func TestReloadOfTooManyPolicies(t *testing.T) {
 	w.Config.PoliciesFile.Put(w.put(t, "policies", "p1 2/1s\n"))
 	w.logs(t, "changed=[p1]", "reloaded")
 	w.put(t, "policies", "p2 2/1s\nmore 1/1s\n")
-	full := "set the policy 'more' of " + w.dir + "/policies: ERR there are 65536 policies already, and no more are allowed"
+	full := "set 'policy more 1/1s' of " + w.dir + "/policies: ERR there are 65536 policies already, and no more are allowed"
 	w.logs(t, `error="`+full+`"`, "failed=policies")
 	if p := w.InForce.PolicyNamed("p2"); p.Limits[0].Limit.Count != 1 {
 		t.Errorf("%v", p)
 	}
-	w.alone, w.Policies = true, []*policy.Policy{policy.New("more", limit)}
+	w.alone, w.File.Policies = true, []*policy.Policy{policy.New("more", limit)}
+	if err := w.KeepPolicies(); err == nil || err.Error() != full {
+		t.Errorf("%v, want %s", err, full)
+	}
+}
+
+// Rules of the file are set as policies are: those that have left it stay, and the log names what is new or has an end no more. A file that
+// cannot be used changes neither.
+func TestReloadOfRules(t *testing.T) {
+	w := newWorld(t)
+	w.Config.PoliciesFile.Put(w.put(t, "policies", "api 1/1s\nrule deny bad:*\nrule allow ip: CIDR 10.1.0.0/8\n"))
+	w.logs(t, `added="[api rule allow ip: CIDR 10.0.0.0/8 rule deny bad:*]"`, "reloaded")
+	w.logs(t, "unchanged=policies")
+	if _, err := w.InForce.PutRule(policy.Rule{Deny: true, Pattern: "bad:*", UntilNS: 1e18}, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.put(t, "policies", "api 2/1s\nrule deny bad:*\nrule deny k EX 5\n")
+	w.logs(t, "policies:3: EX is for CL.RULE ADD: a rule of the file has no end", "failed=policies")
+	w.put(t, "policies", "rule deny bad:*\nrule deny k\n")
+	w.logs(t, `added="[rule deny k]" changed="[rule deny bad:*]"`, "reloaded")
+	if n := len(w.InForce.Rules(2e18)); n != 3 || w.InForce.PolicyNamed("api").Limits[0].Limit.Count != 1 {
+		t.Errorf("%v, %v", w.InForce.Rules(0), w.InForce.PolicyNamed("api"))
+	}
+	for n := range policy.MaxRules - 3 {
+		if _, err := w.InForce.PutRule(policy.Rule{Pattern: fmt.Sprint("r", n)}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.put(t, "policies", "new 1/1s\nrule deny bad:*\nrule deny more\n")
+	full := "set 'rule deny more' of " + w.dir + "/policies: ERR there are 65536 rules already, and no more are allowed"
+	w.logs(t, `error="`+full+`"`, "failed=policies")
+	if w.InForce.PolicyNamed("new") != nil {
+		t.Error("its policies are set")
+	}
+	w.alone, w.File.Policies, w.File.Rules = true, nil, []policy.Rule{{Deny: true, Pattern: "more"}}
 	if err := w.KeepPolicies(); err == nil || err.Error() != full {
 		t.Errorf("%v, want %s", err, full)
 	}

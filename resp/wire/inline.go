@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -33,15 +34,32 @@ func splitInline(line []byte) (args [][]byte, ok bool) {
 			return args, true
 		}
 		start := len(text)
-		if text, line, ok = appendInlineArg(text, line); !ok {
+		if text, line, ok = CutWord(text, line); !ok {
 			return nil, false
 		}
 		args = append(args, text[start:len(text):len(text)])
 	}
 }
 
-// appendInlineArg appends the argument that line begins with to dst, and returns what follows it in rest.
-func appendInlineArg(dst, line []byte) (arg, rest []byte, ok bool) {
+// AppendWord appends a word in quotes, as Redis's sdscatrepr does: printable ASCII as it is, the rest escaped. CutWord reads it.
+func AppendWord(dst, word []byte) []byte {
+	dst = append(dst, '"')
+	for _, c := range word {
+		switch at := strings.IndexByte("\\\"\n\r\t\a\b", c); {
+		case at >= 0:
+			dst = append(dst, '\\', `\"nrtab`[at])
+		case c >= ' ' && c <= '~':
+			dst = append(dst, c)
+		default:
+			dst = fmt.Appendf(dst, `\x%02x`, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// CutWord appends the word that line begins with to dst, and returns what follows it in rest. ok is false where a quote is not closed, or
+// closed and not followed by a blank or the end.
+func CutWord(dst, line []byte) (word, rest []byte, ok bool) {
 	for len(line) > 0 {
 		c := line[0]
 		switch c {

@@ -52,7 +52,7 @@ func (r *Rule) Name() string {
 		verdict = "DENY"
 	}
 	if r.Net.IsValid() {
-		net = canonical(r.Net).String()
+		net = r.CanonicalNet().String()
 	}
 	return verdict + " " + net + " " + r.Pattern
 }
@@ -79,9 +79,10 @@ func parseRule(name, text string) (Rule, error) {
 	return r, nil
 }
 
-// canonical clears the bits of a net behind its length, and turns ::ffff:10.0.0.0/104 into 10.0.0.0/8, as addresses are looked up in that
-// form.
-func canonical(net netip.Prefix) netip.Prefix {
+// CanonicalNet is the net without the bits behind its length. It turns ::ffff:10.0.0.0/104 into 10.0.0.0/8, as addresses are looked up in
+// that form.
+func (r *Rule) CanonicalNet() netip.Prefix {
+	net := r.Net
 	if addr := net.Addr(); addr.Is4In6() && net.Bits() >= 96 {
 		net = netip.PrefixFrom(addr.Unmap(), net.Bits()-96)
 	}
@@ -96,7 +97,7 @@ func (s *Set) PutRule(r Rule, nowNS int64) (bool, error) {
 	defer s.notify()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r.Net = canonical(r.Net)
+	r.Net = r.CanonicalNet()
 	name := r.Name()
 	old := rs.all[name]
 	if old == nil && len(rs.all) >= MaxRules {
@@ -127,7 +128,7 @@ func (s *Set) DeleteRule(r Rule, nowNS int64) bool {
 	defer s.notify()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r.Net = canonical(r.Net)
+	r.Net = r.CanonicalNet()
 	old := rs.all[r.Name()]
 	if old == nil {
 		return false

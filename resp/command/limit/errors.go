@@ -4,11 +4,16 @@ package limit
 // fills in %s, %q and %d.
 const (
 	errPolicyColon     = "ERR invalid policy name '%s': expected no colon at its end, such as 'api' or 'api:cust42'"
+	errPolicyKeyword   = "a policy named '%s' is written 'policy %[1]s %[2]s'"
+	errPolicyLine      = "expected a name and its limits, such as 'api 100/1m', and after them at most a # and a comment"
 	errPolicyName      = "ERR invalid policy name '%s': expected 1 to 64 letters, digits, _, -, . and :"
+	errQuotes          = "a quote is not closed, or not followed by a blank"
+	errRuleLine        = "expected allow or deny and a pattern, such as 'rule deny bad:*' or 'rule allow ip: CIDR 10.0.0.0/8'"
 	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
+	errRuleOfFileEX    = "EX is for CL.RULE ADD: a rule of the file has no end"
 	errRulePattern     = "ERR a pattern has at most %d bytes"
 	errRuleStar        = "ERR with CIDR, the pattern is the text before the address, without *"
 	errSettle          = "ERR n must be between 0 and 2147483647"
 	ErrTooManyPolicies = "ERR there are %d policies already, and no more are allowed"
-	errTooManyRules    = "ERR there are %d rules already, and no more are allowed"
+	ErrTooManyRules    = "ERR there are %d rules already, and no more are allowed"
 )

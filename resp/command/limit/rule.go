@@ -73,7 +73,7 @@ func (f family) ruleAdd(_ context.Context, c *command.Call, reply func(func(*com
 		return
 	}
 	f.server().Store.PutRule(r, c.NowNS, func(added bool, err error) {
-		done(reply).changed(added, err, fmt.Sprintf(errTooManyRules, policy.MaxRules))
+		done(reply).changed(added, err, fmt.Sprintf(ErrTooManyRules, policy.MaxRules))
 	})
 }
 
