@@ -191,11 +191,12 @@ func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
 	if len(limits) != len(r.Calls) { // its policies have changed while it waited
 		limits = d.limitsOf(r.Calls)
 	}
-	binding, row := limits[r.Taken.Binding].policy, limits[r.Taken.Binding].row
-	if binding != nil && !r.Taken.Limited {
-		row = d.Counts.Of(binding.Policy.Limits[0])
+	at := r.Taken.Binding
+	binding := limits[at].policy
+	for binding != nil && !r.Taken.Limited && at > 0 && !limits[at].beginsPolicy() {
+		at--
 	}
-	n := d.Decided.In(row, d.lane)
+	n := d.Decided.In(limits[at].row, d.lane)
 	if r.Taken.Limited {
 		d.countLimited(n, b, f, r)
 	} else {
