@@ -262,6 +262,27 @@ func TestRestartAfterAPlanHasChanged(t *testing.T) {
 	}
 }
 
+// A policy that was there before the files were read, as that of --policies is, is in them from then on.
+func TestPoliciesBeforeTheFiles(t *testing.T) {
+	for _, set := range []func(*persistence.Options){appendOnly, always} {
+		w, _ := inMemory(t, set)
+		w.room.Policies = &policy.Set{Journal: true}
+		if _, err := w.room.Policies.SetPolicy("p", []cell.Limit{w.literal("5/1h")}, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustOpen()
+		w.take("k", 3, "@p")
+		w.mustWrite()
+		want := w.texts()
+		w.room.Policies = nil
+		w.reopen().expectTexts(want)
+		if w.store.PolicyNamed("p") == nil || !w.take("k", 3, "@p").Limited {
+			t.Error("the policy or what was used of it is gone")
+		}
+		w.m.Stop()
+	}
+}
+
 // history is what was ever there, by name.
 type history map[string]map[string]bool
 

@@ -118,6 +118,7 @@ func (r *run) Setting(name, text string) bool {
 		}
 		text, name, _ := strings.Cut(text, " ")
 		setting := policy.Setting{Kind: policy.Kind(kind), Name: name}
+		r.settings[setting] = true
 		if text == aof.SettingGone {
 			r.Store.DeleteSetting(setting, r.nowNS)
 		} else if err := r.Store.PutSetting(setting, text, r.nowNS); err != nil {

@@ -69,6 +69,8 @@ type run struct {
 	db      int
 	apply   func(args [][]byte) error
 
+	settings map[policy.Setting]bool // that a file has or removes
+
 	state store.Value
 	put   func(store.Value, bool) (store.Value, bool)
 }
@@ -80,7 +82,7 @@ type run struct {
 // The error is dir.ErrInUse if another process uses the directory, ErrStopping once Stopped returns true, or says which file is damaged
 // and how to repair it.
 func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
-	r := &run{Loader: l, nowNS: l.Clock(), apply: apply}
+	r := &run{Loader: l, nowNS: l.Clock(), apply: apply, settings: map[policy.Setting]bool{}}
 	r.put = func(store.Value, bool) (store.Value, bool) { return r.state, true }
 	l.progress.beganNS.Store(r.nowNS)
 	if l.Lock {
@@ -91,6 +93,8 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 			return Result{}, err
 		}
 	}
+	var before []policy.Setting // that no file may have yet
+	l.Store.DrainSettings(func(c policy.Change) { before = append(before, c.Setting) })
 	began := time.Now()
 	l.progress.beganNS.Store(l.Clock())
 	stop := l.logProgress()
@@ -109,6 +113,11 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 		r.result.TailCRC = 0 // the new file ends in a stamp
 	}
 	l.Store.DrainSettings(func(policy.Change) {}) // what was just read need not be written
+	for _, setting := range before {
+		if !r.settings[setting] {
+			l.Store.NoteSetting(setting)
+		}
+	}
 	for l.Store.Drain(func(memory.Change) {}) {
 	}
 	r.result.NotRead = r.notRead()

@@ -71,6 +71,9 @@ func (s *Set) note(setting Setting, ids []uint32) {
 	c.changed[setting] = ids
 }
 
+// NoteSetting notes a setting that is to be written as if it had changed.
+func (s *Set) NoteSetting(setting Setting) { s.note(setting, nil) }
+
 // SettingChanges is how many changes there ever were.
 func (s *Set) SettingChanges() int64 {
 	s.changes.mu.Lock()
