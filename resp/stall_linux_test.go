@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"celld/cell/lease"
+	"celld/internal/celldtest"
 	"celld/resp/acl"
 	"celld/resp/clock"
 	"celld/resp/command"
@@ -56,9 +57,11 @@ type stallWorld struct {
 }
 
 func newStallWorld(t *testing.T) *stallWorld {
-	cfg := config.New()
+	cfg, dir := config.New(), t.TempDir()
+	celldtest.WriteFile(t, "policy1 10/1m # with a comment\n", dir, "policies")
 	for name, value := range map[string]string{
-		"max-keys": "10000000", "maxclients": "20000", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": t.TempDir(),
+		"max-keys": "10000000", "maxclients": "20000", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": dir,
+		"policies": dir + "/policies",
 	} {
 		if err := cfg.Setting(name).Value.Set(value); err != nil {
 			t.Fatal(name, err)
@@ -175,6 +178,7 @@ var stalls = map[string][]string{
 	"cl.policy|get":  {"CL.POLICY GET policy1"},
 	"cl.policy|del":  {"CL.POLICY DEL policy3"},
 	"cl.policy|list": {"CL.POLICY LIST", "CL.POLICY LIST LONG", "CL.POLICY LIST WILD"},
+	"cl.policy|save": {"CL.POLICY SAVE"},
 	"cl.rule|add":    {"CL.RULE ADD DENY rule7"},
 	"cl.rule|del":    {"CL.RULE DEL DENY rule8"},
 	"cl.rule|list":   {"CL.RULE LIST", "CL.RULE LIST LONG"},

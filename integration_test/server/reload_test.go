@@ -255,15 +255,63 @@ func TestReloadOnAnEngine(t *testing.T) {
 	t.Parallel()
 	engine := strings.Replace(celldtest.StartRedis(t), "unix:", "unix://", 1)
 	r, other := startReloaded(t, "--store", engine), harness.Start(t, "--store", engine)
-	r.put("policies", "api 9/1h\nnew 3/1h\n")
+	r.put("policies", "api 9/1h\nnew 3/1h\nrule deny bad:*\n")
 	r.put("users.acl", "user default on nopass ~* +@all\n")
-	says(t, reload(r.Server), `"added":["new"],"changed":["api"]`, `"removed":["changes","goes","stays"]`)
+	says(t, reload(r.Server), `"added":["new","rule deny bad:*"],"changed":["api"]`, `"removed":["changes","goes","stays"]`)
 	for _, srv := range []*harness.Server{r.Server, other} {
 		c := harness.Dial(t, srv.Addr)
 		celldtest.Eventually(t, "the policies are there", func() bool {
 			return c.Do("CL.POLICY", "GET", "api") == "$4\r\n9/1h\r\n" && c.Do("CL.POLICY", "GET", "new") == "$4\r\n3/1h\r\n" &&
-				c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n"
+				c.Do("CL.POLICY", "GET", "old") == "$4\r\n1/1h\r\n" && strings.Contains(c.Do("CL.RULE", "LIST"), "bad:*")
 		})
+	}
+	harness.Dial(t, other.Addr).Do("CL.POLICY", "SET", "there", "4/1h")
+	c := harness.Dial(t, r.Addr)
+	celldtest.Eventually(t, "what another has set is saved", func() bool {
+		return c.Do("CL.POLICY", "SAVE") == "+OK\r\n" &&
+			celldtest.ReadFile(t, r.path("policies")) == "api 9/1h\nnew 3/1h\nrule deny bad:*\npolicy old 1/1h\npolicy there 4/1h\n"
+	})
+}
+
+// TestPoliciesAreSaved changes policies and rules by commands and by the file, and saves them while others are served.
+func TestPoliciesAreSaved(t *testing.T) {
+	t.Parallel()
+	r := startReloaded(t, "--io-threads", "1")
+	r.put("policies", "# ours\napi 2/1h # half\npolicy rule 1/1m\n\nrule deny bad:*   # bots\n"+
+		"rule allow ip: CIDR 10.0.0.0/8\n")
+	says(t, reload(r.Server), `"added":["rule","rule allow ip: CIDR 10.0.0.0/8","rule deny bad:*"]`)
+	c := harness.Dial(t, r.Addr)
+	c.Play(
+		harness.Step{"CL.TAKE bad:1 5/1h", "1 0 0 -1 0 0 0"}, harness.Step{"CL.TAKE k @api", "0 2 1 …"},
+		harness.Step{"CL.POLICY SET api 4/1h 9/1d", ":1"}, harness.Step{"CL.POLICY DEL rule", ":1"},
+		harness.Step{"CL.POLICY DEL old", ":1"},
+		harness.Step{"CL.POLICY SET new 3/1h", ":1"}, harness.Step{"CL.RULE DEL ALLOW ip: CIDR 10.0.0.0/8", ":1"},
+		harness.Step{"CL.RULE ADD ALLOW 'a b'", ":1"}, harness.Step{"CL.RULE ADD DENY soon EX 3600", ":1"},
+	)
+	release := r.slow("policies", celldtest.ReadFile(t, r.path("policies")))
+	slow, began := harness.Dial(t, r.Addr), time.Now()
+	slow.Send(append(harness.Frame("CL.POLICY", "SAVE"), harness.Frame("ECHO", "behind")...))
+	celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(c.Do("CLIENT", "LIST"), "cmd=cl.policy|save") })
+	if took := time.Since(began); took > 30*time.Second { // as long as the lease of the file, at most
+		t.Errorf("others wait for the disk, too: for %v", took)
+	}
+	release()
+	slow.Expect("+OK\r\n$6\r\nbehind\r\n")
+	const saved = "# ours\napi 4/1h 9/1d # half\n\nrule deny bad:*   # bots\npolicy new 3/1h\nrule allow \"a b\"\n"
+	if text := celldtest.ReadFile(t, r.path("policies")); text != saved {
+		t.Errorf("it has\n%s", text)
+	}
+	says(t, reload(r.Server), `"msg":"reloaded","unchanged":"certificates users policies loglevel"`)
+	if got := c.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":4\r\n:2\r\n") {
+		t.Errorf("what is left of 4: %q", got)
+	}
+	const bad = saved + "rule deny k EX 5\n"
+	r.put("policies", bad)
+	c.Play(harness.Step{"CL.POLICY SAVE", "-ERR nothing is saved: read the policies: " + r.path("policies") +
+		":7: EX is for CL.RULE ADD: a rule of the file has no end"})
+	says(t, reload(r.Server), "policies:7: EX is for CL.RULE ADD", `"failed":"policies"`)
+	if text := celldtest.ReadFile(t, r.path("policies")); text != bad {
+		t.Errorf("it has\n%s", text)
 	}
 }
 

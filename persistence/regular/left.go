@@ -11,7 +11,31 @@ import (
 
 // Replace writes a file in place of the one at a path: all of it or nothing. It first removes what killed processes have not finished. In
 // one process, only one goroutine may replace a path at a time.
-func Replace(path string, text []byte, mode os.FileMode) (err error) {
+func Replace(path string, text []byte, mode os.FileMode) error {
+	return replace(path, text, func(file *os.File) error { return file.Chmod(mode) })
+}
+
+// Rewrite is Replace of a file that is there, or that links lead to: the links stay. It keeps the mode, and the owner and group as far as
+// this process may set them. What ReadFile would refuse is not written.
+func Rewrite(path string, text []byte) error {
+	if len(text) > most {
+		return tooLarge(path)
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return replace(path, text, func(file *os.File) error {
+		keepOwner(file, before)
+		return file.Chmod(before.Mode().Perm())
+	})
+}
+
+func replace(path string, text []byte, prepare func(*os.File) error) (err error) {
 	RemoveLeft(path)
 	file, err := os.CreateTemp(filepath.Dir(path), tempPrefix(path)+strconv.Itoa(os.Getpid())+"-*")
 	if err != nil {
@@ -23,7 +47,7 @@ func Replace(path string, text []byte, mode os.FileMode) (err error) {
 		}
 	}()
 	_, err = file.Write(text)
-	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	err = errors.Join(err, prepare(file), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}

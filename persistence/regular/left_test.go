@@ -1,11 +1,15 @@
 package regular
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -59,5 +63,54 @@ func TestReplace(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != len(want)+1 {
 		t.Errorf("%v are left", files)
+	}
+}
+
+// Rewrite keeps the mode, the owner and the links that lead to a file. What cannot be written leaves it as it is.
+func TestRewrite(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "real", "policies"), filepath.Join(dir, "policies")
+	for _, err := range []error{os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("before"), 0o600), os.Chmod(path, 0o644),
+		os.Symlink(path, filepath.Join(dir, "..data")), os.Symlink("..data", link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := os.Getuid() == 0
+	if root {
+		if err := os.Chown(path, 4711, 4712); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Rewrite(link, []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		text, _ := os.ReadFile(path)
+		info, _ := os.Lstat(path)
+		to, _ := os.Readlink(link)
+		if string(text) != "text" || info.Mode() != 0o644 || to != "..data" {
+			t.Errorf("%q, %v, the link leads to %q", text, info.Mode(), to)
+		}
+		if of := info.Sys().(*syscall.Stat_t); root && (of.Uid != 4711 || of.Gid != 4712) {
+			t.Errorf("it belongs to %d:%d", of.Uid, of.Gid)
+		}
+		if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
+			t.Errorf("%v are left", files)
+		}
+	}
+	check()
+	if err := Rewrite(link, make([]byte, most+1)); err == nil || !strings.Contains(err.Error(), "larger than 16 MB") {
+		t.Error(err)
+	}
+	check()
+	if err := os.Symlink("nosuch", filepath.Join(dir, "dangling")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dangling", "none"} {
+		if err := Rewrite(filepath.Join(dir, name), nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

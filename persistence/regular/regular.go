@@ -37,9 +37,13 @@ func ReadFile(path string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && len(text) > most {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("it is larger than 16 MB")}
+		err = tooLarge(path)
 	}
 	return text, err
+}
+
+func tooLarge(path string) error {
+	return &fs.PathError{Op: "read", Path: path, Err: errors.New("it is larger than 16 MB")}
 }
 
 func kind(mode fs.FileMode) string {

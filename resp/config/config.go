@@ -147,7 +147,7 @@ func New() *Config {
 		{Name: "maxmemory", Group: groupLimits, Value: in(&c.MaxMemory, newSize(512<<20, 0)), Mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},
 		{Name: "maxmemory-policy", Group: groupLimits, Value: in(&c.MaxMemoryPolicy, newEnum("allkeys-lru", "noeviction")), Mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
 
-		{Name: "policies", Group: groupLimits, Value: in(&c.PoliciesFile, newText("", "path", checkPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line"},
+		{Name: "policies", Group: groupLimits, Value: in(&c.PoliciesFile, newText("", "path", checkPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
 		{Name: "log-max", Group: groupLimits, Value: in(&c.LogMax, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
 		{Name: "wait-max", Group: groupLimits, Value: in(&c.WaitMax, newInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
 		{Name: "max-waiters", Group: groupLimits, Value: in(&c.MaxWaiters, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},

@@ -34,8 +34,8 @@ func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table
 // ownRows are the rows of the families that need no more than sessions do.
 func ownRows(srv *Service) []*command.Row {
 	limits := func() limit.Server {
-		return limit.Server{Store: srv.Port, InForce: srv.Store, LogMax: srv.Config.LogMax.Get(), Decisions: srv.Decisions,
-			Denied: srv.Denied}
+		return limit.Server{Store: srv.Port, File: srv.Config.PoliciesFile.Get(), InForce: srv.Store, LogMax: srv.Config.LogMax.Get(),
+			Decisions: srv.Decisions, Denied: srv.Denied}
 	}
 	of := keys.Options{
 		Space: func() keys.Space { return srv.space },

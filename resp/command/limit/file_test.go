@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,20 @@ func TestPoliciesFile(t *testing.T) {
 	}
 	if _, err := ReadFile(file+"-nosuch", 1); err == nil || !strings.HasPrefix(err.Error(), "read the policies: open ") {
 		t.Error(err)
+	}
+}
+
+// A pattern stands in quotes if it could not be read otherwise, or not be seen.
+func TestRuleLine(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"ip:": "ip:", "é#": "é#", "": `""`, "#a": `"#a"`, "a b": `"a b"`, "it's": `"it's"`, `"`: `"\""`, "\n": `"\n"`, "\xff": `"\xff"`,
+		"\u00a0": `"\xc2\xa0"`, `a\b`: `a\b`,
+	} {
+		line := RuleLine(policy.Rule{Pattern: pattern, Net: netip.MustParsePrefix("10.1.0.0/8")})
+		l, problem := parseLine(line, false, 0)
+		if line != "rule allow "+want+" CIDR 10.0.0.0/8" || l.rule.Pattern != pattern || problem != "" {
+			t.Errorf("%q: %s, which is read as %q, %q", pattern, line, l.rule.Pattern, problem)
+		}
 	}
 }
 

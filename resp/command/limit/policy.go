@@ -18,6 +18,7 @@ func (f family) policies() []*command.Row {
 		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limits of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
 		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Scan: f.policyDel},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
+		{Name: "save", Arity: 2, Flags: spec.Admin | spec.NoScript | spec.NoMulti, Summary: "Writes the policies and rules to the file of --policies.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies, rules and lines", Run: f.policySave},
 	}
 }
 

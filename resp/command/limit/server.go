@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"celld/resp/command"
 	"celld/resp/command/argument"
@@ -25,6 +26,7 @@ type InForce interface {
 // Server is what the family needs of its server. A table that only names the commands asks for none.
 type Server struct {
 	Store     store.Store
+	File      string // --policies; "": there is none
 	InForce   InForce
 	LogMax    int64 // calls that a limit with algo=log may keep
 	Decisions *decisions.Rows
@@ -32,11 +34,14 @@ type Server struct {
 }
 
 // family is what the handlers share.
-type family struct{ server func() Server }
+type family struct {
+	server func() Server
+	saving *sync.Mutex // two that write the file at a time could leave the older policies in it
+}
 
 // Rows are the commands of the family.
 func Rows(server func() Server) []*command.Row {
-	f := family{server}
+	f := family{server, &sync.Mutex{}}
 	return []*command.Row{
 		{Name: "cl.renew", Arity: 4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id ms", Summary: "Sets the end of a lease to this many ms from now.", Run: renew},
 		{Name: "cl.release", Arity: 3, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: release},
