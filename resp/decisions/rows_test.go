@@ -3,6 +3,7 @@ package decisions
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"celld/cell"
@@ -116,5 +117,30 @@ func TestCountsOfThrottle(t *testing.T) {
 	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 0)
 	if n != (Counts{ThrottleAllowed: 1, ThrottleLimited: 3, RuleDenied: 1}) {
 		t.Error(n)
+	}
+}
+
+// A policy whose limits change for ever keeps few rows, and a call that it also allowed is allowed in metrics.
+func TestRowsOfLimitsThatGo(t *testing.T) {
+	policies, _ := set(t)
+	rows := NewRows(policies)
+	for n := range 3 * mostLimitRows {
+		limit, _ := cell.ParseLimit(fmt.Sprintf("9/%ds", n+1))
+		if _, err := policies.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		rows.Of(policies.PolicyNamed("p").Limits[0]).add(0, &Counts{AlsoAllowed: 1})
+	}
+	if n, bound := rows.SinceReset("p"); len(bound) != mostLimitRows || n != (Counts{AlsoAllowed: 3 * mostLimitRows}) {
+		t.Errorf("%d rows, %v", len(bound), n)
+	}
+	allowed := int64(0)
+	for _, m := range metrics.New().Read(0, rows.Declare) {
+		if m.Name == "celld_decisions_total" && slices.Contains(m.Labels, "p") {
+			allowed += m.Value.(int64)
+		}
+	}
+	if allowed != 3*mostLimitRows {
+		t.Errorf("%d are allowed", allowed)
 	}
 }

@@ -188,3 +188,45 @@ func TestWhatIsGivenBackEndsAnExpiry(t *testing.T) {
 		}
 	}
 }
+
+// What gives back to several limits tells the most that one of them took back, wherever it stands.
+func TestGiveToSeveral(t *testing.T) {
+	for _, limits := range [][]string{{"k", "9/1h", "k", "9/1d,algo=log"}, {"k", "9/1d,algo=log", "k", "9/1h"}} {
+		s := memory.New(memory.Options{Shards: 1})
+		memtest.MustTake(t, s, 5, t0, memtest.Calls(t, "k", "9/1d,algo=log"))
+		memtest.MustTake(t, s, 2, t0, memtest.Calls(t, "k", "9/1h"))
+		r := []store.TakeRequest{{Calls: memtest.Calls(t, limits...), TakeOptions: store.TakeOptions{Cost: -4}}}
+		if s.TakeBatch(r, memtest.At(t0), nil); r[0].Err != nil || r[0].Taken.Granted != -4 {
+			t.Errorf("%v: %+v, %v", limits, r[0].Taken, r[0].Err)
+		}
+		look := memtest.Calls(t, "k", "9/1h", "k", "9/1d,algo=log")
+		memtest.MustTake(t, s, 0, t0, look)
+		if look[0].Decision.Remaining != 9 || look[1].Decision.Remaining != 8 {
+			t.Errorf("%v: %+v", limits, look)
+		}
+	}
+}
+
+// Giving back ends a block that began with the last of a limit, also when there is nothing left to give, and no other.
+func TestGiveEndsABlock(t *testing.T) {
+	const full, denied = "2/1m,algo=window,block=1h,block-at=full", "2/1m,algo=window,block=1h"
+	for _, later := range []int64{0, 120 * second} {
+		for _, limit := range []string{full, denied} {
+			s := memory.New(memory.Options{Shards: 1})
+			memtest.MustTake(t, s, 2, t0, memtest.Calls(t, "k", limit))
+			if limit == denied {
+				_, _ = s.Take(memtest.Calls(t, "k", limit), store.TakeOptions{Cost: 1}, memtest.At(t0))
+			}
+			now := t0 + later
+			n, err := s.Give([]byte("k"), limitOf(t, limit), nil, 1, memtest.At(now))
+			if err != nil || (n == 1) != (later == 0) {
+				t.Errorf("%s, %d ns later: %d, %v", limit, later, n, err)
+			}
+			taken, _ := s.Take(memtest.Calls(t, "k", limit), store.TakeOptions{Cost: 1, Mode: cell.Peek}, memtest.At(now))
+			if taken.Limited != (limit == denied) {
+				t.Errorf("%s, %d ns later: %+v", limit, later, taken)
+			}
+			memtest.MustAudit(t, s)
+		}
+	}
+}
