@@ -79,7 +79,8 @@ func TestPlansThatChangeAreCounted(t *testing.T) {
 	r := &store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1}, Taken: store.Taken{Limited: true, Binding: 2}}
 	w.d.count(&Batch{hashed: true}, f, r)
 	n, bound := w.decided("gold")
-	if want := (decisions.Bound{Limit: "log/1m", Calls: 1}); n != (decisions.Counts{decisions.TakeLimited: 1}) || bound[len(bound)-1] != want {
+	want := decisions.Bound{Limit: "log/1m", Calls: 1}
+	if n != (decisions.Counts{decisions.TakeLimited: 1}) || bound[len(bound)-1] != want {
 		t.Errorf("%v, %v", n, bound)
 	}
 }
