@@ -136,7 +136,8 @@ func TestDecide(t *testing.T) {
 			if u.retryAfter == never {
 				want.RetryAfterNS = cell.Never
 			}
-			if d := decide(&l, &st, now, u.cost, u.mode); d != want {
+			d := decide(&l, &st, now, u.cost, u.mode)
+			if want.Blocked = st.BlockedNS > uint64(now); d != want {
 				t.Errorf("%s, call %d:\n got %+v\nwant %+v", c.limit, i, d, want)
 			}
 		}

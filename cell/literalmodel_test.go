@@ -42,7 +42,7 @@ func (k *modelKey) decide(nowNS, cost int64, mode cell.Mode) cell.Decision {
 	if begins && k.blocked <= now && k.BlockNS > 0 {
 		k.blocked = now + uint64(k.BlockNS)
 	}
-	if k.blocked <= now {
+	if d.Blocked = k.blocked > now; !d.Blocked {
 		d.Remaining = max(0, capacity-k.used(now))
 	}
 	if d.Limited && cost <= capacity {

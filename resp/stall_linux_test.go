@@ -166,6 +166,7 @@ var stalls = map[string][]string{
 	"gcra":           {"GCRA key:1 15 30 60"},
 	"cl.take":        {"CL.TAKE conc 65536/1h,algo=conc ID name7", "CL.TAKE conc 65536/1h,algo=conc COST 65536", "CL.TAKE held 1000000/1h LEASE 60000 ID name7", "CL.TAKE held 1000000/1h", "CL.TAKE conc 65536/1h,algo=conc PEEK"},
 	"cl.mtake":       {"CL.MTAKE 2 held 1000000/1h key 5/1h LEASE 60000 ID name7"},
+	"cl.explain":     {"CL.EXPLAIN conc 65536/1h,algo=conc COST 65536", "CL.EXPLAIN held 1000000/1h"},
 	"cl.give":        {"CL.GIVE conc 65536/1h,algo=conc 1", "[HSET tmp conc/1h CONCTEXT] CL.GIVE tmp 65536/1h,algo=conc 65000"},
 	"cl.renew":       {"CL.RENEW conc CONC 3600000", "CL.RENEW held HELD 3600000", "CL.RENEW conc 7 100"},
 	"cl.release":     {"CL.RELEASE held 7", "CL.RELEASE conc CONC"},

@@ -118,7 +118,9 @@ EVALSHA_RO H 1 K N
 SCRIPT LOAD Z
 SCRIPT EXISTS H H
 SCRIPT FLUSH
-SCRIPT KILL`, "\n")
+SCRIPT KILL
+CL.SHOW K
+CL.EXPLAIN K L R COST N`, "\n")
 
 var fuzzWords = map[string][]string{
 	"K": {"k", "l", "", "ip:10.1.2.3", "k\r\n\x00", strings.Repeat("x", 300), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "m", "n"},

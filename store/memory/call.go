@@ -260,7 +260,7 @@ func (c *call) mayBlock(nowNS int64) bool {
 func (c *call) block(at int64) {
 	block, d := uint64(c.Limit.BlockNS), &c.Decision
 	c.st.BlockedNS = uint64(at) + block
-	d.RetryAfterNS, d.ResetAfterNS = max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
+	d.Blocked, d.RetryAfterNS, d.ResetAfterNS = true, max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
 }
 
 // keep stores a call's state. Call settle when all calls for its key are stored.

@@ -1,4 +1,5 @@
-// Package decide is the family of commands that the limiter decides: CL.THROTTLE, GCRA, CL.TAKE, CL.MTAKE and CL.GIVE.
+// Package decide is the family of commands that the limiter decides: CL.THROTTLE, GCRA, CL.TAKE, CL.MTAKE,
+// CL.EXPLAIN and CL.GIVE.
 //
 //	d := decide.New(server, lane)        // reads and answers for one caller at a time
 //	used, _ := d.Gather(b, data, &args, limits)

@@ -125,17 +125,26 @@ const maxLeaseName = 64
 
 // readTake reads CL.TAKE key limit ... [options].
 func readTake(l *limits, f *Shape, args [][]byte) (text string) {
-	rest := args[2:]
-	for first := true; len(rest) > 0 && (first || argument.IsLimit(rest[0])); first, rest = false, rest[1:] {
-		if text = f.readLimit(l, rest[0], 0); text != "" {
-			return text
-		}
+	rest, text := f.readLimits(l, args[2:])
+	if text != "" {
+		return text
 	}
 	f.reply = replyTaken
 	if text = f.readOptions(l, rest); f.named {
 		f.reply = nameTaken
 	}
 	return text
+}
+
+// readLimits reads the limits of a key, of which there is one at least, and returns what follows them.
+func (f *Shape) readLimits(l *limits, args [][]byte) (rest [][]byte, text string) {
+	rest = args
+	for first := true; len(rest) > 0 && (first || argument.IsLimit(rest[0])); first, rest = false, rest[1:] {
+		if text = f.readLimit(l, rest[0], 0); text != "" {
+			return nil, text
+		}
+	}
+	return rest, ""
 }
 
 // readMultiTake reads CL.MTAKE n key limit [key limit ...] [options]. It takes from all keys at one instant, or from none.

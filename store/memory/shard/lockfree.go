@@ -249,6 +249,7 @@ func (f *LockFree) takeWords(p *table.LimitEntry, r *store.TakeRequest, nowNS in
 // words just written to reach the cache. That took some 15 ns of a decision, together with Throttle's copy of a Request.
 func setDecision(to, from *cell.Decision) {
 	to.Limited = from.Limited
+	to.Blocked = from.Blocked
 	to.Limit = from.Limit
 	to.Remaining = from.Remaining
 	to.RetryAfterNS = from.RetryAfterNS

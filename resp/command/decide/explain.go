@@ -1,0 +1,135 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"celld/cell"
+	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/store"
+	"celld/store/policy"
+)
+
+var explainWords = argument.Options{Valued: []string{"COST"}}
+
+// explain is CL.EXPLAIN key limit ... [COST n]. It asks the limiter as CL.TAKE with PEEK does, so the two never disagree.
+func (d *Decider) explain(c *command.Call) {
+	f, s, nowNS := &d.single, d.Server, c.NowNS
+	f.reset(c.Row)
+	rest, text := f.readLimits(&d.limits, c.Args[2:])
+	if f.Cost, f.Mode = 1, cell.Peek; text == "" {
+		text = explainWords.Read(rest, f.set)
+	}
+	if text != "" {
+		c.Error("%s", text)
+		return
+	}
+	f.reply = func(out *command.Reply, _ *Shape, r *store.TakeRequest) { out.String(s.explained(r, nowNS)) }
+	s.Ask(c, f)
+}
+
+// explained says for people what a peek has found.
+func (s *Server) explained(r *store.TakeRequest, nowNS int64) string {
+	verdict := "would pass"
+	if r.Taken.Limited {
+		verdict = "would be denied"
+	}
+	if rule := s.Table.Rule(r.Calls[0].Key, nowNS); rule != nil && rule.Deny == r.Taken.Limited {
+		return verdict + " by the rule " + textOf(rule)
+	}
+	verdict += ": "
+	if r.Taken.Limited {
+		verdict += s.denial(r)
+	} else {
+		verdict += leftAfter(r)
+	}
+	if s.Store.Away() != nil {
+		verdict += ", while the engine does not answer"
+	}
+	return verdict
+}
+
+// textOf is a rule as CL.RULE ADD takes it.
+func textOf(r *policy.Rule) string {
+	text := "ALLOW " + r.Pattern
+	if r.Deny {
+		text = "DENY " + r.Pattern
+	}
+	if r.Net.IsValid() {
+		text += " CIDR " + r.Net.String()
+	}
+	return text
+}
+
+// leftAfter says what would be left of the limit of which the smallest share would be.
+func leftAfter(r *store.TakeRequest) string {
+	least, share := "", 2.0
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		if c.Limit.Shadow && least != "" {
+			continue
+		}
+		most := c.Limit.Bucket().Capacity()
+		left := max(0, c.Decision.Remaining-r.Cost*times(r.Calls[:i+1]))
+		if of := float64(left) / float64(most); of < share {
+			least, share = fmt.Sprintf("%d of %d would be left under %s", left, most, textOfLimit(c)), of
+		}
+		if c.Limit.Shadow { // it is named only where it is alone
+			share = 2
+		}
+	}
+	return least
+}
+
+// denial says which limit denies a call, and why.
+func (s *Server) denial(r *store.TakeRequest) string {
+	c := &r.Calls[r.Taken.Binding]
+	name, most := textOfLimit(c), c.Limit.Bucket().Capacity()
+	if r.Taken.RetryAfterNS == cell.Never {
+		return fmt.Sprintf("cost %d is more than %s ever allows", r.Cost*times(r.Calls[:r.Taken.Binding+1]), name)
+	}
+	passes := fmt.Sprintf(", and a call of %d passes in %s", r.Cost, textOfWait(r.Taken.RetryAfterNS))
+	if c.Decision.Blocked {
+		return name + " is blocked" + passes
+	}
+	switch n := s.Store.WaitingFor(c); n {
+	case 0:
+		return fmt.Sprintf("%s has used %d of %d", name, most-c.Decision.Remaining, most) + passes
+	case 1:
+		return "1 caller waits for " + name + passes
+	default:
+		return fmt.Sprintf("%d callers wait for %s", n, name) + passes
+	}
+}
+
+// times is how many calls share the state of the last of them. All have one key.
+func times(calls []store.Call) (n int64) {
+	of := &calls[len(calls)-1]
+	for i := range calls {
+		if c := &calls[i]; c.PolicyID() == of.PolicyID() && (c.Policy != nil || c.Limit.Shape == of.Limit.Shape) {
+			n++
+		}
+	}
+	return n
+}
+
+func textOfLimit(c *store.Call) string {
+	if c.Policy != nil {
+		return c.Limit.String() + " of @" + c.Policy.Policy.Name
+	}
+	return c.Limit.String()
+}
+
+// textOfWait rounds up, to a unit of which there are 10 at least, or a whole number.
+func textOfWait(ns uint64) string {
+	for _, unit := range []struct {
+		ns   time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := uint64(unit.ns); ns >= 10*n || ns%n == 0 {
+			return fmt.Sprint(wait(ns, n), " ", unit.name)
+		}
+	}
+	return fmt.Sprint(wait(ns, 1e6), " ms")
+}
