@@ -100,8 +100,8 @@ func BenchmarkSetWall(b *testing.B) {
 }
 
 var algorithms = []string{
-	"100/1h", "100/1h,algo=window", "100/1h,algo=window,align=clock,block=10m", "100/day,tz=+05:30,block=3h", "100/1h,algo=slide",
-	"100/1h,algo=slide,buckets=2", "100/1h,algo=log",
+	"100/1h", "100/1h,algo=window", "100/1h,algo=window,align=clock,block=10m", "100/day,tz=+05:30,block=3h", "100/day,tz=Asia/Beirut",
+	"100/1h,algo=slide", "100/1h,algo=slide,buckets=2", "100/1h,algo=log",
 }
 
 // limitsOf is what a key shows.
@@ -122,6 +122,7 @@ func TestALimitOfTheClockAndBackGainsNothing(t *testing.T) {
 		"100/1h,algo=window":                       {"50/1h,algo=window,align=clock,tz=+00:30", "70/1h,algo=window,align=clock"},
 		"100/1h,algo=window,align=clock,tz=-00:15": {"50/1h,algo=window", "70/1h,algo=window,align=clock"},
 		"100/day,tz=+05:30":                        {"50/day", "70/day,tz=-03:00"},
+		"100/day,tz=Asia/Kolkata":                  {"50/day,tz=America/New_York", "70/day"},
 	} {
 		for _, ahead := range []int64{0, 1, second / 2, hour - 1, -1, -hour / 2, -hour} {
 			s := memory.New(memory.Options{})
