@@ -254,7 +254,7 @@ func TestBookingsEnd(t *testing.T) {
 
 // When the wall clock is set, booked windows are as many as before, or fewer, and those of the new time.
 func TestBookedWindowsAreRealigned(t *testing.T) {
-	for _, text := range []string{"2/1m,algo=window,align=clock", "2/month,tz=+08:00", "2/day"} {
+	for _, text := range []string{"2/1m,algo=window,align=clock", "2/month,tz=+08:00", "2/day", "2/day,tz=Europe/Berlin"} {
 		l := mustLiteral(t, text)
 		for _, by := range []int64{0, 1, -1, l.PeriodNS, -l.PeriodNS, l.PeriodNS / 3, -l.PeriodNS / 3, -12 * l.PeriodNS} {
 			var st cell.State

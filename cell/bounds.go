@@ -2,7 +2,7 @@ package cell
 
 import "math"
 
-const nsPerSecond, nsPerMS = 1_000_000_000, 1_000_000
+const nsPerDay, nsPerSecond, nsPerMS = 86_400_000_000_000, 1_000_000_000, 1_000_000
 
 // The bounds of a literal. 10^7 a second is one call in 100 ns, so a state in whole nanoseconds is exact to 1 %. Real limits are orders of
 // magnitude below that.

@@ -23,19 +23,20 @@ func (u unit) String() string { return unitNames[u] }
 
 // shortestNS is the length of the shortest window of a unit.
 func (u unit) shortestNS() int64 {
-	const day = 86_400 * nsPerSecond
-	return [...]int64{unitSecond: nsPerSecond, unitMinute: 60 * nsPerSecond, unitHour: 3_600 * nsPerSecond, unitDay: day, unitWeek: 7 * day,
-		unitMonth: 28 * day, unitYear: 365 * day}[u]
+	return [...]int64{unitSecond: nsPerSecond, unitMinute: 60 * nsPerSecond, unitHour: 3_600 * nsPerSecond, unitDay: nsPerDay,
+		unitWeek: 7 * nsPerDay, unitMonth: 28 * nsPerDay, unitYear: 365 * nsPerDay}[u]
 }
 
-// edge is the first instant of a month or year, in the time of the zone: the one that ns is in, or so many later. A zone here is an offset:
-// no hour is left out or comes twice.
-func (u unit) edge(ns int64, later int) int64 {
-	at := time.Unix(0, ns).UTC()
+// firstMonday is when the first week began, in s since 1970 began, which was a Thursday.
+const firstMonday = 4 * 86_400
+
+// edge is when a month or year begins that a time of a wall clock is in, or so many later, in s.
+func (u unit) edge(wall int64, later int) int64 {
+	at := time.Unix(wall, 0).UTC()
 	if u == unitYear {
-		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
 	}
-	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
 func floorDiv(a, b int64) int64 {

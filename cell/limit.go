@@ -21,9 +21,9 @@ type Shape struct {
 	Unit     unit
 	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
 	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
-	ZoneMin  int16 // minutes east of UTC
+	Zone     zone  // of the clock or the calendar
 	Cold     int16 // warmup: how many times longer the interval is when the limit is cold, in hundredths, 101..maxCold
-	PeriodNS int64 // of a window of the calendar: the shortest
+	PeriodNS int64 // of a window of the calendar: the shortest while clocks do not change
 	Leases   bool  // the companion of such a state, which holds the leases of what was taken from it
 }
 
@@ -60,7 +60,7 @@ func (s *Shape) Code() uint32 {
 	if s.Leases {
 		flags |= CodeOfLeases
 	}
-	return uint32(s.Algo) | uint32(s.Unit)<<3 | flags | uint32(s.Buckets)<<8 | uint32(uint16(s.ZoneMin|s.Cold))<<16 // one of them is 0
+	return uint32(s.Algo) | uint32(s.Unit)<<3 | flags | uint32(s.Buckets)<<8 | uint32(uint16(s.Zone)|uint16(s.Cold))<<16 // one of them is 0
 }
 
 // ShapeOf is the shape of a Code and a period in ns.
@@ -70,7 +70,7 @@ func ShapeOf(code uint32, periodNS int64) Shape {
 		Buckets: uint8(code >> 8), PeriodNS: periodNS,
 	}
 	if s.byWall() {
-		s.ZoneMin = int16(code >> 16)
+		s.Zone = zone(code >> 16)
 	} else {
 		s.Cold = int16(code >> 16)
 	}

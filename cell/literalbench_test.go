@@ -14,6 +14,7 @@ var benches = []bench{
 	{"window", "1000/1s,algo=window"},
 	{"second", "1000/second,tz=+08:00"},
 	{"month", "2147483647/month,tz=+08:00"},
+	{"zone", "2147483647/day,tz=Europe/Berlin"},
 	{"slide", "1000/1s,algo=slide"},
 	{"buckets6", "1000/1s,algo=slide,buckets=6"},
 	{"buckets128", "1000/1s,algo=slide,buckets=128"},

@@ -110,7 +110,9 @@ func intervalNS(l cell.Limit) int64 { return (l.PeriodNS + l.Count - 1) / l.Coun
 
 func drawWindow(t *rapid.T) cell.Limit {
 	zone := rapid.SampledFrom([]string{"", ",tz=+08:00", ",tz=-12:00", ",tz=+14:00", ",tz=+05:45", ",tz=-03:30"}).Draw(t, "zone")
-	switch rapid.IntRange(0, 3).Draw(t, "aligned") {
+	switch rapid.IntRange(0, 4).Draw(t, "aligned") {
+	case 4:
+		return drawZoned(t)
 	case 0:
 		return mustLiteral(t, drawRate(t)+",algo=window")
 	case 1:
@@ -157,6 +159,8 @@ func drawInstant(t *rapid.T) int64 {
 		time.Date(2027, 1, 31, 16, 0, 0, 0, time.UTC), time.Date(2000, 2, 29, 23, 0, 0, 0, time.UTC),
 		time.Date(2100, 2, 28, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
 		time.Date(1971, 1, 4, 0, 0, 0, 0, time.UTC),
+		time.Date(2018, 11, 4, 3, 0, 0, 0, time.UTC), time.Date(2027, 3, 27, 22, 0, 0, 0, time.UTC), // no midnight in São Paulo, Beirut
+		time.Date(2006, 10, 29, 3, 0, 0, 0, time.UTC), time.Date(2011, 12, 30, 10, 0, 0, 0, time.UTC), // two in St John's; Apia skips a day
 	} {
 		edges = append(edges, at.UnixNano())
 	}

@@ -195,7 +195,10 @@ func (m *windowModel) give(now, n int64) (given int64) {
 
 // windowEnd asks package time when the window ends that an instant is in.
 func windowEnd(l cell.Limit, now int64) int64 {
-	zone := time.FixedZone("", int(l.ZoneMin)*60)
+	if _, zone := zoneOf(l); zone != nil {
+		return zonedWindowEnd(l, zone, now)
+	}
+	zone := time.FixedZone("", int(l.Zone)*60)
 	at := time.Unix(0, now).In(zone)
 	date := func(year int, month time.Month, day, hour, minute, second int) int64 {
 		return time.Date(year, month, day, hour, minute, second, 0, zone).UnixNano()

@@ -24,7 +24,7 @@ func (e *LimitError) Error() string {
 //	         warmup=dur         gcra, burst=1 is implied: the rate begins low after a rest, and rises for that long
 //	         cold=f             with warmup: how many times longer the interval is then; 3 by default
 //	         align=clock        window: from multiples of the period; from the first hit by default
-//	         tz=±hh:mm          window: the zone of the clock or the calendar; UTC by default
+//	         tz=±hh:mm|name     window: the zone of the clock or the calendar; UTC by default. A name, as Europe/Berlin: for whole days
 //	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
 //	         block=[n]unit      after a denial the key stays denied that long
 //	         block-at=full      with block: after the call that takes the last of the limit, which passes; denied by default
@@ -109,7 +109,10 @@ type option struct {
 	read func(p *limitParser, value string) (ok bool)
 }
 
-const anyCount = "expected 1 to 2147483647"
+const (
+	anyCount = "expected 1 to 2147483647"
+	anyZone  = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
+)
 
 var options = []option{
 	{"algo", "", "", (*limitParser).readAlgo},
@@ -130,9 +133,9 @@ var options = []option{
 		p.Clock = value == "clock"
 		return p.Clock
 	}},
-	{"tz", "window", "expected ±hh:mm, from -12:00 to +14:00", func(p *limitParser, value string) (ok bool) {
+	{"tz", "window", anyZone, func(p *limitParser, value string) (ok bool) {
 		p.zone = value
-		p.ZoneMin, ok = parseZone(value)
+		p.Zone, ok = parseZone(value)
 		return ok
 	}},
 	{"buckets", "slide", "expected 2 to 128", func(p *limitParser, value string) bool {
@@ -223,6 +226,8 @@ func (p *limitParser) conflict(count string) (part, text, want string) {
 	switch {
 	case p.Unit != noUnit && p.Clock:
 		return "align", "clock", "a period of the calendar is always aligned"
+	case p.Zone.named() && (!p.byWall() || p.PeriodNS%nsPerDay != 0):
+		return "tz", p.zone, "needs day, week, month or year, or align=clock with a period of whole days"
 	case p.has("tz") && !p.byWall():
 		return "tz", p.zone, "needs align=clock, or a period of the calendar"
 	case p.Count > p.PeriodNS/(nsPerSecond/maxPerSecond):
@@ -285,17 +290,20 @@ func parseDuration(text string, least, most int64) (ns int64, what string) {
 	return n * spans[at].ns, ""
 }
 
-func parseZone(text string) (minutes int16, ok bool) {
-	if len(text) != len("+hh:mm") || text[3] != ':' || text[0] != '+' && text[0] != '-' {
+func parseZone(text string) (z zone, ok bool) {
+	if text == "" || text[0] != '+' && text[0] != '-' {
+		return zoneNamed(text)
+	}
+	if len(text) != len("+hh:mm") || text[3] != ':' {
 		return 0, false
 	}
 	h, ok1 := parseNumber(text[1:3], 0, 14)
 	m, ok2 := parseNumber(text[4:6], 0, 59)
-	minutes = int16(h*60 + m)
+	z = zone(h*60 + m)
 	if text[0] == '-' {
-		minutes = -minutes
+		z = -z
 	}
-	return minutes, ok1 && ok2 && -12*60 <= minutes && minutes <= 14*60
+	return z, ok1 && ok2 && -12*60 <= z && z <= 14*60
 }
 
 // String is the literal in its canonical form. ParseLimit reads it as the same limit.
@@ -343,12 +351,8 @@ func (s Shape) appendOptions(b []byte) []byte {
 	if s.Clock {
 		b = append(b, ",align=clock"...)
 	}
-	if s.ZoneMin != 0 {
-		sign, m := byte('+'), s.ZoneMin
-		if m < 0 {
-			sign, m = '-', -m
-		}
-		b = append(append(b, ",tz="...), sign, byte('0'+m/600), byte('0'+m/60%10), ':', byte('0'+m%60/10), byte('0'+m%10))
+	if s.Zone != 0 {
+		b = s.Zone.appendText(append(b, ",tz="...))
 	}
 	if s.Cold != 0 && s.Cold != usualCold {
 		b = strconv.AppendFloat(append(b, ",cold="...), float64(s.Cold)/100, 'f', -1, 64)

@@ -77,7 +77,7 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 		"5/2s,burst=9": {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 9}},
 		"5/2s":         {Shape: cell.Shape{PeriodNS: 2e9}, Params: cell.Params{Count: 5, Burst: 5}},
 		"5/month,tz=-01:30,shadow,block=1s": {
-			Shape:  cell.Shape{Algo: cell.Window, Unit: 6 /* month */, ZoneMin: -90, PeriodNS: int64(28 * day)},
+			Shape:  cell.Shape{Algo: cell.Window, Unit: 6 /* month */, Zone: -90, PeriodNS: int64(28 * day)},
 			Params: cell.Params{Count: 5}, BlockNS: 1e9, Shadow: true,
 		},
 		"5/2s,block-at=full,block=1s": {
@@ -121,7 +121,8 @@ func TestParseLimitErrors(t *testing.T) {
 		cold    = "expected 1.01 to 100, with 2 decimals at most"
 		unit    = "unknown unit, expected us, ms, s, m, h or d"
 		options = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
-		zone    = "expected ±hh:mm, from -12:00 to +14:00"
+		zone    = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
+		days    = "needs day, week, month or year, or align=clock with a period of whole days"
 	)
 	for _, c := range []struct{ text, part, of, want string }{
 		{"", "limit", "", "expected count/period, such as 100/1m"},
@@ -207,8 +208,21 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/month,tz=08:00", "tz", "08:00", zone},
 		{"1/month,tz=+8:00", "tz", "+8:00", zone},
 		{"1/month,tz=+08-00", "tz", "+08-00", zone},
-		{"1/month,tz=UTC", "tz", "UTC", zone},
-		{"1/month,tz=", "tz", "", zone},
+		{"1/month,tz", "tz", "", zone},
+		{"1/month,tz=+", "tz", "+", zone},
+		{"1/month,tz=Europe/Berlin,tz=UTC", "option", "tz=UTC", "tz is given twice"},
+		{"1/1m,tz=Europe/Berlin", "option", "tz", "needs algo=window"},
+		{"1/1d,algo=window,tz=Europe/Berlin", "tz", "Europe/Berlin", days},
+		{"1/25h,algo=window,align=clock,tz=Europe/Berlin", "tz", "Europe/Berlin", days},
+		{"1/hour,tz=Europe/Berlin", "tz", "Europe/Berlin", days},
+		{"1/minute,tz=Asia/Kolkata", "tz", "Asia/Kolkata", days},
+		{"1/second,tz=Etc/UTC", "tz", "Etc/UTC", days},
+		{"1/1d,algo=window,tz=UTC", "tz", "UTC", "needs align=clock, or a period of the calendar"},
+		{"1/month,tz=Local", "tz", "Local", zone},
+		{"1/month,tz=Europe/Atlantis", "tz", "Europe/Atlantis", zone},
+		{"1/month,tz=../Europe/Berlin", "tz", "../Europe/Berlin", zone},
+		{"1/month,tz=/Europe/Berlin", "tz", "/Europe/Berlin", zone},
+		{"1/month,tz=\\Europe\\Berlin", "tz", "\\Europe\\Berlin", zone},
 		{"1/1m,buckets=6", "option", "buckets", "needs algo=slide"},
 		{"1/1m,algo=slide,buckets=1", "buckets", "1", "expected 2 to 128"},
 		{"1/1m,algo=slide,buckets=129", "buckets", "129", "expected 2 to 128"},
@@ -263,7 +277,7 @@ func wantOneLine(t testing.TB, text string) (cell.Limit, bool) {
 func FuzzParseLimit(f *testing.F) {
 	for _, text := range []string{
 		"100/1m", "10000/month,tz=+08:00", "5/1s,algo=log,shadow", "9/1s,algo=slide,buckets=2,block=1h", "9/d,burst=3",
-		"1/7d,algo=window,align=clock,tz=-03:30", "1/1m,\r\n", "2147483647/366d,burst=2147483647", "é/é,é=é",
+		"1/7d,algo=window,align=clock,tz=-03:30", "1/day,tz=Asia/Kolkata", "1/1m,\r\n", "2147483647/366d,burst=2147483647", "é/é,é=é",
 	} {
 		f.Add(text)
 	}

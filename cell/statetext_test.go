@@ -22,6 +22,7 @@ func TestStateText(t *testing.T) {
 		"limit=30/1m tat=18446744073709551615",
 		"limit=100/1h,algo=window until=1763740800000000000 used=5",
 		"limit=100/month,tz=+08:00 until=1763740800000000000 used=5 blocked=1763740800000000001",
+		"limit=100/day,tz=Europe/Berlin until=1763740800000000000 used=5 before=100",
 		"limit=100/1h,algo=window until=1763740800000000000 used=5 before=2147483647",
 		"limit=100/1h,algo=window until=1763740800000000000 used=5 before=1 blocked=1",
 		"limit=100/1m,algo=slide start=1763739000000000000 used=5 before=3",

@@ -113,10 +113,10 @@ func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 			st.B = 0
 			break
 		}
-		passes := max(now, st.BlockedNS)                           // not sooner
-		if before == count && end > passes && l.Unit < unitMonth { // there may be millions of full ones
-			full := min(left/count, (end-passes-1)/uint64(l.PeriodNS))
-			end -= full * uint64(l.PeriodNS)
+		passes := max(now, st.BlockedNS) // not sooner
+		if before == count && end > passes {
+			var full uint64
+			end, full = l.skipBack(end, passes, left/count)
 			left -= full * count
 		}
 		st.A, st.B = end, before
@@ -125,6 +125,22 @@ func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 		}
 	}
 	return n - int64(left)
+}
+
+// skipBack goes from an edge back by up to most windows, and not to passes. There may be millions of them. Windows that differ in length
+// are counted as if all were of PeriodNS, which is right to 500 in 292 years. The last ones are left to be gone through one by one, for the
+// days that clocks skip, too.
+func (l *Limit) skipBack(end, passes, most uint64) (edge, n uint64) {
+	n = min(most, (end-passes-1)/uint64(l.PeriodNS))
+	if !l.uneven() {
+		return end - n*uint64(l.PeriodNS), n
+	}
+	n -= min(n, 500)
+	if n == 0 {
+		return end, 0
+	}
+	wall := l.wallEdge(l.Zone.wall(int64(end/nsPerSecond)), -int(n))
+	return uint64(l.Zone.first(wall)) * nsPerSecond, n
 }
 
 func (*window) carry(l *Limit, st *State, old *Limit, _ int64) {
@@ -140,27 +156,51 @@ func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
 	return end
 }
 
-// beginNS is when the window with this end begins, both in Unix ns. Before 1970 is 0.
-func (l *Limit) beginNS(end uint64) uint64 {
-	if l.Unit < unitMonth {
-		return end - min(end, uint64(l.PeriodNS))
+// uneven reports that windows differ in length: months and years do, and all where clocks change.
+func (s *Shape) uneven() bool { return s.Unit >= unitMonth || s.Zone.named() }
+
+// wallEdge is what clocks should show when a window begins: the one that a time is in, or so many later.
+func (s *Shape) wallEdge(wall int64, later int) int64 {
+	if s.Unit >= unitMonth {
+		return s.Unit.edge(wall, later)
 	}
-	return uint64(max(0, l.Unit.edge(int64(end)-1+l.zoneNS(), 0)-l.zoneNS()))
+	period, first := s.PeriodNS/nsPerSecond, int64(0)
+	if s.Unit == unitWeek {
+		first = firstMonday
+	}
+	return (floorDiv(wall-first, period)+int64(later))*period + first
 }
 
-func (s *Shape) zoneNS() int64 { return int64(s.ZoneMin) * 60 * nsPerSecond }
+// edgeAfter is the first edge after an instant, both in Unix s. It is not always the next one on the wall: where clocks go back over
+// midnight, the day has begun before, and where they skip a day, it begins together with the next.
+func (s *Shape) edgeAfter(sec int64) int64 {
+	for wall := s.wallEdge(s.Zone.wall(sec), 1); ; wall = s.wallEdge(wall, 1) {
+		if edge := s.Zone.first(wall); edge > sec {
+			return edge
+		}
+	}
+}
+
+// beginNS is when the window with this end begins, both in Unix ns. Before 1970 is 0.
+func (l *Limit) beginNS(end uint64) uint64 {
+	if !l.uneven() {
+		return end - min(end, uint64(l.PeriodNS))
+	}
+	last := l.Zone.wall(int64((max(end, 1) - 1) / nsPerSecond))
+	return uint64(max(0, l.Zone.first(l.wallEdge(last, 0)))) * nsPerSecond
+}
 
 // nextEdgeNS is when the window of nowNS ends, in Unix ns. A window that is not aligned begins now.
 func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if !l.byWall() {
 		return uint64(nowNS + l.PeriodNS)
 	}
-	if l.Unit >= unitMonth {
-		return uint64(l.Unit.edge(nowNS+l.zoneNS(), 1) - l.zoneNS())
+	if l.uneven() {
+		return uint64(l.edgeAfter(nowNS/nsPerSecond) * nsPerSecond)
 	}
-	first := -l.zoneNS()
+	first := -int64(l.Zone) * 60 * nsPerSecond
 	if l.Unit == unitWeek {
-		first += 4 * 86_400 * nsPerSecond // a Monday: 1970 began on a Thursday
+		first += firstMonday * nsPerSecond
 	}
 	return uint64((floorDiv(nowNS-first, l.PeriodNS)+1)*l.PeriodNS + first)
 }
