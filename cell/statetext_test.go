@@ -125,7 +125,9 @@ func FuzzParseState(f *testing.F) {
 	for _, text := range []string{
 		"limit=30/1m,burst=16 tat=1763739000000000000", "limit=1/366d,burst=291 tat=18446744073709551615 blocked=9223372036854775807",
 		"limit=2147483647/month,tz=+08:00 until=9223372036854775807 used=9007199254740992",
-		"limit=1/year,tz=-12:00 until=9223372036854775807 used=1", "limit=1/1us,algo=window until=9223372036854775807 used=1 before=1",
+		"limit=1/year,tz=-12:00 until=9223372036854775807 used=1",
+		"limit=1/day,tz=America/St_Johns until=9223372036854775807 used=1 before=1",
+		"limit=1/1us,algo=window until=9223372036854775807 used=1 before=1",
 		"limit=7/month until=1800000000000000000 used=7 before=7",
 		"limit=1/1us,algo=slide start=9223372036854775807 used=4294967295 before=4294967295",
 		"limit=2147483647/366d,algo=slide start=1 used=1 before=4294967295",
