@@ -52,8 +52,8 @@ func (l *Limit) Decide(st *State, nowNS, cost int64, mode Mode) Decision {
 	if !limited {
 		o.retryNS = Never
 	}
-	return Decision{Limited: limited, Blocked: blocked > 0, Limit: l.Capacity(), Remaining: o.remaining, RetryAfterNS: o.retryNS,
-		ResetAfterNS: o.resetNS}
+	return Decision{Limited: limited, Blocked: st.BlockedNS > uint64(nowNS), Limit: l.Capacity(), Remaining: o.remaining,
+		RetryAfterNS: o.retryNS, ResetAfterNS: o.resetNS}
 }
 
 // block begins a block, if the outcome of a call does, and returns how long it lasts for that call, in ns. It lets the call pass that takes

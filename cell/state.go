@@ -33,7 +33,7 @@ const Never = math.MaxUint64
 // Decision is the answer to one call.
 type Decision struct {
 	Limited      bool
-	Blocked      bool   // the key is blocked, for this denial or for an earlier one
+	Blocked      bool   // the key is blocked, by this call or an earlier one
 	Limit        int64  // the most that passes at one instant, max burst + 1
 	Remaining    int64  // what would pass now, 0..Limit
 	RetryAfterNS uint64 // until the same call passes, >= 1, or Never

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		{"new 5/1m COST 9", "would be denied: cost 9 is more than 5/1m ever allows"},
 		{"full 5/1m 5/1m COST 3", "would be denied: cost 6 is more than 5/1m ever allows"},
 		{"blocked 5/1h,block=20s", "would be denied: 5/1h,block=20s is blocked, and a call of 1 passes in 20 s"},
-		{"blocked 5/1h,block=20s COST 0", "would pass: 0 of 5 would be left under 5/1h,block=20s"},
+		{"blocked 5/1h,block=20s COST 0", "would be denied: 5/1h,block=20s is blocked, and a call of 0 passes in 20 s"},
 		{"slow @slow", "would be denied: 1/10s,block=3s of @slow is blocked, and a call of 1 passes in 10 s"},
 		{"bad:1 5/1m", "would be denied by the rule DENY bad:*"},
 		{"ip:10.1.2.3 5/1m", "would be denied by the rule DENY ip: CIDR 10.0.0.0/8"},
