@@ -10,7 +10,7 @@ const (
 	errPolicyName      = "ERR invalid policy name '%s': expected 1 to 64 letters, digits, _, -, . and :"
 	errPolicySave      = "ERR nothing is saved: %s"
 	errQuotes          = "a quote is not closed, or not followed by a blank"
-	errRuleLine        = "expected allow or deny and a pattern, such as 'rule deny bad:*' or 'rule allow ip: CIDR 10.0.0.0/8'"
+	errRuleLine        = "expected the word rule, allow or deny, and a pattern, such as 'rule deny bad:*' or 'rule allow ip: CIDR 10.0.0.0/8'"
 	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
 	errRuleOfFileEX    = "EX is for CL.RULE ADD: a rule of the file has no end"
 	errRulePattern     = "ERR a pattern has at most %d bytes"

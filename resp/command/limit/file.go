@@ -119,6 +119,10 @@ func parseLine(text string, first bool, logMax int64) (l line, problem string) {
 			return l, errPolicyLine
 		}
 		words = words[1:]
+	case "allow", "deny", "ALLOW", "DENY": // as CL.RULE has it
+		if bytes.IndexByte(words[1].text, '/') < 0 {
+			return l, errRuleLine
+		}
 	}
 	if l.name, problem = PolicyName(words[0].text); problem != "" {
 		return l, problem
