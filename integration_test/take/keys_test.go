@@ -259,7 +259,7 @@ func TestTakeInCommand(t *testing.T) {
 		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"CL.POLICY HELP",
-			"*11\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [limit] ... [NX|XX] [RESET]\r\n…"},
+			"*13\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [limit] ... [NX|XX] [RESET]\r\n…"},
 		step{"CL.RULE HELP", "*9\r\n…"}, step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)
 	stats := harness.InfoSections(c.Do("INFO", "all"))

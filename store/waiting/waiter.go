@@ -88,13 +88,19 @@ func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
 
 // sameLimits reads only keys and limits: another goroutine may write the decisions meanwhile.
 func (w *Waiter[W]) sameLimits(calls []store.Call) bool {
-	return slices.EqualFunc(w.Calls, calls, func(a, b store.Call) bool {
-		if !bytes.Equal(a.Key, b.Key) || (a.Policy == nil) != (b.Policy == nil) {
+	if len(w.Calls) != len(calls) {
+		return false
+	}
+	for i := range calls {
+		a, b := &w.Calls[i], &calls[i]
+		switch {
+		case !bytes.Equal(a.Key, b.Key), (a.Policy == nil) != (b.Policy == nil):
+			return false
+		case a.Policy == nil && *a.Limit != *b.Limit:
+			return false
+		case a.Policy != nil && (a.Policy.Policy.Name != b.Policy.Policy.Name || !a.Limit.Alike(b.Limit.Shape)):
 			return false
 		}
-		if a.Policy == nil {
-			return *a.Limit == *b.Limit
-		}
-		return a.Policy.Policy.Name == b.Policy.Policy.Name && a.Limit.Alike(b.Limit.Shape)
-	})
+	}
+	return true
 }
