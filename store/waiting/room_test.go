@@ -261,7 +261,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Who waits for a policy gets all its limits of today. A reservation for one of them keeps that, and ends with it.
+// A caller that waits for a policy waits for the limits that it has now. A reservation for one of them stays, and ends when that limit
+// goes.
 func TestRefreshOfSeveralLimits(t *testing.T) {
 	r := newRoom(0)
 	set := func(limits string) []*policy.Limit {

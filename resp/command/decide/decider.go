@@ -173,16 +173,21 @@ func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
 		d.countSeveral(b, f, r)
 		return
 	}
-	n := d.Decided.In(f.limits[0].row, d.lane)
+	d.countUnder(f.limits[0].row, b, f, r)
+	d.countShadows(f.limits, r)
+}
+
+// countUnder counts a call in a row.
+func (d *Decider) countUnder(row *decisions.Row, b *Batch, f *Shape, r *store.TakeRequest) {
+	n := d.Decided.In(row, d.lane)
 	if r.Taken.Limited {
 		d.countLimited(n, b, f, r)
-	} else {
-		n[f.counted]++
-		if r.UpTo && r.Taken.Granted < r.Cost {
-			n[decisions.PartlyGranted]++
-		}
+		return
 	}
-	d.countShadows(f.limits, r)
+	n[f.counted]++
+	if r.UpTo && r.Taken.Granted < r.Cost {
+		n[decisions.PartlyGranted]++
+	}
 }
 
 // countSeveral counts a call of several limits once, under the limit that binds, and once more under each further policy that it names.
@@ -196,15 +201,7 @@ func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
 	for binding != nil && !r.Taken.Limited && at > 0 && !limits[at].beginsPolicy() {
 		at--
 	}
-	n := d.Decided.In(limits[at].row, d.lane)
-	if r.Taken.Limited {
-		d.countLimited(n, b, f, r)
-	} else {
-		n[f.counted]++
-		if r.UpTo && r.Taken.Granted < r.Cost {
-			n[decisions.PartlyGranted]++
-		}
-	}
+	d.countUnder(limits[at].row, b, f, r)
 	also := decisions.AlsoAllowed
 	if r.Taken.Limited {
 		also = decisions.LimitedByOther

@@ -376,7 +376,7 @@ func TestRefusedThoughBooked(t *testing.T) {
 	}
 }
 
-// Who waits for a policy that has lost the limit of its line goes to another line before anybody is compared with it.
+// A policy loses the limit in whose line a caller stands. The caller goes to another line before others are compared with it.
 func TestPlainCallsBehindALimitThatHasLeft(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		set := func(limits string) (calls []store.Call) {

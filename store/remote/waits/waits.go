@@ -195,7 +195,7 @@ func (w *Waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	if err != nil {
 		return nil, err
 	}
-	if changed && !w.refresh(v) { // it has gone since
+	if changed && !w.refresh(v) { // its policy was removed meanwhile
 		w.room.Leave(v)
 		return nil, policy.ErrNoPolicy
 	}
