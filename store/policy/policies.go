@@ -65,7 +65,7 @@ var ErrLimitCount = fmt.Errorf("a policy has 1 to %d limits", MostLimits)
 type AlikeError struct{ One, Other string }
 
 func (e *AlikeError) Error() string {
-	return "a policy has one limit of an algorithm and period, not " + e.One + " and " + e.Other
+	return "limits " + e.One + " and " + e.Other + " have the same algorithm and period: a policy has one of each"
 }
 
 // Check returns ErrLimitCount or an *AlikeError.
