@@ -95,7 +95,7 @@ func TestWhatALimitEarns(t *testing.T) {
 	}
 	var st cell.State
 	for _, want := range []uint64{0, 1e9} {
-		l.Fit(&st, aDayIn2027)
+		l.Fit(&st, aDayIn2027, 1)
 		if got := l.Forecast(&st, aDayIn2027, 10); got != want {
 			t.Errorf("a wait of %d ns, want %d", got, want)
 		}

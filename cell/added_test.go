@@ -35,10 +35,10 @@ func (*pace) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) (o outcom
 	return o
 }
 
-func (p *pace) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
-	st := State{A: a, B: b}
-	p.decide(l, &st, int64(now), int64(cost), Force)
-	return st.A, st.B, max(a, now)
+func (p *pace) book(l *Limit, st *State, now, cost uint64) (at uint64) {
+	was := st.A
+	p.decide(l, st, int64(now), int64(cost), Force)
+	return max(was, now)
 }
 
 func (*pace) end(free, _ uint64, _ []uint64, _ uint64) uint64 { return free }

@@ -36,11 +36,13 @@ type algorithm interface {
 
 	// decide decides on a call, and takes what passes or is forced. A cost above the count comes only by force or with anyCost.
 	decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
-	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that moment, or Never. a and b are State.A
-	// and B, which are all that algorithms with booking need: with whole states, a call that waits behind others took 60 % longer.
-	book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64)
-	// fit makes room to take one more call, and returns by how many words the ring has grown. fits reports whether there is room.
-	fit(l *Limit, st *State, nowNS int64) (words int)
+	// book takes a cost above 0 at the first moment from now on at which it passes, and returns that moment, or Never. It only replaces a
+	// ring, so that copies of a state stay as they are.
+	book(l *Limit, st *State, now, cost uint64) (at uint64)
+	// holds reports whether a state can hold a call that is forced.
+	holds(l *Limit, st *State, nowNS, cost int64) bool
+	// fit makes room to take one more call of a cost, and returns by how many words the ring has grown. fits reports whether there is room.
+	fit(l *Limit, st *State, nowNS, cost int64) (words int)
 	fits(l *Limit, st State) bool
 	// end is when nothing of a state is left except a block; 0: now.
 	end(a, b uint64, ring []uint64, period uint64) uint64
@@ -65,7 +67,7 @@ type algorithm interface {
 }
 
 // ability is what an algorithm can do beyond that.
-type ability uint8
+type ability uint16
 
 const (
 	bookable   ability = 1 << iota // see Limit.Bookable
@@ -76,6 +78,8 @@ const (
 	ofCalls                        // see Shape.KeepsCalls
 	anyCost                        // a call of a cost above the count may pass
 	anyShape                       // it carries a state from one shape to another
+	ofBursts                       // see Shape.HasBurst
+	large                          // counts go to MaxCost, at any rate
 )
 
 // kind is an algorithm with its name.
@@ -87,16 +91,16 @@ type kind struct {
 
 // algorithms are 8 at most: an Algo is three bits of a Shape.Code.
 var algorithms = []kind{
-	GCRA:   {"gcra", bookable | additive | anyCost | bucketOnly, &gcra{}},
-	Window: {"window", bookable, &window{}},
-	Slide:  {"slide", 0, &slide{}},
+	GCRA:   {"gcra", bookable | additive | anyCost | bucketOnly | ofBursts, &gcra{}},
+	Window: {"window", bookable | large, &window{}},
+	Slide:  {"slide", large, &slide{}},
 	Log:    {"log", hasRing | ofCalls, &log{}},
 	Conc:   {"conc", hasRing | ofLeases | anyShape, &conc{}},
-	Warmup: {"warmup", bookable | additive | anyCost | anyShape, &warmup{}},
+	Warmup: {"warmup", bookable | additive | anyCost | anyShape | ofBursts, &warmup{}},
 }
 
 var (
-	subWindows = kind{"slide", hasRing, &buckets{}}
+	subWindows = kind{"slide", hasRing | large, &buckets{}}
 	companion  = kind{"", hasRing | ofLeases, &held{}}
 )
 
@@ -123,9 +127,11 @@ func (*plain) prepare(_ Shape, p Params) (capacity int64, b Bucket, ok bool) {
 
 func (*plain) share(_ Shape, p Params, _ int64) Params { return p }
 
-func (*plain) book(_ *Limit, a, b, _, _ uint64) (nextA, nextB, at uint64) { return a, b, Never }
+func (*plain) fit(_ *Limit, _ *State, _, _ int64) int { return 0 }
 
-func (*plain) fit(*Limit, *State, int64) int { return 0 }
+func (*plain) book(*Limit, *State, uint64, uint64) (at uint64) { return Never }
+
+func (*plain) holds(_ *Limit, _ *State, _, _ int64) bool { return true }
 
 func (*plain) fits(*Limit, State) bool { return true }
 

@@ -128,8 +128,8 @@ func TestEveryDecisionHolds(t *testing.T) {
 		var d cell.Decision
 		for range rapid.IntRange(1, 20).Draw(t, "calls") {
 			now += drawPause(t, l, now, d)
-			cost, mode := drawCost(t, l, d), drawMode(t)
-			l.Fit(&st, now)
+			cost, mode := drawCall(t, l, &st, now, d)
+			l.Fit(&st, now, 1)
 			before := clone(st)
 			d = l.Decide(&st, now, cost, mode)
 			wantNoMoreChanged(t, l, before, st, now, cost, mode, d)

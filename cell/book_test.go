@@ -130,6 +130,9 @@ func TestBookIsTheModel(t *testing.T) {
 				changed = true
 			case 1, 2, 3:
 				mode := drawMode(t)
+				if mode == cell.Force && !l.Holds(&st, now, cost) {
+					mode = cell.Take
+				}
 				d = decide(&l, &st, now, cost, mode)
 				if want := key.decide(now, cost, mode); d != want {
 					t.Fatalf("%v at %d, cost %d, mode %d:\n got %+v\nwant %+v", l, now, cost, mode, d, want)

@@ -4,8 +4,8 @@ import "math"
 
 const nsPerDay, nsPerSecond, nsPerMS = 86_400_000_000_000, 1_000_000_000, 1_000_000
 
-// The bounds of a literal. 10^7 a second is one call in 100 ns, so a state in whole nanoseconds is exact to 1 %. Real limits are orders of
-// magnitude below that.
+// The bounds of a literal. A window and a slide count to MaxCost, in any time. Others have an interval in whole nanoseconds, so 10^7 a
+// second is exact to 1 %.
 const (
 	maxCount     = 1<<31 - 1
 	maxPerSecond = 10_000_000
@@ -16,10 +16,11 @@ const (
 	maxWarmupNS  = 24 * 86_400 * nsPerSecond // as a number of ms has to fit Params.Burst
 )
 
-// MaxCost is the most that one call may take.
-const MaxCost = 1<<31 - 1
+// MaxCost is the most that one call may take, and that a window or a slide may count: 285 years of 10^6 a second. JSON and Lua have whole
+// numbers up to here.
+const MaxCost = 1<<53 - 1
 
-// mostUsed is the highest value of a counter that Force raises, so that no sum wraps: 285 years of 10^6 a second.
+// mostUsed is where a counter stops that Force raises, so that no sum wraps: see Limit.Holds.
 const mostUsed = 1 << 53
 
 // latestBooked is the last moment for which a call is booked, in Unix ns: two periods later is still an instant.

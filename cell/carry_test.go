@@ -22,13 +22,14 @@ func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
 		tolerance := new(big.Int).Mul(big.NewInt(intervalNS(l)), big.NewInt(l.Burst))
 		return new(big.Rat).SetFrac(big64(max(st.A, at)-at), tolerance)
 	case l.Algo == cell.Window:
-		return new(big.Rat).SetFrac(big64(st.B&math.MaxUint32*min(1, max(st.A, at)-at)), big.NewInt(l.Count))
+		used, _ := pair(st)
+		return new(big.Rat).SetFrac(big64(used*min(1, max(st.A, at)-at)), big.NewInt(l.Count))
 	case l.Buckets > 0:
 		_, sum := ring(l, st, now)
 		return new(big.Rat).SetFrac(big64(sum), big.NewInt(l.Count))
 	}
 	period := uint64(l.PeriodNS)
-	cur, prev := st.B>>32, st.B&math.MaxUint32
+	cur, prev := pair(st)
 	used := new(big.Int)
 	switch elapsed := at - st.A; {
 	case elapsed < period:
@@ -37,6 +38,17 @@ func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
 		used.Mul(big64(cur), big64(2*period-elapsed))
 	}
 	return new(big.Rat).SetFrac(used, new(big.Int).Mul(big64(period), big.NewInt(l.Count)))
+}
+
+// pair is what a window or a slide has used in its last window and in the one before it.
+func pair(st cell.State) (last, before uint64) {
+	if st.B>>63 == 0 {
+		return st.B & math.MaxUint32, st.B >> 32
+	}
+	if len(st.Ring) > 0 {
+		before = st.Ring[0]
+	}
+	return st.B << 1 >> 1, before
 }
 
 // ring is what the sub-windows of a state have that still count, by number.
@@ -99,8 +111,11 @@ func wantShareKept(t *rapid.T, old, l cell.Limit, before, after cell.State, now 
 	switch {
 	case l.Algo == cell.GCRA:
 		saturated = after.A >= uint64(now)+math.MaxInt64
-	case l.Algo == cell.Slide && l.Buckets == 0:
-		saturated = after.B>>32 == math.MaxUint32 || after.B&math.MaxUint32 == math.MaxUint32
+	case l.Buckets > 0:
+		saturated = after.B == mostUsed
+	case l.Algo == cell.Slide, l.Algo == cell.Window:
+		cur, prev := pair(after)
+		saturated = max(cur, prev) == mostUsed
 	}
 	if saturated {
 		return

@@ -24,10 +24,14 @@ func (*conc) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+func (*conc) holds(_ *Limit, st *State, nowNS, cost int64) bool {
+	return st.Leases().InUse(nowNS)+uint64(cost) <= MaxCost
+}
+
 func (*conc) give(_ *Limit, st *State, nowNS, n int64) int64 { return st.Leases().Give(nowNS, n) }
 
 // fit makes room for one more lease.
-func (*conc) fit(_ *Limit, st *State, nowNS int64) (words int) {
+func (*conc) fit(_ *Limit, st *State, nowNS, _ int64) (words int) {
 	st.Leases().Forget(nowNS)
 	return st.Leases().Fit(1)
 }

@@ -35,7 +35,7 @@ func TestWhatWasUsedIsNoLease(t *testing.T) {
 	var st cell.State
 	bucket.Decide(&st, now, 5, cell.Take)
 	conc.Carry(&st, &bucket, now, now)
-	conc.Fit(&st, now)
+	conc.Fit(&st, now, 1)
 	conc.Decide(&st, now, 1, cell.Take)
 	conc.IdentifyLease(&st, now, lease.Lease{ID: 7})
 	st.Leases().Drop(7, now)

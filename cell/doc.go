@@ -26,7 +26,7 @@
 // some algorithms a ring of words. Only Fit allocates: it makes room in the ring.
 //
 //	limit, err := cell.ParseLimit("100/1m,algo=slide,buckets=6")
-//	limit.Fit(&state, now)
+//	limit.Fit(&state, now, 1)
 //	d := limit.Decide(&state, now, 1, cell.Take)
 //	if d.Limited { wait(d.RetryAfterNS) }
 //	drop(state, limit.EndNS(&state))                 // from then on the state is that of a key never seen

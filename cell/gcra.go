@@ -204,13 +204,19 @@ func (*gcra) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
-func (*gcra) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
+func (*gcra) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	debt, interval := debtOf(st.A, uint64(nowNS)), uint64(l.bucket.intervalNS)
+	return debt <= math.MaxInt64 && uint64(cost) <= (math.MaxInt64-debt)/interval
+}
+
+func (*gcra) book(l *Limit, st *State, now, cost uint64) (at uint64) {
 	increment, tolerance := uint64(l.bucket.intervalNS)*cost, uint64(l.bucket.toleranceNS)
-	debt := debtOf(a, now)
+	debt := debtOf(st.A, now)
 	if cost > uint64(l.Burst) || debt > math.MaxInt64 || debt+increment > math.MaxInt64 {
-		return a, b, Never
+		return Never
 	}
-	return now + debt + increment, b, now + debt - min(debt, tolerance-increment)
+	st.A = now + debt + increment
+	return now + debt - min(debt, tolerance-increment)
 }
 
 // owe adds to a debt, in ns, what was taken by force. The sum stops at 292 years: no burst takes longer to flow back. A debt that was

@@ -25,7 +25,7 @@ func TestTheLastYearsAreLikeAnyOther(t *testing.T) {
 			if now += drawPause(t, l, now, d); now+ahead < 0 {
 				return
 			}
-			cost, mode := drawCost(t, l, d), drawMode(t)
+			cost, mode := drawCall(t, l, &st, now, d)
 			d = decide(&l, &st, now, cost, mode)
 			if got := decide(&l, &late, now+ahead, cost, mode); got != d {
 				t.Fatalf("%v, cost %d, mode %d: at %d %+v, %d later %+v", l, cost, mode, now, d, ahead, got)

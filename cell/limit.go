@@ -42,7 +42,11 @@ func (s *Shape) byWall() bool { return s.Clock || s.Unit != noUnit }
 // HoldsLeases reports that a state of this shape holds leases: see State.Leases.
 func (s *Shape) HoldsLeases() bool { return s.can(ofLeases) }
 
-// HasRing reports that a state of this shape has a ring.
+// HasBurst reports that a limit of this shape has a burst.
+func (s *Shape) HasBurst() bool { return algorithms[s.Algo].can&ofBursts != 0 }
+
+// HasRing reports that a state of this shape has a ring. That of a window or of a slide without buckets has one only for large numbers, and
+// it is never changed but replaced.
 func (s *Shape) HasRing() bool { return s.can(hasRing) }
 
 // KeepsCalls reports that a state of this shape holds the calls themselves, up to Count of them. It may be written in parts: see Parts.
@@ -79,7 +83,7 @@ func ShapeOf(code uint32, periodNS int64) Shape {
 
 // Params scale a state: when they change, Carry keeps the used share.
 type Params struct {
-	Count int64 // 1..maxCount in each period
+	Count int64 // 1 or more in each period: up to MaxCost for window and slide, to maxCount for others
 	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms
 }
 

@@ -152,7 +152,7 @@ func ExampleLimit() {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
 	var state cell.State // nothing else is remembered of a key
 	for range 3 {
-		limit.Fit(&state, now)
+		limit.Fit(&state, now, 1)
 		d := limit.Decide(&state, now, 1, cell.Take)
 		if d.Limited {
 			fmt.Println("limited, retry after", time.Duration(d.RetryAfterNS))

@@ -44,7 +44,7 @@ func TestDecidingOnALiteralAllocatesNothing(t *testing.T) {
 			}
 			if n := testing.AllocsPerRun(100, func() {
 				l.Give(&st, now, 1)
-				l.Fit(&st, now)
+				l.Fit(&st, now, 1)
 				l.EndNS(&st)
 			}); n != 0 {
 				t.Errorf("%s: %v allocations to give back", b.name, n)

@@ -67,21 +67,31 @@ func mustLiteral(t rapid.TB, text string) cell.Limit {
 	return l
 }
 
-// drawRate draws count/period, from one a year to 10^7 a second.
-func drawRate(t *rapid.T) string {
-	return drawRateOf(t, rapid.OneOf(
+// drawRate draws count/period, from one a year to 10^7 a second. Where counts may be large, it draws any.
+func drawRate(t *rapid.T, large bool) string {
+	return drawRateOf(t, large, rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 1_000, 1_000_000, 10_000_000, 60_000_000, 3_600_000_000, 86_400_000_000, 366 * 86_400_000_000}),
 		rapid.Int64Range(1, 1000),
 		rapid.Int64Range(1, 366*86_400_000_000),
 	).Draw(t, "period in µs"))
 }
 
-func drawRateOf(t *rapid.T, periodUS int64) string {
-	return fmt.Sprintf("%d/%dus", drawCount(t, periodUS*1000), periodUS)
+func drawRateOf(t *rapid.T, large bool, periodUS int64) string {
+	return fmt.Sprintf("%d/%dus", drawCount(t, large, periodUS*1000), periodUS)
 }
 
-func drawCount(t *rapid.T, periodNS int64) int64 {
-	most := min(cell.MaxCost, periodNS/100)
+// mostCount is the most that others than windows and slides count, and half of what State.B holds of each number without a ring.
+const mostCount = math.MaxInt32
+
+func drawCount(t *rapid.T, large bool, periodNS int64) int64 {
+	most := min(mostCount, periodNS/100)
+	if large && rapid.Bool().Draw(t, "large") {
+		return rapid.OneOf(
+			rapid.SampledFrom([]int64{cell.MaxCost, mostCount, mostCount + 1, math.MaxUint32, math.MaxUint32 + 1}),
+			rapid.Int64Range(mostCount/2, 3*mostCount),
+			rapid.Int64Range(1, cell.MaxCost),
+		).Draw(t, "count")
+	}
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{1, min(2, most), min(3, most), min(100, most), most}),
 		rapid.Int64Range(1, min(20, most)),
@@ -90,7 +100,7 @@ func drawCount(t *rapid.T, periodNS int64) int64 {
 }
 
 func drawGCRA(t *rapid.T) cell.Limit {
-	rate := drawRate(t)
+	rate := drawRate(t, false)
 	if l, err := cell.ParseLimit(rate); err == nil && rapid.Bool().Draw(t, "default burst") {
 		return l
 	}
@@ -98,7 +108,7 @@ func drawGCRA(t *rapid.T) cell.Limit {
 }
 
 func drawBurst(t *rapid.T, l cell.Limit) int64 {
-	most := min(cell.MaxCost, math.MaxInt64/intervalNS(l))
+	most := min(mostCount, math.MaxInt64/intervalNS(l))
 	return rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 2, most}),
 		rapid.Int64Range(1, 20),
@@ -114,17 +124,17 @@ func drawWindow(t *rapid.T) cell.Limit {
 	case 4:
 		return drawZoned(t)
 	case 0:
-		return mustLiteral(t, drawRate(t)+",algo=window")
+		return mustLiteral(t, drawRate(t, true)+",algo=window")
 	case 1:
-		return mustLiteral(t, drawRate(t)+",algo=window,align=clock"+zone)
+		return mustLiteral(t, drawRate(t, true)+",algo=window,align=clock"+zone)
 	}
 	unit := rapid.SampledFrom([]string{"second", "minute", "hour", "day", "week", "month", "year"}).Draw(t, "unit")
-	return mustLiteral(t, fmt.Sprintf("%d/%s%s", drawCount(t, mustLiteral(t, "1/"+unit).PeriodNS), unit, zone))
+	return mustLiteral(t, fmt.Sprintf("%d/%s%s", drawCount(t, true, mustLiteral(t, "1/"+unit).PeriodNS), unit, zone))
 }
 
-func drawSlide(t *rapid.T) cell.Limit { return mustLiteral(t, drawRate(t)+",algo=slide") }
-func drawLog(t *rapid.T) cell.Limit   { return mustLiteral(t, drawRate(t)+",algo=log") }
-func drawConc(t *rapid.T) cell.Limit  { return mustLiteral(t, drawRate(t)+",algo=conc") }
+func drawSlide(t *rapid.T) cell.Limit { return mustLiteral(t, drawRate(t, true)+",algo=slide") }
+func drawLog(t *rapid.T) cell.Limit   { return mustLiteral(t, drawRate(t, false)+",algo=log") }
+func drawConc(t *rapid.T) cell.Limit  { return mustLiteral(t, drawRate(t, false)+",algo=conc") }
 
 func drawBuckets(t *rapid.T) cell.Limit {
 	buckets := rapid.OneOf(
@@ -136,17 +146,17 @@ func drawBuckets(t *rapid.T) cell.Limit {
 		rapid.Int64Range(1, 366*86_400_000_000/buckets),
 	).Draw(t, "sub-window in µs")
 	periodUS += rapid.Int64Range(0, min(buckets-1, 366*86_400_000_000-periodUS)).Draw(t, "uneven")
-	return mustLiteral(t, fmt.Sprintf("%s,algo=slide,buckets=%d", drawRateOf(t, periodUS), buckets))
+	return mustLiteral(t, fmt.Sprintf("%s,algo=slide,buckets=%d", drawRateOf(t, true, periodUS), buckets))
 }
 
 // drawParams draws another count, and burst, for the same slot.
 func drawParams(t *rapid.T, l cell.Limit) cell.Limit {
 	_, options, _ := strings.Cut(l.String(), "/")
 	if l.Algo != cell.GCRA {
-		return mustLiteral(t, fmt.Sprintf("%d/%s", drawCount(t, l.PeriodNS), options))
+		return mustLiteral(t, fmt.Sprintf("%d/%s", drawCount(t, l.Algo == cell.Window || l.Algo == cell.Slide, l.PeriodNS), options))
 	}
 	period, _, _ := strings.Cut(options, ",")
-	next := mustLiteral(t, fmt.Sprintf("%d/%s,burst=1", drawCount(t, l.PeriodNS), period))
+	next := mustLiteral(t, fmt.Sprintf("%d/%s,burst=1", drawCount(t, false, l.PeriodNS), period))
 	return mustLiteral(t, fmt.Sprintf("%d/%s,burst=%d", next.Count, period, drawBurst(t, next)))
 }
 
@@ -204,6 +214,15 @@ func drawMode(t *rapid.T) cell.Mode {
 	return rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Take, cell.Take, cell.Take, cell.Peek, cell.Force}).Draw(t, "mode")
 }
 
+// drawCall draws a cost and a mode. It forces only what the state can hold.
+func drawCall(t *rapid.T, l cell.Limit, st *cell.State, now int64, d cell.Decision) (cost int64, mode cell.Mode) {
+	cost, mode = drawCost(t, l, d), drawMode(t)
+	if mode == cell.Force && !l.Holds(st, now, cost) {
+		mode = cell.Take
+	}
+	return cost, mode
+}
+
 // drawHistory draws a state that a limit leaves behind, and when it did.
 func drawHistory(t *rapid.T, l cell.Limit, modes ...cell.Mode) (st cell.State, now int64) {
 	now = drawInstant(t)
@@ -216,7 +235,7 @@ func drawHistory(t *rapid.T, l cell.Limit, modes ...cell.Mode) (st cell.State, n
 }
 
 func decide(l *cell.Limit, st *cell.State, now, cost int64, mode cell.Mode) cell.Decision {
-	l.Fit(st, now)
+	l.Fit(st, now, cost)
 	return l.Decide(st, now, cost, mode)
 }
 

@@ -127,6 +127,9 @@ func (m *bucketModel) give(now, n int64) int64 {
 	return n
 }
 
+// mostUsed is where counters stop.
+const mostUsed = 1 << 53
+
 // The windows from one in which something was taken on, without gaps. Until the last begins, nothing passes.
 type windowModel struct {
 	cell.Limit
@@ -156,17 +159,12 @@ func (m *windowModel) take(now, cost int64) {
 		m.windows = []window{{uint64(windowEnd(m.Limit, now)), 0}}
 	}
 	i := slices.IndexFunc(m.windows, func(w window) bool { return w.end > uint64(now) })
-	most := int64(math.MaxUint32) // half a word
-	if i < len(m.windows)-1 {
-		most = math.MaxInt32
-	}
-	m.windows[i].sum = min(m.windows[i].sum+cost, most)
+	m.windows[i].sum = min(m.windows[i].sum+cost, mostUsed)
 }
 
 func (m *windowModel) book(from, at uint64, cost int64) {
 	last := len(m.windows) - 1
 	if last >= 0 && at == m.windows[last].end && from < at {
-		m.windows[last].sum = min(m.windows[last].sum, math.MaxInt32)
 		m.windows = append(m.windows, window{uint64(windowEnd(m.Limit, int64(at))), cost})
 	} else {
 		m.take(int64(at), cost)
@@ -266,10 +264,11 @@ func (m *countersModel) used(at uint64) (sum int64) {
 }
 
 func (m *countersModel) take(now, cost int64) {
-	m.sums[m.number(uint64(now))] += cost
-	if m.parts == 1 {
-		m.sums[m.number(uint64(now))] = min(m.sums[m.number(uint64(now))], math.MaxUint32) // half a word
+	number := m.number(uint64(now))
+	if m.parts > 1 {
+		cost = min(cost, mostUsed-m.used(uint64(now)))
 	}
+	m.sums[number] = min(m.sums[number]+cost, mostUsed)
 }
 
 func (m *countersModel) give(now, n int64) (given int64) {
@@ -361,7 +360,7 @@ func TestDecideIsTheModel(t *testing.T) {
 					t.Fatalf("%v at %d gives back %d of %d, and the model %d", l, now, got, n, want)
 				}
 			}
-			cost, mode := drawCost(t, l, d), drawMode(t)
+			cost, mode := drawCall(t, l, &st, now, d)
 			d = decide(&l, &st, now, cost, mode)
 			if want := key.decide(now, cost, mode); d != want {
 				t.Fatalf("%v at %d, cost %d, mode %d:\n got %+v\nwant %+v", l, now, cost, mode, d, want)

@@ -44,6 +44,12 @@ func (*log) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	return o
 }
 
+func (*log) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	c := calls{st}
+	sum := c.sumBefore(c.n()) - c.sumBefore(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
+	return sum+uint64(cost) <= MaxCost
+}
+
 // calls reads a log's ring.
 type calls struct{ st *State }
 
@@ -131,7 +137,7 @@ func (c calls) push(now, cost uint64, most int64) {
 func (c calls) mergeOldest(i int) { c.set(c.at(i)/2, c.n()-i) }
 
 // fit doubles the ring when it is full of calls that still count, up to count entries.
-func (*log) fit(l *Limit, st *State, nowNS int64) (words int) {
+func (*log) fit(l *Limit, st *State, nowNS, _ int64) (words int) {
 	c := calls{st}
 	if c.n() < c.capacity() {
 		return 0

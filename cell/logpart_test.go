@@ -30,7 +30,7 @@ func drawCalls(t *rapid.T, l cell.Limit, st *cell.State, now int64) int64 {
 		now += pause
 		for range rapid.SampledFrom([]int{1, 2, 63, 64, 65, 130}).Draw(t, "calls") {
 			mode := rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Force}).Draw(t, "mode")
-			l.Fit(st, now)
+			l.Fit(st, now, 1)
 			decide(&l, st, now, cost, mode)
 			now += step
 		}
@@ -270,7 +270,7 @@ func TestPartsThatCountKeepTheirNumbers(t *testing.T) {
 		var told cell.Told
 		f, now := fields{}, int64(aDayIn2027)
 		for range 6 * count {
-			l.Fit(&st, now)
+			l.Fit(&st, now, 1)
 			decide(&l, &st, now, 1, cell.Take)
 			told, _ = f.tell(l, &st, told)
 			if got, want := counting(l, f.state(t, l), now), counting(l, st, now); got != want {
@@ -305,7 +305,7 @@ func TestJoin(t *testing.T) {
 
 	var st cell.State
 	for i := range int64(5) { // the first four have counted as much as can be, and are gone
-		decide(&l, &st, aDayIn2027+i*2*l.PeriodNS, cell.MaxCost, cell.Force)
+		decide(&l, &st, aDayIn2027+i*2*l.PeriodNS, math.MaxInt32, cell.Force)
 	}
 	st.B += 1 << 52
 	for i := 1; i < len(st.Ring); i += 2 {

@@ -72,8 +72,8 @@ func (p *limitParser) parse(text string) error {
 		return wrong("limit", text, "expected count/period, such as 100/1m")
 	}
 	var ok bool
-	if p.Count, ok = parseNumber(count, 1, maxCount); !ok {
-		return wrong("count", count, anyCount)
+	if p.Count, ok = parseNumber(count, 1, MaxCost); !ok {
+		return wrong("count", count, "expected 1 to "+strconv.Itoa(MaxCost))
 	}
 	if err := p.parsePeriod(period); err != nil {
 		return err
@@ -110,13 +110,12 @@ type option struct {
 }
 
 const (
-	anyCount = "expected 1 to 2147483647"
-	anyZone  = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
+	anyZone = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
 )
 
 var options = []option{
 	{"algo", "", "", (*limitParser).readAlgo},
-	{"burst", "gcra", anyCount, func(p *limitParser, value string) (ok bool) {
+	{"burst", "gcra", "expected 1 to 2147483647", func(p *limitParser, value string) (ok bool) {
 		p.Burst, ok = parseNumber(value, 1, maxCount)
 		return ok
 	}},
@@ -230,8 +229,10 @@ func (p *limitParser) conflict(count string) (part, text, want string) {
 		return "tz", p.zone, "needs day, week, month or year, or align=clock with a period of whole days"
 	case p.has("tz") && !p.byWall():
 		return "tz", p.zone, "needs align=clock, or a period of the calendar"
-	case p.Count > p.PeriodNS/(nsPerSecond/maxPerSecond):
-		return "count", count, "more than 10000000 a second"
+	case p.Count > maxCount && !p.can(large):
+		return "count", count, "more than 2147483647 needs algo=window or slide"
+	case p.Count > p.PeriodNS/(nsPerSecond/maxPerSecond) && !p.can(large):
+		return "count", count, "more than 10000000 a second needs algo=window or slide"
 	case warms && p.Burst > 1:
 		return "burst", strconv.FormatInt(p.Burst, 10), "with warmup it is 1"
 	case p.has("block-at") && p.BlockNS == 0:

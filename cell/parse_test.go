@@ -34,6 +34,10 @@ func TestParseLimit(t *testing.T) {
 		"1/3000us":                               "1/3ms",
 		"10000000/1s":                            "10000000/1s",
 		"2147483647/366d":                        "2147483647/366d",
+		"9007199254740991/month":                 "9007199254740991/month",
+		"9007199254740991/1us,algo=slide":        "9007199254740991/1us,algo=slide",
+		"11/2us,algo=slide,buckets=2":            "11/2us,algo=slide,buckets=2",
+		"11/1us,algo=window,align=clock":         "11/1us,algo=window,align=clock",
 		"1/1us,burst=2147483647":                 "1/1us,burst=2147483647",
 		"1/366d,burst=291":                       "1/366d,burst=291",
 		"7/1s,algo=window":                       "7/1s,algo=window",
@@ -46,7 +50,7 @@ func TestParseLimit(t *testing.T) {
 		"1/year,tz=+14:00":                       "1/year,tz=+14:00",
 		"1/week,tz=-12:00":                       "1/week,tz=-12:00",
 		"1/day,tz=+05:45":                        "1/day,tz=+05:45",
-		"10000000/second":                        "10000000/second",
+		"10000001/second":                        "10000001/second",
 		"6/hour,shadow":                          "6/hour,shadow",
 		"6/minute,block=1h":                      "6/minute,block=1h",
 		"9/1s,algo=slide":                        "9/1s,algo=slide",
@@ -115,7 +119,8 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 
 func TestParseLimitErrors(t *testing.T) {
 	const (
-		number  = "expected 1 to 2147483647"
+		number  = "expected 1 to 9007199254740991"
+		bursts  = "expected 1 to 2147483647"
 		length  = "expected 1us to 366d"
 		warm    = "expected 1ms to 24d, in whole ms"
 		cold    = "expected 1.01 to 100, with 2 decimals at most"
@@ -153,12 +158,14 @@ func TestParseLimitErrors(t *testing.T) {
 		{"+1/1m", "count", "+1", number},
 		{"1.5/1m", "count", "1.5", number},
 		{" 1/1m", "count", " 1", number},
-		{"2147483648/1d", "count", "2147483648", number},
+		{"9007199254740992/month", "count", "9007199254740992", number},
+		{"2147483648/1d", "count", "2147483648", "more than 2147483647 needs algo=window or slide"},
+		{"2147483648/1d,algo=conc", "count", "2147483648", "more than 2147483647 needs algo=window or slide"},
+		{"2147483648/1d,warmup=1s", "count", "2147483648", "more than 2147483647 needs algo=window or slide"},
 		{"18446744073709551617/1d", "count", "18446744073709551617", number},
 		{"٣/1d", "count", "٣", number},
-		{"11/1us", "count", "11", "more than 10000000 a second"},
-		{"10000001/second", "count", "10000001", "more than 10000000 a second"},
-		{"10000001/1s,algo=log", "count", "10000001", "more than 10000000 a second"},
+		{"11/1us", "count", "11", "more than 10000000 a second needs algo=window or slide"},
+		{"10000001/1s,algo=log", "count", "10000001", "more than 10000000 a second needs algo=window or slide"},
 		{"1/", "period", "", unit},
 		{"1/1", "period", "1", unit},
 		{"1/1w", "period", "1w", unit},
@@ -189,9 +196,9 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,algo=GCRA", "algo", "GCRA", "expected gcra, window, slide, log or conc"},
 		{"1/month,algo=log", "algo", "log", "a period of the calendar needs algo=window"},
 		{"1/month,algo=gcra", "algo", "gcra", "a period of the calendar needs algo=window"},
-		{"1/1m,burst", "burst", "", number},
-		{"1/1m,burst=0", "burst", "0", number},
-		{"1/1m,burst=2147483648", "burst", "2147483648", number},
+		{"1/1m,burst", "burst", "", bursts},
+		{"1/1m,burst=0", "burst", "0", bursts},
+		{"1/1m,burst=2147483648", "burst", "2147483648", bursts},
 		{"1/366d,burst=292", "burst", "292", "takes more than 292 years to flow back"},
 		{"1/1h,burst=2147483647", "burst", "2147483647", "takes more than 292 years to flow back"},
 		{"1/1m,algo=log,burst=2", "option", "burst", "needs algo=gcra"},
@@ -245,7 +252,7 @@ func TestParseLimitErrors(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", c.text, l, err, want.Error())
 		}
 	}
-	if _, err := cell.ParseLimit("0/1m"); err.Error() != "invalid limit: count '0': expected 1 to 2147483647" {
+	if _, err := cell.ParseLimit("0/1m"); err.Error() != "invalid limit: count '0': expected 1 to 9007199254740991" {
 		t.Error(err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 //
 //	cur×W + prev×(W-elapsed) + cost×W ≤ count×W
 //
-// State.A is where the window begins, State.B is cur<<32 | prev. Calls that were not spread evenly let through up to nearly
+// State.A is where the window begins, State.B is both numbers. Calls that were not spread evenly let through up to nearly
 // twice the count in a span of W.
-type slide struct{ plain }
+type slide struct{ pairs }
 
 func (a *slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	now := uint64(nowNS)
@@ -23,21 +23,35 @@ func (a *slide) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcom
 	weighted := w.weighted(period)
 	taken, waits := l.counts(w.cur+weighted, cost, mode)
 	if taken {
-		w.cur = min(w.cur+uint64(cost), math.MaxUint32)
-		st.A, st.B = w.start, w.cur<<32|w.prev
+		w.cur = min(w.cur+uint64(cost), mostUsed)
+		st.A = w.start
+		st.setPair(w.cur, w.prev)
 	}
-	o := l.used(w.cur+weighted, a.end(st.A, st.B, nil, period), now)
+	o := l.used(w.cur+weighted, a.end(st.A, st.B, st.Ring, period), now)
 	if waits {
 		o.retryNS = w.start + w.roomFor(uint64(l.Count-cost), period) - now
 	}
 	return o
 }
 
+func (*slide) fit(l *Limit, st *State, nowNS, cost int64) (words int) {
+	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
+	if w.prev == 0 || w.prev <= mostBefore && w.cur+uint64(cost) <= math.MaxUint32 {
+		return 0
+	}
+	return st.fitPair()
+}
+
+func (*slide) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	return slideAt(st, uint64(nowNS), uint64(l.PeriodNS)).cur+uint64(cost) <= MaxCost
+}
+
 // windows are the two of a slide, as they are at an instant.
 type windows struct{ start, elapsed, cur, prev uint64 }
 
 func slideAt(st *State, now, period uint64) windows {
-	w := windows{start: st.A, cur: st.B >> 32, prev: st.B & math.MaxUint32}
+	w := windows{start: st.A}
+	w.cur, w.prev = st.pair()
 	switch {
 	case now < w.start: // another reader of the clock was ahead
 		return w
@@ -77,7 +91,8 @@ func (*slide) give(l *Limit, st *State, nowNS, n int64) int64 {
 // take removes what is given back from a state.
 func (w windows) take(st *State, fromCur, fromPrev uint64) {
 	if fromCur+fromPrev > 0 {
-		st.A, st.B = w.start, (w.cur-fromCur)<<32|(w.prev-fromPrev)
+		st.A = w.start
+		st.setPair(w.cur-fromCur, w.prev-fromPrev)
 	}
 }
 
@@ -97,8 +112,9 @@ func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	w.take(st, fromCur, fromPrev)
 }
 
-func (*slide) end(start, used uint64, _ []uint64, period uint64) uint64 {
-	switch cur, prev := used>>32, used&math.MaxUint32; {
+func (*slide) end(start, b uint64, ring []uint64, period uint64) uint64 {
+	st := State{B: b, Ring: ring}
+	switch cur, prev := st.pair(); {
 	case cur > 0:
 		return start + 2*period
 	case prev > 0:
@@ -107,21 +123,14 @@ func (*slide) end(start, used uint64, _ []uint64, period uint64) uint64 {
 	return 0
 }
 
-func (*slide) carry(l *Limit, st *State, old *Limit, _ int64) {
-	cur := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
-	prev := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
-	st.B = min(cur, math.MaxUint32)<<32 | min(prev, math.MaxUint32)
-}
-
 func (*slide) appendText(b []byte, _ Shape, st State) []byte {
-	b = appendField(b, "start", st.A)
-	b = appendField(b, "used", st.B>>32)
-	return appendField(b, "before", st.B&math.MaxUint32)
+	cur, prev := st.pair()
+	return appendField(appendField(appendField(b, "start", st.A), "used", cur), "before", prev)
 }
 
 func (*slide) read(r *stateReader, _ *Limit) (st State) {
 	st.A = r.number("start", math.MaxInt64)
-	cur := r.number("used", math.MaxUint32)
-	st.B = cur<<32 | r.number("before", math.MaxUint32)
+	cur := r.number("used", mostUsed)
+	st.setPair(cur, r.number("before", mostUsed))
 	return st
 }

@@ -34,6 +34,11 @@ func (*buckets) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcom
 	return o
 }
 
+func (*buckets) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	c := countersOf(&l.Shape, st)
+	return c.sum(c.newest(uint64(nowNS)))+uint64(cost) <= MaxCost
+}
+
 // counters are the counters of a state. The age of a counter is how many sub-windows it is older than State.A: 0..n-1.
 type counters struct {
 	st        *State
@@ -144,7 +149,7 @@ func (c counters) in(ns int64) int64 {
 	return int64(c.at(uint64(ns) + half))
 }
 
-func (*buckets) fit(l *Limit, st *State, _ int64) (words int) {
+func (*buckets) fit(l *Limit, st *State, _, _ int64) (words int) {
 	if len(st.Ring) > 0 {
 		return 0
 	}

@@ -1,6 +1,9 @@
 package cell
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // warmup is a rate that begins low after a rest, for a cache or a pool that needs to warm up: Guava's SmoothRateLimiter.SmoothWarmingUp.
 // Calls are spread evenly. Each call is paid for by the wait of the next one, so a call of any cost passes as soon as those before it are
@@ -30,9 +33,13 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	now := uint64(nowNS)
 	free, warmth := st.warmthAt(now)
 	var o outcome
-	if cost > 0 && mode != Force && free > now {
+	switch {
+	case cost == 0:
+	case mode != Force && l.neverPaid(uint64(cost)):
+		o.retryNS = Never
+	case mode != Force && free > now:
 		o.retryNS = free - now
-	} else if cost > 0 && mode != Peek {
+	case mode != Peek:
 		used := min(l.warmthOf(uint64(cost)), uint64(l.warmupNS())-warmth)
 		free += min(l.costOfWarmth(warmth, uint64(cost)), mostWarmupDebt-min(free-now, mostWarmupDebt))
 		warmth += used
@@ -43,6 +50,12 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	}
 	o.resetNS = free + warmth - now
 	return o
+}
+
+// neverPaid reports a cost that may take more than 292 years to pay for. Such a call never passes.
+func (l *Limit) neverPaid(cost uint64) bool {
+	high, low := bits.Mul64(uint64(l.bucket.intervalNS)*uint64(l.Cold)/100, cost) // the interval when it is cold: 100 years at most
+	return high > 0 || low > mostWarmupDebt
 }
 
 // mostWarmupDebt is the longest that the next call waits: 292 years, as for a bucket. The key is cold again a warmup later, which is still
@@ -83,14 +96,20 @@ func (l *Limit) costOfWarmth(warmth, n uint64) uint64 {
 	return min(cost+mulDivUp(taken, steep, warmup), math.MaxInt64)
 }
 
+func (*warmup) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	free, warmth := st.warmthAt(uint64(nowNS))
+	wait := free - uint64(nowNS)
+	return wait <= mostWarmupDebt && l.costOfWarmth(warmth, uint64(cost)) <= mostWarmupDebt-wait
+}
+
 // book is Guava's reserve: the call passes when those before it are paid for.
-func (w *warmup) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
-	if a > latestBooked {
-		return a, b, Never
+func (w *warmup) book(l *Limit, st *State, now, cost uint64) (at uint64) {
+	was := st.A
+	if was > latestBooked || l.neverPaid(cost) {
+		return Never
 	}
-	st := State{A: a, B: b}
-	w.decide(l, &st, int64(now), int64(cost), Force)
-	return st.A, st.B, max(a, now)
+	w.decide(l, st, int64(now), int64(cost), Force)
+	return max(was, now)
 }
 
 func (*warmup) end(free, warmth uint64, _ []uint64, _ uint64) uint64 { return free + warmth }

@@ -54,7 +54,7 @@ func (g *guava) storedToWait(n float64) (wait float64) {
 func (g *guava) toTime(permits float64) float64 { return g.interval + permits*g.slope }
 
 func drawWarmup(t *rapid.T) cell.Limit {
-	text := drawRate(t) + fmt.Sprintf(",warmup=%dms", rapid.OneOf(
+	text := drawRate(t, false) + fmt.Sprintf(",warmup=%dms", rapid.OneOf(
 		rapid.SampledFrom([]int64{1, 1000, 5000, 60_000, 24 * 86_400_000}),
 		rapid.Int64Range(1, 24*86_400_000),
 	).Draw(t, "warmup in ms"))
@@ -148,7 +148,7 @@ func TestEveryDecisionOnAWarmupHolds(t *testing.T) {
 		forced := false
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
 			now += drawPause(t, l, now, d)
-			cost, mode := drawCost(t, l, d), drawMode(t)
+			cost, mode := drawCall(t, l, &st, now, d)
 			before := st
 			wait := l.Forecast(&st, now, cost)
 			d = l.Decide(&st, now, cost, mode)

@@ -13,26 +13,29 @@ import (
 // again at the start of the next.
 //
 // Calls that are booked ahead fill one window after another, without a gap. Then State.A is when the last of these windows ends, and
-// State.B is before<<32 | used, where before is what was used in the window before it. No call passes until the last window begins, so
-// the windows further back count as full. before is 0 if nothing was booked.
-type window struct{ plain }
+// State.B has what was used in the window before it, too. No call passes until the last window begins, so the windows further back count as
+// full. before is 0 if nothing was booked.
+type window struct{ pairs }
 
 func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
-	now := uint64(nowNS)
-	end, used := st.A, st.B
+	now, end, used, before := uint64(nowNS), st.A, st.B, uint64(0)
 	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
 	if used > math.MaxUint32 {
-		return w.decideBooked(l, st, nowNS, cost, mode)
+		used, before = st.pair()
+		if begin := l.beginNS(end); before > 0 && now < begin {
+			return w.decideAhead(l, st, now, begin, cost, mode)
+		}
 	}
 	taken, waits := l.counts(used, cost, mode)
 	if taken {
 		if end == 0 {
 			end = l.nextEdgeNS(nowNS)
 		}
-		used = min(used+uint64(cost), math.MaxUint32)
-		st.A, st.B = end, used
+		used = min(used+uint64(cost), mostUsed)
+		st.A = end
+		st.setPair(used, before)
 	}
 	o := l.used(used, end, now)
 	if waits {
@@ -41,33 +44,30 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 	return o
 }
 
-// mostBefore is the most that is remembered of the window before the last, so that State.B and a cost do not wrap.
-const mostBefore = math.MaxInt32
+// fit makes the ring that large numbers need when calls are booked, or forced into what is booked.
+func (*window) fit(l *Limit, st *State, nowNS, cost int64) (words int) {
+	used, before := st.pair()
+	if uint64(nowNS) >= st.A || before == 0 && used+uint64(cost) <= uint64(l.Count) || max(used, before)+uint64(cost) <= mostBefore {
+		return 0
+	}
+	return st.fitPair()
+}
 
-// decideBooked decides where calls are booked into the last window.
-func (w *window) decideBooked(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
-	if begin := l.beginNS(st.A); uint64(nowNS) < begin {
-		return w.decideAhead(l, st, uint64(nowNS), begin, cost, mode)
-	}
-	last := State{A: st.A, B: st.B & math.MaxUint32}
-	used := last.B
-	o := w.decide(l, &last, nowNS, cost, mode)
-	if last.B != used {
-		st.B = last.B
-	}
-	return o
+func (*window) holds(_ *Limit, st *State, nowNS, cost int64) bool {
+	used, before := st.pair()
+	return uint64(nowNS) >= st.A || max(used, before)+uint64(cost) <= MaxCost
 }
 
 // decideAhead decides before the last booked window begins: nothing passes. A forced call counts in the window that it is in, and is
 // forgotten with it.
 func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, mode Mode) outcome {
 	o := outcome{resetNS: st.A - now}
-	used, before := st.B&math.MaxUint32, st.B>>32
+	used, before := st.pair()
 	switch {
 	case cost == 0:
 	case mode == Force:
 		if now >= l.beginNS(begin) {
-			st.B = min(before+uint64(cost), mostBefore)<<32 | used
+			st.setPair(used, min(before+uint64(cost), mostUsed))
 		}
 	case used+uint64(cost) <= uint64(l.Count):
 		o.retryNS = begin - now
@@ -78,20 +78,26 @@ func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, m
 }
 
 // book takes a call in the first window from now on with room for it and with no later window booked.
-func (*window) book(l *Limit, a, b, now, cost uint64) (nextA, nextB, at uint64) {
-	end, used, before := a, b&math.MaxUint32, b>>32
+func (*window) book(l *Limit, st *State, now, cost uint64) (at uint64) {
+	end := st.A
+	used, before := st.pair()
 	switch {
 	case now >= end || used == 0:
-		return l.nextEdgeNS(int64(now)), cost, now
+		st.A = l.nextEdgeNS(int64(now))
+		st.setPair(cost, 0)
+		return now
 	case used+cost <= uint64(l.Count):
 		if before > 0 {
 			now = max(now, l.beginNS(end))
 		}
-		return a, b + cost, now
+		st.setPair(used+cost, before)
+		return now
 	case end > latestBooked:
-		return a, b, Never
+		return Never
 	}
-	return l.nextEdgeNS(int64(end)), min(used, mostBefore)<<32 | cost, end
+	st.A = l.nextEdgeNS(int64(end))
+	st.setPair(cost, used)
+	return end
 }
 
 // give gives back what is booked for the last window first, then for the window before it, and so on.
@@ -101,16 +107,16 @@ func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 		return 0
 	}
 	for left > 0 && st.B > 0 {
-		used, before := st.B&math.MaxUint32, st.B>>32
+		used, before := st.pair()
 		part := min(left, used)
 		left -= part
 		if part < used {
-			st.B -= part
+			st.setPair(used-part, before)
 			break
 		}
 		end := l.beginNS(st.A)
 		if before == 0 || end <= now {
-			st.B = 0
+			st.setPair(0, 0)
 			break
 		}
 		passes := max(now, st.BlockedNS) // not sooner
@@ -119,10 +125,12 @@ func (*window) give(l *Limit, st *State, nowNS, n int64) int64 {
 			end, full = l.skipBack(end, passes, left/count)
 			left -= full * count
 		}
-		st.A, st.B = end, before
+		beforeIt := uint64(0)
 		if l.beginNS(end) > passes { // others are before this one
-			st.B |= count << 32
+			beforeIt = count
 		}
+		st.A = end
+		st.setPair(before, beforeIt)
 	}
 	return n - int64(left)
 }
@@ -143,10 +151,13 @@ func (l *Limit) skipBack(end, passes, most uint64) (edge, n uint64) {
 	return uint64(l.Zone.first(wall)) * nsPerSecond, n
 }
 
-func (*window) carry(l *Limit, st *State, old *Limit, _ int64) {
-	used := scale(st.B&math.MaxUint32, uint64(l.Count), uint64(old.Count))
-	before := scale(st.B>>32, uint64(l.Count), uint64(old.Count))
-	st.B = min(before, mostBefore)<<32 | min(used, math.MaxUint32)
+// pairs is what window and slide share.
+type pairs struct{ plain }
+
+func (*pairs) carry(l *Limit, st *State, old *Limit, _ int64) {
+	used, before := st.pair()
+	used, before = scale(used, uint64(l.Count), uint64(old.Count)), scale(before, uint64(l.Count), uint64(old.Count))
+	st.setPair(min(used, mostUsed), min(before, mostUsed))
 }
 
 func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
@@ -209,7 +220,8 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 // calls are booked ahead, it moves with the clock. A block stays as long as it was.
 func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	end := l.nextEdgeNS(nowNS)
-	if shifted := ShiftInstant(st.A, byNS); st.B > math.MaxUint32 && shifted > end && shifted <= latestBooked {
+	_, before := st.pair()
+	if shifted := ShiftInstant(st.A, byNS); before > 0 && shifted > end && shifted <= latestBooked {
 		end = l.beginNS(l.nextEdgeNS(int64(shifted)))
 		st.A = end
 	}
@@ -235,9 +247,9 @@ func (l *Limit) inWindow(st *State, ns, now uint64) bool {
 }
 
 func (*window) appendText(b []byte, _ Shape, st State) []byte {
-	b = appendField(b, "until", st.A)
-	b = appendField(b, "used", st.B&math.MaxUint32)
-	if before := st.B >> 32; before > 0 {
+	used, before := st.pair()
+	b = appendField(appendField(b, "until", st.A), "used", used)
+	if before > 0 {
 		b = appendField(b, "before", before)
 	}
 	return b
@@ -245,11 +257,11 @@ func (*window) appendText(b []byte, _ Shape, st State) []byte {
 
 func (*window) read(r *stateReader, _ *Limit) (st State) {
 	st.A = r.number("until", latestEnd)
-	st.B = min(r.number("used", mostUsed), math.MaxUint32) // earlier versions counted on
+	used, before := r.number("used", mostUsed), uint64(0)
 	if strings.HasPrefix(r.rest, "before=") {
-		before := r.number("before", mostBefore)
-		r.bad = r.bad || before == 0 || st.B == 0
-		st.B |= before << 32
+		before = r.number("before", mostUsed)
+		r.bad = r.bad || before == 0 || used == 0
 	}
+	st.setPair(used, before)
 	return st
 }

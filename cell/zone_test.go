@@ -21,7 +21,7 @@ func drawZoned(t *rapid.T) cell.Limit {
 	zone := rapid.SampledFrom(zones).Draw(t, "named zone")
 	period := rapid.SampledFrom([]string{"day", "week", "month", "year", "1d,algo=window,align=clock", "3d,algo=window,align=clock"}).
 		Draw(t, "period")
-	return mustLiteral(t, fmt.Sprintf("%d/%s,tz=%s", drawCount(t, 86_400e9), period, zone))
+	return mustLiteral(t, fmt.Sprintf("%d/%s,tz=%s", drawCount(t, true, 86_400e9), period, zone))
 }
 
 // zoneOf is the zone that a limit names, "" and nil if it names none.

@@ -15,6 +15,9 @@ var (
 	ErrTwoLimits     = errors.New("two limits that share their state")
 )
 
+// ErrTooMuch reports a forced call that a state cannot hold, see cell.Limit.Holds. Nothing has changed.
+var ErrTooMuch = errors.New("nothing was taken: a limit counts to 9007199254740991, and flows back in 292 years at most")
+
 // Errors of Take on Terms. Nothing was taken, and nobody waits.
 var (
 	ErrNotBookable    = errors.New("a limit that cannot be booked ahead")

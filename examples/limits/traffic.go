@@ -47,7 +47,7 @@ func traffic() (calls []int64) {
 func run(l *cell.Limit, calls []int64) (admitted, windows []int64) {
 	var st cell.State
 	for _, at := range calls {
-		l.Fit(&st, start+at)
+		l.Fit(&st, start+at, 1)
 		if d := l.Decide(&st, start+at, 1, cell.Take); !d.Limited {
 			admitted = append(admitted, at)
 		}

@@ -148,7 +148,7 @@ func playScenario(t *testing.T, rnd *rand.Rand, literal string, dear bool) (call
 				call.cost = most + rnd.Int64N(2)
 			}
 		}
-		l.Fit(&st, ms*1e6)
+		l.Fit(&st, ms*1e6, 1)
 		d := l.Decide(&st, ms*1e6, call.cost, cell.Take)
 		call.passed, call.left, call.passNS = !d.Limited, d.Remaining, d.RetryAfterNS
 		call.moreNS = l.Decide(&st, ms*1e6, call.left+1, cell.Peek).RetryAfterNS

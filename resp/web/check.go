@@ -114,7 +114,7 @@ func describe(h http.Header, c *resp.Check, legacy bool) {
 func appendPolicy(b []byte, l *resp.CheckLimit) []byte {
 	count := l.Count
 	if 0 < l.Period && l.Period < time.Second {
-		count = int64(float64(count) * float64(time.Second) / float64(l.Period))
+		count = int64(min(float64(count)*float64(time.Second)/float64(l.Period), 2*mostDigits))
 	}
 	b = appendParam(append(b, quote(l.Name)...), "q", count)
 	if l.Period > 0 {

@@ -139,6 +139,11 @@ func (c *call) peek(nowNS, cost int64) cell.Decision {
 	return c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Peek)
 }
 
+// holds reports whether the call's state can hold a cost that is forced.
+func (c *call) holds(cost, nowNS int64) bool {
+	return c.Limit.Holds(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost)
+}
+
 // try takes the call in its copy of the state, and reports whether it passes.
 func (c *call) try(nowNS, cost int64) bool {
 	if c.times != 1 || c.Limit.HasRing() { // a ring would not be a copy
@@ -191,9 +196,9 @@ func (c *call) calledBy(calls []call) bool {
 	return false
 }
 
-// needs is the room that the call's change takes, beside that of the calls before it. It also makes the call's ring, which goes into the
-// store with the change.
-func (c *call) needs(before []call, nowNS int64) (n shard.Need) {
+// needs is the room that the call's change takes, beside that of the calls before it. cost is at least what all that share its state
+// take. It also makes the call's ring, which goes into the store with the change.
+func (c *call) needs(before []call, cost, nowNS int64) (n shard.Need) {
 	newKey, newState := c.e == nil, true
 	for i := range before {
 		if b := &before[i]; b.stores() && b.sameKey(c) {
@@ -207,8 +212,8 @@ func (c *call) needs(before []call, nowNS int64) (n shard.Need) {
 	if !newState {
 		return n
 	}
-	if c.changes {
-		c.Limit.Fit(&c.st, c.sh.TimeOf(c.Limit, nowNS))
+	if c.changes && !c.tried {
+		c.Limit.Fit(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost)
 	}
 	n.Bytes += c.grows()
 	return n

@@ -185,7 +185,7 @@ func (g *holding) room(c *call, before []call, nowNS int64) (bytes int64, err er
 		more += len(g.links)
 	}
 	if c.Limit.HoldsLeases() && c.changes {
-		c.Limit.Fit(&c.st, nowNS)
+		c.Limit.Fit(&c.st, nowNS, 1)
 		c.st.Leases().Fit(more)
 		if c.st.Leases().Len()+more > lease.Max {
 			return 0, store.ErrTooManyLeases

@@ -35,7 +35,8 @@ func (s *takes) Release(key []byte, id int64, a store.Access) (ended bool, err e
 
 // Settle ends a lease whose true cost was n, and reports whether there was one of that ID: a second time it returns false. The key is
 // the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
-// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The error is a *NoRightError.
+// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The errors are a *NoRightError and
+// ErrTooMuch; after these the lease is as before.
 func (s *takes) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
 	n = min(max(n, 0), cell.MaxCost)
 	err = s.onLease(key, id, a, func(keys []*call, paid *shard.Prepaid) error { return s.settle(keys, id, n, a, paid) })
@@ -49,8 +50,8 @@ var errNoSuchLease = errors.New("no such lease")
 
 // found turns onLease's error into the answer about a lease: was it found?
 func found(err error) (bool, error) {
-	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
-		return false, refused
+	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) || err == store.ErrTooMuch {
+		return false, err
 	}
 	return err == nil, nil
 }
@@ -136,8 +137,8 @@ type debt struct {
 	cost int64
 }
 
-// debtsOf returns what a lease whose true cost was n owes, and the room that this takes.
-func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.Need) {
+// debtsOf returns what a lease whose true cost was n owes, and the room that this takes. The error is ErrTooMuch.
+func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.Need, err error) {
 	for i := 0; i < len(keys) && n > 0; i++ {
 		c := keys[i]
 		for p := range c.sh.LimitsOf(c.e) {
@@ -157,18 +158,23 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 			d := debt{*c, n - lease.Cost}
 			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: of}, l.Code(), true
 			d.findEntry()
-			d.fetch(nowNS)
-			more.Add(d.needs(nil, nowNS))
+			if d.fetch(nowNS); !d.holds(d.cost, nowNS) {
+				return nil, shard.Need{}, store.ErrTooMuch
+			}
+			more.Add(d.needs(nil, d.cost, nowNS))
 			debts = append(debts, d)
 		}
 	}
-	return debts, more
+	return debts, more, nil
 }
 
 // settle is Settle under the locks. Without paid nothing more is taken.
 func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Prepaid) error {
 	if paid != nil {
-		debts, more := debtsOf(keys, id, n, a.NowNS)
+		debts, more, err := debtsOf(keys, id, n, a.NowNS)
+		if err != nil {
+			return err
+		}
 		if !paid.Claim(more) {
 			return shard.ErrNoRoom
 		}

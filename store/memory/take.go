@@ -43,6 +43,9 @@ func (t *take) plan() error {
 	if found, err := t.repeat(); found || err != nil {
 		return err
 	}
+	if t.Mode == cell.Force && !t.holds() {
+		return store.ErrTooMuch
+	}
 	t.judge()
 	if err := t.delay(); err != nil {
 		return err
@@ -96,6 +99,16 @@ func (t *take) load() error {
 	}
 	t.ruled = t.Taken.Limited
 	return nil
+}
+
+// holds reports whether all states can hold a take that is forced.
+func (t *take) holds() bool {
+	for i := range t.calls {
+		if c := &t.calls[i]; !c.Ruled && !c.holds(t.cost*c.times, t.a.NowNS) {
+			return false
+		}
+	}
+	return true
 }
 
 // judge decides on the calls, and denies the take if one of them denies. Calls of a take that cannot be denied are decided by change.
@@ -206,7 +219,7 @@ func (t *take) needs(g *holding) (more shard.Need, err error) {
 			}
 			more.Bytes += bytes
 		}
-		more.Add(c.needs(t.calls[:i], t.a.NowNS))
+		more.Add(c.needs(t.calls[:i], t.cost*int64(len(t.calls)), t.a.NowNS))
 	}
 	return more, nil
 }

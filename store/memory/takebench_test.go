@@ -18,6 +18,7 @@ func BenchmarkTake(b *testing.B) {
 	}{
 		{"gcra", 1, []string{"2000000000/1h"}},
 		{"window", 1, []string{"2000000000/1h,algo=window"}},
+		{"large", 1, []string{"9007199254740991/month"}},
 		{"log", second / 10_000, []string{"100/1s,algo=log"}}, // ten of them are remembered
 		{"two", 1, []string{"2000000000/1h", "2000000000/1d,algo=window"}},
 		{"denied", 1, []string{"1/1h"}},

@@ -165,7 +165,7 @@ func (t *take) adopt() error {
 		c := &t.calls[i]
 		c.changes, c.blocks, c.adopts = false, false, c.carried && !c.Ruled
 		if c.adopts {
-			more.Add(c.needs(t.calls[:i], t.a.NowNS))
+			more.Add(c.needs(t.calls[:i], t.cost, t.a.NowNS))
 		}
 	}
 	if !t.paid.Claim(more) {

@@ -63,7 +63,7 @@ func (m plain) name(c *store.Call) string { return string(c.Key) + " " + c.Limit
 func (m plain) decide(c *store.Call, nowNS, cost int64, mode cell.Mode) cell.Decision {
 	st := m.state(c)
 	if mode != cell.Peek {
-		c.Limit.Fit(&st, nowNS)
+		c.Limit.Fit(&st, nowNS, cost)
 	}
 	d := c.Limit.Decide(&st, nowNS, cost, mode)
 	if mode != cell.Peek {

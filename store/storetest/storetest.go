@@ -31,6 +31,7 @@ func Run(t *testing.T, newLimiter func() store.Limiter) {
 		{"refund", refund},
 		{"clamps", clamps},
 		{"force", force},
+		{"large numbers", largeNumbers},
 		{"several limits", severalLimits},
 		{"several keys", severalKeys},
 		{"errors", refusals},
@@ -257,6 +258,43 @@ func clamps(t *testing.T, newAsker func() *asker) {
 	}
 	if r := k.takes(t, store.TakeOptions{Cost: 2, UpTo: true}, calls(t, "t", "5/1m")); r.Taken.Limited || r.Taken.Granted != 2 {
 		t.Errorf("%+v", r.Taken)
+	}
+}
+
+// largeNumbers: limits count to 2^53 - 1, to the last one. FORCE beyond that is an error, and takes nothing.
+func largeNumbers(t *testing.T, newAsker func() *asker) {
+	k := newAsker()
+	for _, options := range []string{"window", "slide", "slide,buckets=2"} {
+		text := "9007199254740991/1h,algo=" + options
+		take := func(mode cell.Mode, cost int64) store.TakeRequest {
+			return k.take(store.TakeRequest{Calls: calls(t, text, text), TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}})[0]
+		}
+		left := func(r store.TakeRequest, want int64) {
+			t.Helper()
+			if got := r.Calls[0].Decision.Remaining; r.Err != nil || r.Taken.Limited || got != want {
+				t.Errorf("%s: %d left, limited %v, %v; want %d left", text, got, r.Taken.Limited, r.Err, want)
+			}
+		}
+		left(take(cell.Take, 1<<32), cell.MaxCost-1<<32)
+		left(take(cell.Take, cell.MaxCost-1<<32-1), 1)
+		if r := take(cell.Take, 2); !r.Taken.Limited || r.Calls[0].Decision.Remaining != 1 {
+			t.Errorf("%s: %+v", text, r.Taken)
+		}
+		if r := take(cell.Force, 2); r.Err != store.ErrTooMuch {
+			t.Errorf("%s: %v, want %v", text, r.Err, store.ErrTooMuch)
+		}
+		if r := take(cell.Take, -cell.MaxCost/2); r.Err != nil || r.Taken.Granted != -cell.MaxCost/2 {
+			t.Errorf("%s: %d given back, %v", text, -r.Taken.Granted, r.Err)
+		}
+		left(take(cell.Force, cell.MaxCost/2+1), 0)
+	}
+	if r := k.take(store.TakeRequest{Calls: calls(t, "g", "5/1h", "9007199254740991/1h,algo=window"),
+		TakeOptions: store.TakeOptions{Cost: 1 << 52, Mode: cell.Force}})[0]; r.Err != store.ErrTooMuch {
+		t.Errorf("%v: half of it is taken", r.Err)
+	}
+	r := k.takes(t, store.TakeOptions{Cost: 1}, calls(t, "g", "9007199254740991/1h,algo=window"))
+	if d := r.Calls[0].Decision; d.Remaining != cell.MaxCost-1 {
+		t.Errorf("after an error: %+v", d)
 	}
 }
 

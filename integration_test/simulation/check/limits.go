@@ -350,7 +350,7 @@ func (s *state) take(c *Call) []int64 {
 	for i := range limits {
 		l, st, d := &limits[i], &s.of[i], &all[i]
 		if mode != cell.Peek && (!limited || d.Limited) { // who denies may block the key
-			l.Fit(st, s.nowNS)
+			l.Fit(st, s.nowNS, 1)
 			*d = l.Decide(st, s.nowNS, c.Cost, mode)
 		}
 		resetNS = max(resetNS, d.ResetAfterNS)

@@ -12,7 +12,7 @@ const (
 	errGCRAPeriod    = "ERR period must be > 0 and < 1e12"
 	errGCRATokens    = "ERR Missing TOKENS value"
 	errGCRAOverflow  = "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period and %s would cause an overflow"
-	errCost          = "ERR cost must be between 0 and 2147483647"
+	errCost          = "ERR cost must be between 0 and 9007199254740991"
 	errFull          = "ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"
 	errGive          = "ERR n must not be negative"
 	errLeaseConc     = "ERR LEASE is not for a limit with algo=conc, whose period is the lease"

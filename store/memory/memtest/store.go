@@ -232,5 +232,5 @@ var LimitTexts = []string{
 	"5/1s", "7/1s,burst=3", "5/1m", "5/1s,block=3s", "3/1s,shadow", "3/1s,shadow,block=2s", "2147483647/1h",
 	"4/1s,algo=window", "6/1m,algo=window,align=clock", "9/minute,tz=+01:00,block=1s", "5/1s,algo=slide", "6/1s,algo=slide,buckets=3",
 	"9/1s,algo=slide,buckets=3", "5/1s,algo=log", "40/1s,algo=log,block=500ms", "12/1m,algo=log",
-	"5/1s,warmup=4s", "9/1s,warmup=1m,cold=7.5,block=2s",
+	"5/1s,warmup=4s", "9/1s,warmup=1m,cold=7.5,block=2s", "9007199254740991/1s,algo=window", "9007199254740991/1s,algo=slide",
 }

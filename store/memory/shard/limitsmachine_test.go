@@ -74,7 +74,11 @@ func (m *limitsMachine) take(t *rapid.T) {
 		Mode: rapid.SampledFrom([]cell.Mode{cell.Take, cell.Take, cell.Take, cell.Peek, cell.Force}).Draw(t, "mode"),
 		UpTo: rapid.IntRange(0, 3).Draw(t, "up to") == 0,
 	}
-	if o.UpTo || o.Mode == cell.Force { // whose debt would outlive the test
+	large := !slices.ContainsFunc(calls, func(c store.Call) bool { return c.Limit.Count < 1<<33 })
+	switch {
+	case large && !o.UpTo: // numbers of more than 32 bits
+		o.Cost = rapid.SampledFrom([]int64{1, 1 << 31, 1 << 32, 1 << 51, cell.MaxCost}).Draw(t, "large cost")
+	case o.UpTo, o.Mode == cell.Force: // whose debt would outlive the test
 		o.Cost = min(o.Cost, 20)
 	}
 	before := map[string]string{}

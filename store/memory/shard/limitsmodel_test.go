@@ -170,9 +170,10 @@ type callWork struct {
 	*store.Call
 	st      cell.State // before
 	times   int64
-	carried bool // st, from another limit
-	limited bool // by itself
-	fits    bool // a call before it has made room in the state: what is taken at the same instant is one entry of a log
+	carried bool  // st, from another limit
+	limited bool  // by itself
+	most    int64 // that all calls that share its state may take
+	fits    bool  // a call before it has made room in the state: what is taken at the same instant is one entry of a log
 }
 
 // take is Store.Take. It takes from copies, one call after the other, and keeps them if all have passed.
@@ -197,6 +198,9 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 			return false, 0, store.ErrWrongType
 		}
 		w.st, w.carried = m.fetch(k, w.Call)
+		if o.Mode == cell.Force && !w.Limit.Holds(&w.st, m.timeOf(w.Limit), o.Cost*w.times) {
+			return false, 0, store.ErrTooMuch
+		}
 	}
 	cost := o.Cost
 	if o.UpTo && o.Mode == cell.Take {
@@ -227,6 +231,7 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		for j := range work {
 			work[j].fits = work[j].fits || m.shares(work[j].Call, w.Call) && j > i
 		}
+		w.most = cost * int64(len(calls))
 		mode := o.Mode
 		if !limited && !w.limited && w.times > 1 && w.Limit.Algo == cell.Warmup { // which a call after another would not pass
 			mode = cell.Force
@@ -268,7 +273,7 @@ func (m *limitsModel) denies(work []callWork, cost int64) bool {
 				}
 			}
 		}
-		w.Limit.Fit(&left[i], m.timeOf(w.Limit))
+		w.Limit.Fit(&left[i], m.timeOf(w.Limit), cost)
 		if w.Limit.Decide(&left[i], m.timeOf(w.Limit), cost, mode).Limited && !w.Limit.Shadow {
 			return true
 		}
@@ -329,7 +334,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 		h = &k.limits[len(k.limits)-1]
 	}
 	if !w.fits && (mode == cell.Force || !w.limited) {
-		w.Limit.Fit(&st, m.timeOf(w.Limit))
+		w.Limit.Fit(&st, m.timeOf(w.Limit), w.most)
 	}
 	w.Decision = w.Limit.Decide(&st, m.timeOf(w.Limit), cost, mode)
 	h.limit, h.st = cell.LimitOf(w.Limit.Shape, w.Limit.Params), st

@@ -227,7 +227,7 @@ func TestWaitBehindALine(t *testing.T) {
 	} {
 		l := limit(t, c.text)
 		var st cell.State
-		l.Fit(&st, now)
+		l.Fit(&st, now, 1)
 		full := int64(5)
 		if l.IsBucket() {
 			full = 1

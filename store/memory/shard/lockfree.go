@@ -228,15 +228,19 @@ func (f *LockFree) takeWords(p *table.LimitEntry, r *store.TakeRequest, nowNS in
 	}
 	c, at := &r.Calls[0], f.sh.TimeOf(r.Calls[0].Limit, nowNS)
 	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
-	if BlockedTooLong(c, &st, at) {
+	if p.Ring.Load() != 0 || BlockedTooLong(c, &st, at) {
 		f.end()
 		return false
 	}
 	blocked := st.BlockedNS
 	d := c.Limit.Decide(&st, at, r.Cost, cell.Take)
-	if d.Limited && st.BlockedNS == blocked {
+	switch {
+	case st.Ring != nil: // room must be claimed first
 		f.end()
-	} else {
+		return false
+	case d.Limited && st.BlockedNS == blocked:
+		f.end()
+	default:
 		p.SetState(&st)
 		f.e.TAT.Store(uint64(nowNS) + d.ResetAfterNS)
 		f.changed()

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"sync/atomic"
 
 	"celld/cell"
@@ -11,9 +12,9 @@ import (
 type LimitEntry struct {
 	A, B, BlockedNS atomic.Uint64 // cell.State
 	TouchedNS       atomic.Int64  // of a key's first: the key's last use, as the slot's word for that holds the number of this entry
-	periodNS        atomic.Int64  // of the cell.Shape; code is the rest of it
+	periodNS        atomic.Int64  // of the cell.Shape; Code is the rest of it
+	params          atomic.Uint64 // cell.Params: see packed
 	Code            atomic.Uint32
-	count, burst    atomic.Uint32 // cell.Params
 	Policy          atomic.Uint32 // Policy.ID; 0: a literal
 	Next            atomic.Uint32 // of the same key
 	Ring            atomic.Uint32 // number of the ring, 0: none
@@ -123,7 +124,7 @@ func (p *LimitEntry) Is(l *cell.Limit, policy uint32, shape uint32) bool {
 
 // Same reports whether a limit can go on with a limit entry's state as it is.
 func (p *LimitEntry) Same(l *cell.Limit, shape uint32) bool {
-	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS && int64(p.count.Load()) == l.Count && int64(p.burst.Load()) == l.Burst
+	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS && p.params.Load() == packed(l.Params)
 }
 
 // Alone reports whether a limit entry is all that its key holds, and a limit can go on with it as it is.
@@ -133,8 +134,15 @@ func (p *LimitEntry) Alone(l *cell.Limit, policy uint32) bool {
 
 // Limit is the limit that has left a limit entry's state.
 func (p *LimitEntry) Limit() cell.Limit {
-	return cell.LimitOf(p.Shape(), cell.Params{Count: int64(p.count.Load()), Burst: int64(p.burst.Load())})
+	shape, params := p.Shape(), p.params.Load()
+	if shape.HasBurst() {
+		return cell.LimitOf(shape, cell.Params{Count: int64(params & math.MaxUint32), Burst: int64(params >> 32)})
+	}
+	return cell.LimitOf(shape, cell.Params{Count: int64(params)})
 }
+
+// packed is the parameters of a limit in a word. A count of more than 32 bits has no burst beside it.
+func packed(p cell.Params) uint64 { return uint64(p.Burst)<<32 | uint64(p.Count) }
 
 func (p *LimitEntry) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
 
@@ -159,12 +167,16 @@ func (t *limitEntries) Keep(p *LimitEntry, l *cell.Limit, shape uint32, st *cell
 	if !p.Same(l, shape) {
 		p.Code.Store(shape)
 		p.periodNS.Store(l.PeriodNS)
-		p.count.Store(uint32(l.Count))
-		p.burst.Store(uint32(l.Burst))
+		p.params.Store(packed(l.Params))
 	}
-	if ring := t.ring(p); len(st.Ring) != len(ring) || len(ring) > 0 && &st.Ring[0] != &ring[0] {
+	if OtherRing(st.Ring, t.ring(p)) {
 		t.setRing(p, st.Ring)
 	}
+}
+
+// OtherRing reports that a ring is not the same piece of memory as another.
+func OtherRing(ring, than []uint64) bool {
+	return len(ring) != len(than) || len(ring) > 0 && &ring[0] != &than[0]
 }
 
 // OverheadBytes is what a key takes beside its own bytes, by the estimate of MaxBytes and Stats.Bytes.
