@@ -18,23 +18,28 @@ import (
 	"time"
 )
 
-// checks are requests to /check by HTTP, as a proxy sends them, each connection the next when one is answered. Beside celld, a server of
-// Go's net/http gets the same requests, and answers 200 to all: what HTTP itself costs.
+// checks are requests to /check by HTTP, as a proxy sends them, or to /v1/take: each connection the next when one is answered. Beside
+// celld, a server of Go's net/http gets the same requests, and answers 200 to all: what HTTP itself costs.
 type checks struct {
 	connections, keys, requests int
 	policy                      string // the limit
 	status                      int    // of nearly all of celld's answers
+	json                        bool   // they are to /v1/take
 }
 
 var checkRows = []row{
-	{name: "check-pass", title: "HTTP, 50 connections, 1,000 keys, all pass", work: checks{50, 1000, 400_000, "1/1m,burst=1000000", 200}},
-	{name: "check-limited", title: "HTTP, 50 connections, 1,000 keys, limited", work: checks{50, 1000, 400_000, "1/1h", 429}},
+	{name: "check-pass", title: "HTTP, 50 connections, 1,000 keys, all pass", work: checks{50, 1000, 400_000, "1/1m,burst=1000000", 200, false}},
+	{name: "check-limited", title: "HTTP, 50 connections, 1,000 keys, limited", work: checks{50, 1000, 400_000, "1/1h", 429, false}},
+	{name: "check-json", title: "JSON, 50 connections, 1,000 keys, all pass", work: checks{50, 1000, 400_000, "1/1m,burst=1000000", 200, true}},
+	{name: "check-json-limited", title: "JSON, 50 connections, 1,000 keys, limited", work: checks{50, 1000, 400_000, "1/1h", 429, true}},
 	{name: "scraped-p16", title: "P=16, 50 connections, 1,000 keys, /metrics each second", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 3_200_000, scraped: true}},
 }
 
 var checkGoals = []goal{
 	{row: "check-pass", metric: cpuMicroseconds, peer: netHTTP, atMost: 2},
 	{row: "check-limited", metric: cpuMicroseconds, peer: netHTTP, atMost: 2},
+	{row: "check-json", metric: cpuMicroseconds, peer: "celld", in: "check-pass", atMost: 1.2},
+	{row: "check-json-limited", metric: cpuMicroseconds, peer: "celld", in: "check-limited", atMost: 1.2},
 	{row: "scraped-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.05}, // noise
 }
 
@@ -184,11 +189,16 @@ func (w checks) askOne(s *server, requests int) ([]answer, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	head := "GET /check/api/by/x-real-ip HTTP/1.1\r\nHost: celld\r\nX-Real-IP: key:"
+	head, tail := "GET /check/api/by/x-real-ip HTTP/1.1\r\nHost: celld\r\nX-Real-IP: key:", "\r\n\r\n"
+	if w.json {
+		tail = `","limits":["@api"]}`
+		head = "POST /v1/take?status=429 HTTP/1.1\r\nHost: celld\r\nContent-Type: application/json\r\nContent-Length: " +
+			strconv.Itoa(len(`{"key":"key:`)+12+len(tail)) + "\r\n\r\n" + `{"key":"key:`
+	}
 	in, request, answers := bufio.NewReader(conn), []byte(head), make([]answer, 0, requests)
 	for range requests {
 		request = strconv.AppendInt(request[:len(head)], 100_000_000_000+int64(rand.IntN(w.keys)), 10)
-		request = append(request, "\r\n\r\n"...)
+		request = append(request, tail...)
 		begun := time.Now()
 		if _, err := conn.Write(request); err != nil {
 			return nil, err

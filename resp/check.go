@@ -18,10 +18,14 @@ type Check struct {
 
 // CheckLimit is what a limit says to a Check.
 type CheckLimit struct {
-	Policy    string        // the name of the policy that was found
-	Name      string        // that, and the limit's text where the policy has several
+	Policy    string        // the name of the policy that was found; "": a literal
+	Text      string        // the limit's
+	Name      string        // the policy and, where that has several limits, the text; of a literal the text
+	Limited   bool          // by itself
+	ByRule    bool          // a rule has denied
 	Limit     int64         // the most that passes at one instant
 	Remaining int64         // how many more pass now
+	Retry     time.Duration // until the call passes; -1: it will not, or it has passed
 	Reset     time.Duration // until the limit is full again
 	Count     int64         // so many calls of it
 	Period    time.Duration // in each such time; 0: it counts what is in flight
@@ -38,19 +42,28 @@ func (srv *Server) Check(key string, policies ...string) (c Check, err error) {
 	if err != nil {
 		return c, err
 	}
-	c = Check{Limited: r.Taken.Limited, Retry: fromNS(r.Taken.RetryAfterNS), Binding: r.Taken.Binding}
+	return checkOf(&r, nil), nil
+}
+
+// checkOf tells of a take, with limits appended to those given.
+func checkOf(r *store.TakeRequest, limits []CheckLimit) Check {
 	for i := range r.Calls {
-		c.Limits = append(c.Limits, checkLimit(&r.Calls[i]))
+		limits = append(limits, checkLimit(&r.Calls[i]))
 	}
-	return c, nil
+	return Check{Limited: r.Taken.Limited, Retry: fromNS(r.Taken.RetryAfterNS), Binding: r.Taken.Binding, Limits: limits}
 }
 
 func checkLimit(call *store.Call) CheckLimit {
-	d, of := &call.Decision, call.Policy.Policy
-	l := CheckLimit{Policy: of.Name, Name: of.Name, Limit: d.Limit, Remaining: d.Remaining, Reset: fromNS(d.ResetAfterNS),
-		Count: call.Limit.Count, Period: time.Duration(call.Limit.PeriodNS)}
-	if len(of.Limits) > 1 {
-		l.Name += " " + call.Limit.String()
+	d := &call.Decision
+	l := CheckLimit{Limited: d.Limited, ByRule: d.Limit == 0, Limit: d.Limit, Remaining: d.Remaining, Retry: fromNS(d.RetryAfterNS),
+		Reset: fromNS(d.ResetAfterNS), Count: call.Limit.Count, Period: time.Duration(call.Limit.PeriodNS), Text: call.Limit.String()}
+	switch of := call.Policy; {
+	case of == nil:
+		l.Name = l.Text
+	case len(of.Policy.Limits) > 1:
+		l.Policy, l.Name = of.Policy.Name, of.Policy.Name+" "+l.Text
+	default:
+		l.Policy, l.Name = of.Policy.Name, of.Policy.Name
 	}
 	if call.Limit.HoldsLeases() {
 		l.Period = 0

@@ -112,8 +112,11 @@ func TestCheck(t *testing.T) {
 	p.want("CL.RULE ADD DENY bad*", ":1\r\n")
 	p.want("CL.POLICY SET gold 10/1m 100/1d", ":1\r\n")
 	api := func(remaining int64, reset time.Duration) []CheckLimit {
-		return []CheckLimit{{Policy: "api", Name: "api", Limit: 3, Remaining: remaining, Reset: reset, Count: 3, Period: time.Hour}}
+		return []CheckLimit{{Policy: "api", Text: "3/1h", Name: "api", Retry: -1, Limit: 3, Remaining: remaining, Reset: reset, Count: 3,
+			Period: time.Hour}}
 	}
+	denied := api(0, time.Hour)
+	denied[0].Limited, denied[0].Retry = true, 20*time.Minute
 	for _, tt := range []struct {
 		key      string
 		policies []string
@@ -122,15 +125,17 @@ func TestCheck(t *testing.T) {
 		{"k", []string{"api"}, Check{Retry: -1, Limits: api(2, 20*time.Minute)}},
 		{"k", []string{"api:gold"}, Check{Retry: -1, Limits: api(1, 40*time.Minute)}},
 		{"k", []string{"api:gold:x"}, Check{Retry: -1, Limits: api(0, time.Hour)}},
-		{"k", []string{"api"}, Check{Limited: true, Retry: 20 * time.Minute, Limits: api(0, time.Hour)}},
-		{"bad", []string{"api"}, Check{Limited: true, Retry: -1, Limits: []CheckLimit{{Policy: "api", Name: "api", Count: 3, Period: time.Hour}}}},
+		{"k", []string{"api"}, Check{Limited: true, Retry: 20 * time.Minute, Limits: denied}},
+		{"bad", []string{"api"}, Check{Limited: true, Retry: -1, Limits: []CheckLimit{
+			{Policy: "api", Text: "3/1h", Name: "api", Limited: true, ByRule: true, Retry: -1, Count: 3, Period: time.Hour},
+		}}},
 		{"j", []string{"jobs"}, Check{Retry: -1, Limits: []CheckLimit{
-			{Policy: "jobs", Name: "jobs", Limit: 2, Remaining: 1, Reset: 30 * time.Second, Count: 2},
+			{Policy: "jobs", Text: "2/30s,algo=conc", Name: "jobs", Retry: -1, Limit: 2, Remaining: 1, Reset: 30 * time.Second, Count: 2},
 		}}},
 		{"k", []string{"gold", "api"}, Check{Limited: true, Retry: 20 * time.Minute, Binding: 2, Limits: append([]CheckLimit{
-			{Policy: "gold", Name: "gold 10/1m", Limit: 10, Remaining: 10, Count: 10, Period: time.Minute},
-			{Policy: "gold", Name: "gold 100/1d", Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
-		}, api(0, time.Hour)...)}},
+			{Policy: "gold", Text: "10/1m", Name: "gold 10/1m", Retry: -1, Limit: 10, Remaining: 10, Count: 10, Period: time.Minute},
+			{Policy: "gold", Text: "100/1d", Name: "gold 100/1d", Retry: -1, Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
+		}, denied...)}},
 	} {
 		if c, err := w.Check(tt.key, tt.policies...); err != nil || !reflect.DeepEqual(c, tt.want) {
 			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policies, tt.key, c, err, tt.want)

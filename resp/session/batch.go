@@ -91,6 +91,11 @@ func (b *batch) answer(s *Session, waitedNS int64) {
 			s.srv.Stats.Waits.Note(waitedNS)
 		}
 	}
+	if s.client.ID == 0 { // it is within the process
+		if in, ok := s.client.Conn.(interface{ tell([]store.TakeRequest) }); ok {
+			in.tell(b.Takes())
+		}
+	}
 	s.scratch.decider.Answer(s.call, &b.Batch)
 	if writes {
 		s.inRound().wrote(mark, len(s.call.Out), calls)
@@ -169,6 +174,7 @@ func (b *batch) giveBack() {
 // refuseWaiting answers all calls that wait as refused, and all that would from now on.
 func (srv *Service) RefuseWaiting() {
 	srv.Stopping.refusing.Store(true)
+	srv.within.refuse(srv.Port)
 	for _, c := range srv.Clients.All() {
 		c.Unblock(srv.Port, store.ErrRefused)
 	}

@@ -38,6 +38,8 @@ type Service struct {
 	accounts
 	measures
 	Clients   client.List
+	within    waitingWithin
+	insides   sync.Pool   // sessions within the process that nobody uses
 	scratches scratchPool // of all sessions
 	Stopping  stopping
 }
@@ -70,8 +72,9 @@ type keyspace struct {
 
 // accounts are the users, and what they were refused.
 type accounts struct {
-	Users  *acl.Users
-	aclLog acl.Log
+	Users   *acl.Users
+	insider *acl.User // of calls within the process
+	aclLog  acl.Log
 }
 
 // measures are what the server measures of itself.

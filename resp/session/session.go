@@ -390,6 +390,12 @@ func (s *Session) store() store.Keys {
 
 // Closed is called by the transport, once, when the connection is gone.
 func (s *Session) Closed() {
+	s.ended()
+	s.srv.Clients.Forget(&s.client)
+}
+
+// ended ends what the session waits for and holds.
+func (s *Session) ended() {
 	s.end = atOnce
 	s.leave()
 	s.bound.Release(&s.srv.Later)
@@ -397,7 +403,6 @@ func (s *Session) Closed() {
 	if s.round != nil { // the transport does not call Confirm after this
 		s.round.decided.Settle(0, nil)
 	}
-	s.srv.Clients.Forget(&s.client)
 }
 
 // inRound returns the session's round. A connection that has never waited for the disk has none yet.

@@ -130,11 +130,6 @@ func TestDoubledHeaders(t *testing.T) {
 			t.Errorf("%s: %s", path, answer(w))
 		}
 	}
-	for text, want := range map[string]string{" ~": `" ~"`, "\x1f": `"%1F"`, "\x7f": `"%7F"`} {
-		if got := quote(text); got != want {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
 }
 
 // /metrics has what the server counts, as seconds and by kind, requests by page, and Go's own.

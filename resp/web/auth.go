@@ -5,6 +5,8 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+
+	"celld/resp/web/answers"
 )
 
 // admitted reports whether a request has the token, as Bearer or as the password of any user. It takes as long for each wrong one.
@@ -25,5 +27,5 @@ func (s *site) admitted(r *http.Request) bool {
 // askForToken answers who is not admitted.
 func askForToken(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Basic realm="celld", charset="UTF-8"`)
-	fail(w, http.StatusUnauthorized, "the token of --http-token-file is needed, as Bearer or as the password")
+	answers.Fail(w, http.StatusUnauthorized, "the token of --http-token-file is needed, as Bearer or as the password")
 }

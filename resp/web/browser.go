@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"celld/resp/web/answers"
 )
 
 // A page of any web site can make its browser ask 127.0.0.1, by an image or a form, and can point its own site's name
@@ -50,10 +52,21 @@ func (s *site) byPage(r *http.Request, sources []source) (why string) {
 	return ""
 }
 
+// byCaller serves a program, and no browser that the page of another site has sent.
+func (s *site) byCaller(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if why := s.byPage(r, nil); why != "" {
+			s.refuse(w, r, why)
+			return
+		}
+		answer(w, r)
+	}
+}
+
 // refuse also warns: for a proxy that is not recognised as one, the refusal is an outage.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	s.server.WarnRefused(r.RemoteAddr, why)
-	fail(w, http.StatusForbidden, why)
+	answers.Fail(w, http.StatusForbidden, why)
 }
 
 // bearer reports whether a request that is admitted shows the token in a way that no browser does by itself, as it does with a password.

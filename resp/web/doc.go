@@ -4,7 +4,8 @@
 //	err := web.Serve(server, cfg.HTTPOptions(), log) // until the server stops
 //
 // HTTP has its own listener and limits, so its traffic does not touch clients of RESP. The headers of a request may take 5 s and 16 KB,
-// and the whole request 10 s. Bodies are not read. At most --http-max-connections connections are open, and each takes 30 KB.
+// and the whole request 10 s. Only package api reads bodies, of 64 KB. At most --http-max-connections connections are open, and each takes
+// 30 KB.
 //
-// Package resp alone knows limits: a check is a CL.TAKE (resp.Server.Check).
+// Package resp alone knows limits: a check is a CL.TAKE (resp.Server.Check), and package api turns JSON into commands and back.
 package web

@@ -11,6 +11,7 @@ import (
 
 	"celld/resp"
 	"celld/resp/metrics"
+	"celld/resp/web/answers"
 )
 
 // scrapes are the answers to /metrics at once; more get 503.
@@ -42,7 +43,7 @@ func (p *metricsPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	case p.places <- struct{}{}:
 		defer func() { <-p.places }()
 	default:
-		fail(w, http.StatusServiceUnavailable, "too many scrapes at once: at most "+strconv.Itoa(scrapes))
+		answers.Fail(w, http.StatusServiceUnavailable, "too many scrapes at once: at most "+strconv.Itoa(scrapes))
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -74,6 +75,9 @@ type counted struct {
 	http.ResponseWriter
 	status int
 }
+
+// Unwrap is for http.ResponseController.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *counted) WriteHeader(status int) {
 	if c.status == 0 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"celld/resp/web/answers"
 )
 
 // pprofRoot is where Go's profiles are, with --http-pprof.
@@ -33,11 +35,11 @@ func (s *site) profile(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	if r.ParseForm() != nil || !fits(r.Form, name) {
-		fail(w, http.StatusBadRequest, fmt.Sprintf("seconds must be from 1 to %d", longestProfile))
+		answers.Fail(w, http.StatusBadRequest, fmt.Sprintf("seconds must be from 1 to %d", longestProfile))
 		return
 	}
 	if !s.profiling.CompareAndSwap(false, true) {
-		fail(w, http.StatusServiceUnavailable, "another profile is being taken")
+		answers.Fail(w, http.StatusServiceUnavailable, "another profile is being taken")
 		return
 	}
 	defer s.profiling.Store(false)
@@ -65,7 +67,7 @@ func (s *site) profile(w http.ResponseWriter, r *http.Request, name string) {
 		err = found.WriteTo(w, debug)
 	}
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+		answers.Fail(w, http.StatusInternalServerError, err.Error())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"celld/resp"
 	"celld/resp/clock"
 	"celld/resp/config"
+	"celld/resp/web/answers"
 	"celld/store/memory"
 	"celld/store/policy"
 )
@@ -97,7 +98,7 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 		if w.Header().Get("Content-Type") == "application/problem+json" {
-			var p problem
+			var p answers.Problem
 			body := w.Body.String()
 			err := json.Unmarshal([]byte(body), &p)
 			if err != nil || p.Status != w.Code || strings.Count(body, "\n") != 1 || strings.Contains(body, "secret") {

@@ -17,6 +17,8 @@ import (
 	"celld/resp"
 	"celld/resp/config"
 	"celld/resp/transport"
+	"celld/resp/web/answers"
+	"celld/resp/web/api"
 )
 
 // The bounds of one connection.
@@ -92,13 +94,15 @@ type site struct {
 	limits  config.HTTPOptions
 	token   *[sha256.Size]byte // nil: none is needed
 	metrics *metricsPage
+	api     api.API
 
 	readings  readings    // for the live page
 	profiling atomic.Bool // a profile is being taken
 }
 
 func newSite(server *resp.Server, h config.HTTPOptions) *site {
-	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server)}
+	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server),
+		api: api.API{Server: server}}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
 		s.token = &sum
@@ -111,7 +115,7 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.server.Panicked(cause, "HTTP request")
-			fail(w, http.StatusInternalServerError, "internal error")
+			answers.Fail(w, http.StatusInternalServerError, "internal error")
 		}
 		s.metrics.count(page, max(w.status, http.StatusOK))
 	}()
@@ -144,20 +148,25 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	if question, ok := strings.CutPrefix(path, "/check/"); ok {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
 	}
+	if answer = s.api.Page(path); answer != nil {
+		return "api", s.byCaller(answer)
+	}
 	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
 		return "pprof", read(s.byPerson(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
 	}
 	return "other", notFound
 }
 
-func notFound(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "no such page") }
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	answers.Fail(w, http.StatusNotFound, "no such page")
+}
 
 // read answers requests for what is only read.
 func read(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
+			answers.Fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
 			return
 		}
 		answer(w, r)

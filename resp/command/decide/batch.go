@@ -40,6 +40,9 @@ func (b *Batch) Row() *command.Row { return b.shapes[0].row }
 // Take is the first request of a batch whose calls name limits, with its answer once the batch is decided.
 func (b *Batch) Take() *store.TakeRequest { return &b.takes[0] }
 
+// Takes are all of them.
+func (b *Batch) Takes() []store.TakeRequest { return b.takes }
+
 // Key is that of a call that was added.
 func (b *Batch) Key(i int) []byte {
 	switch {

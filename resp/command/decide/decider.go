@@ -77,6 +77,16 @@ func (d *Decider) ShapeOf(limit string, options ...string) (f *Shape, text strin
 	return f, readTake(&d.limits, f, args)
 }
 
+// Misread is the text of an error in the arguments of a CL.TAKE or CL.MTAKE, or "". It asks nobody.
+func (d *Decider) Misread(args [][]byte) (text string) {
+	row := d.Commands.Find(args[0])
+	d.single.reset(row)
+	if row.Name == "cl.mtake" {
+		return readMultiTake(&d.limits, &d.single, args)
+	}
+	return readTake(&d.limits, &d.single, args)
+}
+
 // Ask asks the limiter for a batch. It reports whether that is decided, and otherwise wakes w later. Until then the batch is the limiter's.
 func (d *Decider) Ask(b *Batch, limiter store.Limiter, a store.Access, w store.Waker) (decided bool) {
 	b.hashed = limiter == store.Limiter(d.Table)

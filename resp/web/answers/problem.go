@@ -1,0 +1,62 @@
+package answers
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"celld/resp"
+)
+
+// Problem is the body of an answer other than 200, by RFC 9457.
+type Problem struct {
+	Type     string   `json:"type,omitempty"` // omitted: the status says all
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
+	Violated []string `json:"violated-policies,omitempty"`
+
+	retry int64 // Retry-After, in s; 0: there is none
+}
+
+// Fail answers with an error in one line.
+func Fail(w http.ResponseWriter, status int, detail string) { Failed(status, detail).Write(w) }
+
+// Failed is an error in one line.
+func Failed(status int, detail string) Problem {
+	return Problem{Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// Denied is the answer to a call that a limit denies.
+func Denied(status int, c *resp.Check) Problem {
+	p := Problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Too many requests", Status: status,
+		Detail: "retry in " + strconv.FormatInt(RetryAfter(c.Retry), 10) + " s", retry: RetryAfter(c.Retry)}
+	if policy := c.Limits[c.Binding].Policy; policy != "" {
+		p.Violated = []string{policy}
+	}
+	return p
+}
+
+// Status is that of a call that was not decided; other is for errors of the call itself.
+func Status(err *resp.CallError, other int) int {
+	switch err.Code() {
+	case "NOPOLICY":
+		return http.StatusNotFound
+	case "STOREDOWN", "LOADING", "BUSY", "MISCONF", "OOM":
+		return http.StatusServiceUnavailable
+	}
+	return other
+}
+
+// Write answers with the problem.
+func (p Problem) Write(w http.ResponseWriter) {
+	if p.retry > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(p.retry, 10))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	body := json.NewEncoder(w)
+	body.SetEscapeHTML(false) // no browser takes it for HTML
+	_ = body.Encode(p)        // and a line's end
+}

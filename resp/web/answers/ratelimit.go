@@ -1,0 +1,97 @@
+package answers
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"celld/resp"
+)
+
+// never is the Retry-After, in seconds, of a call that will not pass: a rule denies it.
+const never = 86400
+
+// RetryAfter is in whole seconds, at least 1, and not earlier than the call passes.
+func RetryAfter(d time.Duration) int64 {
+	if d < 0 {
+		return never
+	}
+	return max(1, seconds(d))
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 {
+	n := int64(d / time.Second)
+	if d%time.Second > 0 {
+		n++
+	}
+	return n
+}
+
+// mostDigits is how many digits an integer of RFC 8941 has. A larger one is left out.
+const mostDigits = 999_999_999_999_999
+
+// Describe sets the fields of draft-ietf-httpapi-ratelimit-headers-11, with an item for each limit, and with legacy those that came before
+// it. The names are written as people know them, not as http.Header writes them.
+func Describe(h http.Header, c *resp.Check, legacy bool) {
+	both := make([]byte, 0, 256)
+	policies, limits := both[:0:128], both[128:128] // one piece of memory for most
+	latest := int64(math.MaxInt64)
+	if c.Limited {
+		latest = RetryAfter(c.Retry)
+	}
+	for i := range c.Limits {
+		l := &c.Limits[i]
+		if i > 0 {
+			policies, limits = append(policies, ", "...), append(limits, ", "...)
+		}
+		policies = appendPolicy(appendQuoted(policies, l.Name), l)
+		limits = appendParam(appendQuoted(limits, l.Name), "r", l.Remaining)
+		limits = appendParam(limits, "t", min(seconds(l.Reset), latest))
+	}
+	h["RateLimit-Policy"], h["RateLimit"] = []string{string(policies)}, []string{string(limits)}
+	if legacy {
+		l, number := &c.Limits[c.Binding], func(n int64) string { return strconv.FormatInt(n, 10) }
+		h["X-RateLimit-Limit"] = []string{number(l.Limit)}
+		h["X-RateLimit-Remaining"] = []string{number(l.Remaining)}
+		h["X-RateLimit-Reset"] = []string{number(seconds(l.Reset))}
+	}
+}
+
+// appendPolicy writes what a limit allows. A window below a second is written as one of a second.
+func appendPolicy(b []byte, l *resp.CheckLimit) []byte {
+	count := l.Count
+	if 0 < l.Period && l.Period < time.Second {
+		count = int64(min(float64(count)*float64(time.Second)/float64(l.Period), 2*mostDigits))
+	}
+	b = appendParam(b, "q", count)
+	if l.Period > 0 {
+		b = appendParam(b, "w", max(1, seconds(l.Period)))
+	}
+	return b
+}
+
+func appendParam(b []byte, name string, n int64) []byte {
+	if n > mostDigits {
+		return b
+	}
+	return strconv.AppendInt(append(append(append(b, ';'), name...), '='), n, 10)
+}
+
+// appendQuoted writes a string of RFC 8941. Characters that it cannot hold are written as in a URL.
+func appendQuoted(b []byte, text string) []byte {
+	b = append(b, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < 0x20 || c > 0x7e:
+			b = fmt.Appendf(b, "%%%02X", c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,51 @@
+package answers
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/resp"
+)
+
+func TestDescribe(t *testing.T) {
+	one := func(l resp.CheckLimit) resp.Check { return resp.Check{Limits: []resp.CheckLimit{l}} }
+	gold := []resp.CheckLimit{{Name: "gold 100/1m", Count: 100, Period: time.Minute, Remaining: 7, Reset: time.Minute},
+		{Name: "gold 9/1d", Count: 9, Period: 24 * time.Hour, Reset: 24 * time.Hour}}
+	for want, c := range map[string]resp.Check{
+		`"api";q=100;w=60 "api";r=7;t=2`:      one(resp.CheckLimit{Name: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond}),
+		`"fast";q=50;w=1 "fast";r=0;t=0`:      one(resp.CheckLimit{Name: "fast", Count: 5, Period: 100 * time.Millisecond}),
+		`"odd";q=5;w=2 "odd";r=0;t=1`:         one(resp.CheckLimit{Name: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1}),
+		`"jobs";q=3 "jobs";r=1;t=9223372037`:  one(resp.CheckLimit{Name: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1}),
+		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: one(resp.CheckLimit{Name: "\"\\\n", Count: 1, Period: time.Second}),
+		`"large";w=1 "large";t=0`:             one(resp.CheckLimit{Name: "large", Count: 1e15, Period: time.Second, Remaining: 1e15}),
+		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=86400`: {Limits: gold},
+		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=1200`: {
+			Limited: true, Retry: 20 * time.Minute, Limits: gold, Binding: 1,
+		},
+	} {
+		h := http.Header{}
+		Describe(h, &c, false)
+		var wire strings.Builder
+		_ = h.Write(&wire) // sorted by name
+		policy, limit := "RateLimit-Policy: ", "RateLimit: "
+		lines := strings.Split(wire.String(), "\r\n")
+		if got := strings.TrimPrefix(lines[1], policy) + " " + strings.TrimPrefix(lines[0], limit); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	for d, want := range map[time.Duration]int64{-1: never, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2} {
+		if got := RetryAfter(d); got != want {
+			t.Errorf("%v: %d", d, got)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{" ~": `" ~"`, "\x1f": `"%1F"`, "\x7f": `"%7F"`} {
+		if got := string(appendQuoted(nil, text)); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
