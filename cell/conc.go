@@ -14,7 +14,7 @@ func (*conc) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
 	taken, waits := l.counts(used, cost, mode)
 	if taken {
 		leases.Forget(nowNS)
-		leases.Add(lease.Lease{ExpiryNS: now + uint64(l.PeriodNS), Cost: cost})
+		leases.Add(lease.Lease{ExpiryNS: now + uint64(l.PeriodNS), Cost: min(cost, max(0, mostUsed-int64(used)))})
 		used = min(used+uint64(cost), mostUsed)
 	}
 	o := l.used(used, leases.LastExpiryNS(), now)

@@ -53,3 +53,40 @@ func TestHoldsOfBuckets(t *testing.T) {
 		}
 	}
 }
+
+// Who takes in the last window that was booked forgets the one before it: then FORCE counts against what is used alone.
+func TestWhatWasBeforeIsForgotten(t *testing.T) {
+	l := mustLiteral(t, "10/1s,algo=window")
+	var st cell.State
+	decide(&l, &st, aDayIn2027, cell.MaxCost, cell.Force)
+	l.Fit(&st, aDayIn2027, 1)
+	l.Book(&st, aDayIn2027, 1)
+	inLast := int64(aDayIn2027) + 1_100_000_000
+	if !l.Holds(&st, inLast, cell.MaxCost-1) || l.Holds(&st, inLast, cell.MaxCost) || l.Holds(&st, aDayIn2027, 1) {
+		t.Error("it holds other than what has room beside what is used")
+	}
+	decide(&l, &st, inLast, 1, cell.Take)
+	if got, want := string(l.AppendState(nil, &st)), "limit=10/1s,algo=window until=1800000002000000000 used=2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A call to a limit that warms up passes if it is paid for within 292 years, however cold the limit is.
+func TestNeverPaid(t *testing.T) {
+	for text, most := range map[string]int64{
+		"1/1d,burst=1,warmup=1s,cold=100": 106_727, "1/366d,burst=1,warmup=1ms,cold=100": 291, "10000000/1s,warmup=24d": 1 << 53,
+	} {
+		l := mustLiteral(t, text)
+		for cost, passes := range map[int64]bool{1: true, min(most, cell.MaxCost): true, most + 1: false} {
+			if cost > cell.MaxCost {
+				continue
+			}
+			var st cell.State
+			wait := l.Forecast(&st, aDayIn2027, cost)
+			d := l.Decide(&st, aDayIn2027, cost, cell.Take)
+			if d.Limited == passes || (wait == 0) != passes || l.Holds(&cell.State{}, aDayIn2027, cost) != passes {
+				t.Errorf("%s, cost %d: limited %v, a wait of %d", text, cost, d.Limited, wait)
+			}
+		}
+	}
+}

@@ -43,7 +43,8 @@ func (*slide) fit(l *Limit, st *State, nowNS, cost int64) (words int) {
 }
 
 func (*slide) holds(l *Limit, st *State, nowNS, cost int64) bool {
-	return slideAt(st, uint64(nowNS), uint64(l.PeriodNS)).cur+uint64(cost) <= MaxCost
+	w := slideAt(st, uint64(nowNS), uint64(l.PeriodNS))
+	return w.cur+w.weighted(uint64(l.PeriodNS))+uint64(cost) <= MaxCost
 }
 
 // windows are the two of a slide, as they are at an instant.

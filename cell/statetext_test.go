@@ -68,7 +68,7 @@ func TestStateText(t *testing.T) {
 		"limit=1/1m,algo=conc leases=1:2", "limit=1/1m,algo=conc leases=1:2:", "limit=1/1m,algo=conc leases=1:2:3:",
 		"limit=1/1m,algo=conc leases=1:2:3,", "limit=1/1m,algo=conc leases=1:2:3,2:1:1", "limit=1/1m,algo=conc leases=9007199254740993:2:3",
 		"limit=1/1m,algo=conc leases=1:9286616836854775808:3", "limit=1/1m,algo=conc leases=1:2:9007199254740993",
-		"limit=1/1m,algo=conc leases=1:2:9007199254740992,2:3:1", "limit=1/1m,algo=conc leases=1:2:3:b:b",
+		"limit=1/1m,algo=conc leases=1:2:9007199254740993,2:3:1", "limit=1/1m,algo=conc leases=1:2:3:b:b",
 		"limit=1/1m,algo=conc leases=1:2:3:b:t1",
 		"limit=1/1m,algo=conc leases=1:2:3:t0", "limit=1/1m,algo=conc leases=1:2:3:n0000000000000000000000000000000",
 		"limit=1/1m,algo=conc leases=1:2:3:n00000000000000000000000000000000",

@@ -1,9 +1,6 @@
 package cell
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // warmup is a rate that begins low after a rest, for a cache or a pool that needs to warm up: Guava's SmoothRateLimiter.SmoothWarmingUp.
 // Calls are spread evenly. Each call is paid for by the wait of the next one, so a call of any cost passes as soon as those before it are
@@ -52,10 +49,10 @@ func (*warmup) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome
 	return o
 }
 
-// neverPaid reports a cost that may take more than 292 years to pay for. Such a call never passes.
+// neverPaid reports a cost that takes more than 292 years to pay for when the limit is cold. Such a call never passes. One permit takes
+// 100 years at most.
 func (l *Limit) neverPaid(cost uint64) bool {
-	high, low := bits.Mul64(uint64(l.bucket.intervalNS)*uint64(l.Cold)/100, cost) // the interval when it is cold: 100 years at most
-	return high > 0 || low > mostWarmupDebt
+	return cost > 1 && l.costOfWarmth(0, cost) > mostWarmupDebt
 }
 
 // mostWarmupDebt is the longest that the next call waits: 292 years, as for a bucket. The key is cold again a warmup later, which is still

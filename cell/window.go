@@ -18,14 +18,14 @@ import (
 type window struct{ pairs }
 
 func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {
-	now, end, used, before := uint64(nowNS), st.A, st.B, uint64(0)
+	now, end, used := uint64(nowNS), st.A, st.B
 	if now >= end || used == 0 {
 		end, used = 0, 0
 	}
 	if used > math.MaxUint32 {
-		used, before = st.pair()
-		if begin := l.beginNS(end); before > 0 && now < begin {
-			return w.decideAhead(l, st, now, begin, cost, mode)
+		var before uint64
+		if used, before = l.counting(st, nowNS); before > 0 {
+			return w.decideAhead(l, st, now, cost, mode)
 		}
 	}
 	taken, waits := l.counts(used, cost, mode)
@@ -35,7 +35,7 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 		}
 		used = min(used+uint64(cost), mostUsed)
 		st.A = end
-		st.setPair(used, before)
+		st.setPair(used, 0)
 	}
 	o := l.used(used, end, now)
 	if waits {
@@ -46,22 +46,33 @@ func (w *window) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outco
 
 // fit makes the ring that large numbers need when calls are booked, or forced into what is booked.
 func (*window) fit(l *Limit, st *State, nowNS, cost int64) (words int) {
-	used, before := st.pair()
-	if uint64(nowNS) >= st.A || before == 0 && used+uint64(cost) <= uint64(l.Count) || max(used, before)+uint64(cost) <= mostBefore {
+	used, before := l.counting(st, nowNS)
+	if before == 0 && used+uint64(cost) <= uint64(l.Count) || max(used, before)+uint64(cost) <= mostBefore {
 		return 0
 	}
 	return st.fitPair()
 }
 
-func (*window) holds(_ *Limit, st *State, nowNS, cost int64) bool {
-	used, before := st.pair()
-	return uint64(nowNS) >= st.A || max(used, before)+uint64(cost) <= MaxCost
+func (*window) holds(l *Limit, st *State, nowNS, cost int64) bool {
+	used, before := l.counting(st, nowNS)
+	return max(used, before)+uint64(cost) <= MaxCost
+}
+
+// counting is what still counts of a window's state. before is 0 once the last window has begun.
+func (l *Limit) counting(st *State, nowNS int64) (used, before uint64) {
+	if uint64(nowNS) >= st.A {
+		return 0, 0
+	}
+	if used, before = st.pair(); before > 0 && uint64(nowNS) >= l.beginNS(st.A) {
+		before = 0
+	}
+	return used, before
 }
 
 // decideAhead decides before the last booked window begins: nothing passes. A forced call counts in the window that it is in, and is
 // forgotten with it.
-func (*window) decideAhead(l *Limit, st *State, now, begin uint64, cost int64, mode Mode) outcome {
-	o := outcome{resetNS: st.A - now}
+func (*window) decideAhead(l *Limit, st *State, now uint64, cost int64, mode Mode) outcome {
+	o, begin := outcome{resetNS: st.A - now}, l.beginNS(st.A)
 	used, before := st.pair()
 	switch {
 	case cost == 0:

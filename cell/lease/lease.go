@@ -24,8 +24,11 @@ const Max = 1 << 16
 // MaxID is the highest ID, up to which a double is exact.
 const MaxID = 1 << 53
 
-// mostCost is the highest sum of costs.
-const mostCost = 1 << 53
+// mostCost is the highest cost of a lease, and mostSum the highest sum of costs: leases of many windows are held at once.
+const (
+	mostCost = 1 << 53
+	mostSum  = 1 << 62
+)
 
 // Len is how many leases and links there are, with those that have expired and are still there.
 func (s Set) Len() int {
@@ -80,9 +83,10 @@ func (s Set) Add(l Lease) {
 	l.ExpiryNS = max(l.ExpiryNS, *s.least) // one that would expire before it is added expires now
 	last := s.lastUntil(l.ExpiryNS)
 	same := last != 0 && s.expiry(last) == l.ExpiryNS && s.id(last) == l.ID && !s.isLink(last)
-	l.Cost = min(l.Cost, mostCost-s.Cost())
+	l.Cost = min(l.Cost, mostCost, mostSum-s.Cost())
 	switch {
 	case same && !l.Link:
+		l.Cost = min(l.Cost, mostCost-int64(s.cost(last)))
 		s.addCost(last, uint64(l.Cost))
 	case same:
 		s.append(last, s.write(l))

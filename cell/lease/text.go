@@ -56,7 +56,7 @@ func (s Set) Parse(text string, latestNS uint64) bool {
 		r := reader{}
 		l := r.lease(one, latestNS)
 		sum += uint64(l.Cost)
-		if r.bad || sum > mostCost || l.ExpiryNS < last {
+		if r.bad || sum > mostSum || l.ExpiryNS < last {
 			return false
 		}
 		all, last = append(all, l), l.ExpiryNS

@@ -158,7 +158,7 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 			d := debt{*c, n - lease.Cost}
 			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: of}, l.Code(), true
 			d.findEntry()
-			if d.fetch(nowNS); !d.holds(d.cost, nowNS) {
+			if d.fetch(nowNS); !d.holds(d.cost, nowNS) && (of == nil || !of.Limit.Shadow) {
 				return nil, shard.Need{}, store.ErrTooMuch
 			}
 			more.Add(d.needs(nil, d.cost, nowNS))

@@ -43,7 +43,7 @@ func (t *take) plan() error {
 	if found, err := t.repeat(); found || err != nil {
 		return err
 	}
-	if t.Mode == cell.Force && !t.holds() {
+	if t.Mode == cell.Force && !t.ruled && !t.holds() {
 		return store.ErrTooMuch
 	}
 	t.judge()
@@ -101,10 +101,10 @@ func (t *take) load() error {
 	return nil
 }
 
-// holds reports whether all states can hold a take that is forced.
+// holds reports whether all states can hold a take that is forced. A limit with shadow never makes it an error.
 func (t *take) holds() bool {
 	for i := range t.calls {
-		if c := &t.calls[i]; !c.Ruled && !c.holds(t.cost*c.times, t.a.NowNS) {
+		if c := &t.calls[i]; !c.Ruled && !c.Limit.Shadow && !c.holds(t.cost*c.times, t.a.NowNS) {
 			return false
 		}
 	}

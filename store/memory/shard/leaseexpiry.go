@@ -91,8 +91,10 @@ func (sh *Shard) giveBack(e *table.Slot, p *table.LimitEntry, from []lease.Lease
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.Wall.Load())
 		}
 	}
+	had := sh.Limits.Bytes(base)
 	l.GiveBack(&st, sh.TimeOf(&l, nowNS), &companion, from)
-	base.SetState(&st)
+	sh.Limits.Keep(base, &l, base.Code.Load(), &st)
+	sh.room.Bytes.Add(sh.Limits.Bytes(base) - had) // a ring of one word, for large numbers, for which nobody has claimed room
 	sh.Limits.Untell(base)
 }
 
