@@ -185,10 +185,8 @@ func (x *exchange) end() {
 // do runs the commands for the client of a request. wait is the longest that they may wait.
 // taken gets each take that is decided.
 func (a API) do(w http.ResponseWriter, r *http.Request, x *exchange, wait time.Duration, taken func(*resp.Taken)) (err error) {
-	if wait > 0 { // the bounds of a request are for one that does not wait
-		control, end := http.NewResponseController(w), time.Now().Add(wait+answerTime)
-		_ = control.SetReadDeadline(end) // at which net/http would take the client for gone
-		_ = control.SetWriteDeadline(end)
+	if wait > 0 { // the bound of an answer is for one that does not wait
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + answerTime))
 	}
 	x.out, err = a.Server.Do(r.Context(), r.RemoteAddr, x.commands, x.out[:0], taken)
 	x.rest = x.out
