@@ -23,7 +23,7 @@ type httpConfig struct {
 
 func (c *httpConfig) rows() []Setting {
 	return []Setting{
-		{Name: "http-bind", Group: groupHTTP, Value: in(&c.Bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, metrics and the live page; empty: none"},
+		{Name: "http-bind", Group: groupHTTP, Value: in(&c.Bind, newText("", "host:port", checkHostPort)), Help: "address to serve HTTP on: health, checks for proxies, limits as JSON, metrics and the live page; empty: none"},
 		{Name: "http-token-file", Group: groupHTTP, Value: in(&c.TokenFile, newText("", "path", checkPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: groupHTTP, Value: in(&c.MaxConnections, newInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: groupHTTP, Value: in(&c.TrustedProxies, newText("", "nets", readable(parseNets))), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
