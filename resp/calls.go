@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"celld/resp/session"
 	"celld/store"
 )
 
@@ -17,6 +18,9 @@ type Taken struct {
 	Wait    time.Duration // until the call may go ahead
 	Lease   int64         // 0: none
 }
+
+// TooManyWait is the error of a call that may not wait, as too many do.
+const TooManyWait = session.ErrMaxWaiters
 
 // Do runs commands as those of a client at an address, who may do everything: see session.Service.Do. taken gets each take that is decided,
 // whose Limits are valid until it returns.

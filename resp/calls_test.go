@@ -60,8 +60,11 @@ func TestDoNeedsTheDisk(t *testing.T) {
 		t.Errorf("%q after %d syncs", got, disk.Syncs.Load())
 	}
 	disk.Full.Store(true)
-	got = w.doInside(t, t.Context(), nil, "GET none", "CL.TAKE k 5/1h")
-	if !strings.HasPrefix(got, "_\r\n-MISCONF ") || strings.Count(got, "\r\n") != 2 {
+	_, err := w.Do(t.Context(), "", wire.AppendCommand(nil, "CL.TAKE", "k", "5/1h"), nil, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+		t.Errorf("%v", err)
+	}
+	if got = w.doInside(t, t.Context(), nil, "GET none"); got != "_\r\n" {
 		t.Errorf("%q", got)
 	}
 }

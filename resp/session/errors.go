@@ -38,7 +38,7 @@ const (
 
 	errOOM = command.ErrOOM
 
-	errMaxWaiters = "ERR too many calls wait already (--max-waiters)"
+	ErrMaxWaiters = "ERR too many calls wait already (--max-waiters)"
 	errBound      = "ERR this connection has too many bound leases"
 	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
 	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
@@ -51,6 +51,7 @@ const (
 	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
+	errFrame          = "ERR a call is larger than --proto-max-multibulk-len and --proto-max-bulk-len allow"
 	errManyArgs       = "ERR at most %d arguments are taken"
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
@@ -94,7 +95,7 @@ func storeError(err error) string {
 	case policy.ErrNoPolicy:
 		return errPolicyGone
 	case store.ErrTooManyWaiters:
-		return errMaxWaiters
+		return ErrMaxWaiters
 	case client.ErrUnblocked:
 		return errUnblocked
 	case remote.ErrBusy:

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"celld/resp/transport"
 	"celld/store"
@@ -9,7 +10,7 @@ import (
 
 // Do runs commands one after the other as those of a client that may do everything, and appends their replies in RESP3. commands are whole
 // frames. from is whose they are, for MONITOR and logs. Calls that are gathered in a pipeline are decided together here, too. Where
-// replies wait for the disk, Do returns when what they tell is there.
+// replies wait for the disk, Do returns when what they tell is there; if the disk refuses it, the error is a *CallError.
 //
 // taken gets each CL.TAKE and CL.MTAKE that is decided, in their order, and may read it until it returns: its reply in numbers says less.
 //
@@ -20,7 +21,7 @@ func (srv *Service) Do(ctx context.Context, from string, commands, replies []byt
 	if !ok {
 		in = srv.newInside()
 	}
-	in.s.client.Addr, in.replies, in.taken = from, replies, taken
+	in.s.client.Addr, in.replies, in.taken, in.refused = from, replies, taken, nil
 	err := in.serve(ctx, commands)
 	replies, in.replies, in.taken = in.replies, nil, nil
 	if in.again() {
@@ -33,6 +34,13 @@ func (srv *Service) Do(ctx context.Context, from string, commands, replies []byt
 
 // Misread is the text of an error in the arguments of a CL.TAKE or CL.MTAKE, or "". It decides nothing.
 func (srv *Service) Misread(args [][]byte) (text string) {
+	limits := srv.frameLimits(true)
+	switch text := srv.closed(srv.Commands.Find(args[0])); {
+	case text != "": // while it loads, nobody knows which policies there are
+		return text
+	case len(args) > limits.MaxArgs, slices.ContainsFunc(args, func(arg []byte) bool { return len(arg) > limits.MaxBulk }):
+		return errFrame
+	}
 	c := srv.scratches.get(&srv.deciding)
 	defer srv.scratches.put(c)
 	return c.decider.Misread(args)
@@ -45,6 +53,7 @@ type inside struct {
 	replies []byte
 	taken   func(*store.TakeRequest)
 	closed  bool
+	refused error         // by the disk
 	woken   chan struct{} // holds one
 }
 
@@ -66,8 +75,8 @@ func (t *inside) again() bool {
 func (t *inside) serve(ctx context.Context, commands []byte) error {
 	for data := commands; ; data = nil {
 		more := t.round(data)
-		if t.closed || t.s.waits == nil && !more {
-			return nil
+		if t.refused != nil || t.closed || t.s.waits == nil && !more {
+			return t.refused
 		}
 		if more {
 			continue
@@ -110,6 +119,9 @@ func (t *inside) round(data []byte) (more bool) {
 	}
 	t.replies = append(t.replies, s.Confirm(t.out, err)...)
 	t.out = t.out[:0]
+	if err != nil {
+		t.refused = &CallError{formatError(ErrMisconf, err), err}
+	}
 	return more
 }
 

@@ -27,7 +27,8 @@ def tell(name, result):
 
 
 async def by_backend(name, has_increx):
-    async with Redis.from_url(URL) as client:
+    patience = 600  # seconds: redis-py has 10, which a busy machine misses with so many callers
+    async with Redis.from_url(URL, socket_timeout=patience, socket_connect_timeout=patience) as client:
         if has_increx is None:
             has_increx = await probe_increx_support(client)
         limiter = RateLimitBackend(client, scope="s", capabilities=_BackendCapabilities(supports_increx=has_increx))

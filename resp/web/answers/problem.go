@@ -27,13 +27,19 @@ func Failed(status int, detail string) Problem {
 	return Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// Denied is the answer to a call that a limit denies.
+// Denied is the answer to a call that a limit denies. It names the limit as the RateLimit fields do.
 func Denied(status int, c *resp.Check) Problem {
 	p := Problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Too many requests", Status: status,
 		Detail: "retry in " + strconv.FormatInt(RetryAfter(c.Retry), 10) + " s", retry: RetryAfter(c.Retry)}
-	if policy := c.Limits[c.Binding].Policy; policy != "" {
-		p.Violated = []string{policy}
+	if l := &c.Limits[c.Binding]; !l.ByRule || l.Policy != "" {
+		p.Violated = []string{l.Name}
 	}
+	return p
+}
+
+// Never is the problem of a call that will never pass.
+func (p Problem) Never() Problem {
+	p.Detail, p.retry = "it never passes", 0
 	return p
 }
 
@@ -43,6 +49,9 @@ func Status(err *resp.CallError, other int) int {
 	case "NOPOLICY":
 		return http.StatusNotFound
 	case "STOREDOWN", "LOADING", "BUSY", "MISCONF", "OOM":
+		return http.StatusServiceUnavailable
+	}
+	if err.Text == resp.TooManyWait {
 		return http.StatusServiceUnavailable
 	}
 	return other

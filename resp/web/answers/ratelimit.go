@@ -2,7 +2,6 @@ package answers
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -30,28 +29,40 @@ func seconds(d time.Duration) int64 {
 	return n
 }
 
-// mostDigits is how many digits an integer of RFC 8941 has. A larger one is left out.
-const mostDigits = 999_999_999_999_999
+// most is the largest integer of RFC 8941, which has 15 digits. A limit with a larger number has no item, as each item needs its numbers.
+const most = 999_999_999_999_999
+
+// mostItems is how many limits the fields may tell of: 1.5 KB, as clients and proxies have room for all headers of 4 KB or more.
+const mostItems = 16
 
 // Describe sets the fields of draft-ietf-httpapi-ratelimit-headers-11, with an item for each limit, and with legacy those that came before
 // it. The names are written as people know them, not as http.Header writes them.
 func Describe(h http.Header, c *resp.Check, legacy bool) {
 	both := make([]byte, 0, 256)
 	policies, limits := both[:0:128], both[128:128] // one piece of memory for most
-	latest := int64(math.MaxInt64)
+	latest := int64(most)
 	if c.Limited {
 		latest = RetryAfter(c.Retry)
 	}
-	for i := range c.Limits {
+	for i := 0; i < len(c.Limits) && len(c.Limits) <= mostItems; i++ {
 		l := &c.Limits[i]
-		if i > 0 {
+		quota := quotaOf(l)
+		if quota > most || l.Remaining > most {
+			continue
+		}
+		if len(policies) > 0 {
 			policies, limits = append(policies, ", "...), append(limits, ", "...)
 		}
-		policies = appendPolicy(appendQuoted(policies, l.Name), l)
+		policies = appendParam(appendQuoted(policies, l.Name), "q", quota)
+		if l.Period > 0 {
+			policies = appendParam(policies, "w", max(1, seconds(l.Period)))
+		}
 		limits = appendParam(appendQuoted(limits, l.Name), "r", l.Remaining)
 		limits = appendParam(limits, "t", min(seconds(l.Reset), latest))
 	}
-	h["RateLimit-Policy"], h["RateLimit"] = []string{string(policies)}, []string{string(limits)}
+	if len(policies) > 0 {
+		h["RateLimit-Policy"], h["RateLimit"] = []string{string(policies)}, []string{string(limits)}
+	}
 	if legacy {
 		l, number := &c.Limits[c.Binding], func(n int64) string { return strconv.FormatInt(n, 10) }
 		h["X-RateLimit-Limit"] = []string{number(l.Limit)}
@@ -60,23 +71,15 @@ func Describe(h http.Header, c *resp.Check, legacy bool) {
 	}
 }
 
-// appendPolicy writes what a limit allows. A window below a second is written as one of a second.
-func appendPolicy(b []byte, l *resp.CheckLimit) []byte {
-	count := l.Count
+// quotaOf is what a limit allows in its window, which is a second where it is shorter than that.
+func quotaOf(l *resp.CheckLimit) int64 {
 	if 0 < l.Period && l.Period < time.Second {
-		count = int64(min(float64(count)*float64(time.Second)/float64(l.Period), 2*mostDigits))
+		return int64(min(float64(l.Count)*float64(time.Second)/float64(l.Period), 2*most))
 	}
-	b = appendParam(b, "q", count)
-	if l.Period > 0 {
-		b = appendParam(b, "w", max(1, seconds(l.Period)))
-	}
-	return b
+	return l.Count
 }
 
 func appendParam(b []byte, name string, n int64) []byte {
-	if n > mostDigits {
-		return b
-	}
 	return strconv.AppendInt(append(append(append(b, ';'), name...), '='), n, 10)
 }
 

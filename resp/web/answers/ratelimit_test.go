@@ -19,7 +19,10 @@ func TestDescribe(t *testing.T) {
 		`"odd";q=5;w=2 "odd";r=0;t=1`:         one(resp.CheckLimit{Name: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1}),
 		`"jobs";q=3 "jobs";r=1;t=9223372037`:  one(resp.CheckLimit{Name: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1}),
 		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: one(resp.CheckLimit{Name: "\"\\\n", Count: 1, Period: time.Second}),
-		`"large";w=1 "large";t=0`:             one(resp.CheckLimit{Name: "large", Count: 1e15, Period: time.Second, Remaining: 1e15}),
+		`"small";q=5 "small";r=5;t=0`: {Limits: []resp.CheckLimit{
+			{Name: "large", Count: 1e15, Period: time.Second, Remaining: 1e15 - 1}, {Name: "small", Count: 5, Remaining: 5},
+			{Name: "fast", Count: 1e12, Period: time.Microsecond}, {Name: "forced", Count: 1, Remaining: 1e15},
+		}},
 		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=86400`: {Limits: gold},
 		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=1200`: {
 			Limited: true, Retry: 20 * time.Minute, Limits: gold, Binding: 1,
@@ -38,6 +41,20 @@ func TestDescribe(t *testing.T) {
 	for d, want := range map[time.Duration]int64{-1: never, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2} {
 		if got := RetryAfter(d); got != want {
 			t.Errorf("%v: %d", d, got)
+		}
+	}
+}
+
+// More items than clients have room for are left out, and fields without an item.
+func TestMostItems(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 16: 16, 17: 0} {
+		h, c := http.Header{}, resp.Check{}
+		for range n {
+			c.Limits = append(c.Limits, resp.CheckLimit{Name: "api", Count: 1})
+		}
+		Describe(h, &c, false)
+		if got := strings.Count(strings.Join(h["RateLimit"], ""), "r="); got != want || len(h) != 2*min(1, want) {
+			t.Errorf("%d limits have %d items: %v", n, got, h)
 		}
 	}
 }

@@ -72,8 +72,8 @@ func post(answer func(w http.ResponseWriter, r *http.Request, x *exchange)) http
 			answers.Fail(w, http.StatusMethodNotAllowed, "only POST")
 			return
 		}
-		if !isJSON(r.Header.Get("Content-Type")) {
-			answers.Fail(w, http.StatusUnsupportedMediaType, "expected Content-Type: application/json")
+		if !isJSON(r.Header.Get("Content-Type")) || r.Header.Get("Content-Encoding") != "" {
+			answers.Fail(w, http.StatusUnsupportedMediaType, "expected Content-Type: application/json, without Content-Encoding")
 			return
 		}
 		x := newExchange()
@@ -122,7 +122,7 @@ func readBody(body []byte, into any, options ...json.Options) error {
 func kindOf(err *json.SemanticError) string {
 	switch kind := err.GoType.String(); {
 	case strings.Contains(kind, "int64"):
-		return "an integer"
+		return "an integer, up to 9007199254740991"
 	case strings.Contains(kind, "bool"):
 		return "true or false"
 	case strings.HasPrefix(kind, "[]"):
@@ -163,7 +163,8 @@ type exchange struct {
 	replies
 	out     []byte // the replies
 	answer  []byte
-	denied  bool // by problem
+	header  http.Header // of the answer
+	denied  bool        // by problem
 	problem answers.Problem
 }
 

@@ -181,14 +181,21 @@ var conversation = []struct {
 	{"/v1/take", `{"key":1,"limits":["1/1m"]}`, 400, "key: expected a string"},
 	{"/v1/take", `{"key":"a","limits":"1/1m"}`, 400, "limits: expected a list"},
 	{"/v1/take", `{"key":"a","limits":["1/1m",7]}`, 400, "limits[1]: expected a string"},
-	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":"1"}`, 400, "cost: expected an integer"},
-	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":1.5}`, 400, "cost: expected an integer"},
+	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":"1"}`, 400, "cost: expected an integer, up to 9007199254740991"},
+	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":1.5}`, 400, "cost: expected an integer, up to 9007199254740991"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":-1}`, 400, "cost must be between 0 and 9007199254740991"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"full":1}`, 400, "full: expected true or false"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"mode":"steal"}`, 400, "mode: expected take, peek, upto, force, reserve or wait"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"max_ms":5}`, 400, "max_ms: needs mode reserve or wait"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"mode":"wait","max_ms":60001}`, 400, "WAIT and RESERVE take from 0 to 60000 ms (--wait-max)"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"mode":"wait","max_ms":9223372036854775807,"us":true}`, 400, "max_ms: too long"},
+	{"/v1/take", `{"key":"a","limits":["1/1m"],"cost":9223372036854775808}`, 400, "cost: expected an integer, up to 9007199254740991"},
+	{"/v1/take", `{"key":"a","limits":["1/1m"],"mode":""}`, 400, "mode: expected take, peek, upto, force, reserve or wait"},
+	{"/v1/take", `{"key":"a","limits":["1/1m"],"lease_ms":5,"id":""}`, 400, "ID must have 1 to 64 bytes"},
+	{"/v1/take", `{"key":"a","limits":[` + strings.Repeat(`"/",`, 9000) + `"/"]}`, 400, "limits: expected 128 at most, in all"},
+	{"/v1/take", `{"calls":[{"keys":[{"key":"a","limits":[` + strings.Repeat(`"/",`, 128) + `"/"]}]}]}`, 400,
+		"calls[0].limits: expected 128 at most, in all"},
+	{"/v1/take?status=429", `{"key":"u","limits":["1/1m"],"cost":2}`, 429, "it never passes"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"id":"x"}`, 400, "BIND and ID need a lease: LEASE, or a limit with algo=conc"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"keys":[]}`, 400, "keys: neither key nor limits may stand beside it"},
 	{"/v1/take", `{"keys":[]}`, 400, "keys: expected one at least"},
@@ -244,18 +251,21 @@ func TestAnswers(t *testing.T) {
 func TestFields(t *testing.T) {
 	a := newConversation(t)
 	for _, lastReset := range []string{"6400", "60"} { // the second is denied, and t is never after its Retry-After
-		w := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m","@gold","9007199254740991/1h,algo=slide"]}`)
-		want := `"1/1m";r=0;t=60, "gold 100/1m";r=99;t=1, "gold 10000/1d";r=9999;t=9, "9007199254740991/1h,algo=slide";t=` + lastReset
+		w := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m","@gold","5/1h,algo=slide","9007199254740991/1h,algo=window"]}`)
+		want := `"1/1m";r=0;t=60, "gold 100/1m";r=99;t=1, "gold 10000/1d";r=9999;t=9, "5/1h,algo=slide";r=4;t=` + lastReset
 		if got := fields(w, "RateLimit"); got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		if got := fields(w, "RateLimit-Policy"); got !=
-			`"1/1m";q=1;w=60, "gold 100/1m";q=100;w=60, "gold 10000/1d";q=10000;w=86400, "9007199254740991/1h,algo=slide";w=3600` {
+			`"1/1m";q=1;w=60, "gold 100/1m";q=100;w=60, "gold 10000/1d";q=10000;w=86400, "5/1h,algo=slide";q=5;w=3600` {
 			t.Error(got)
 		}
 	}
 	if h := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m"]}`).Header(); h.Get("Retry-After") != "60" {
 		t.Errorf("%v", h)
+	}
+	if h := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m"],"cost":2}`).Header(); h.Get("Retry-After") != "" {
+		t.Errorf("it never passes, and may be asked for again: %v", h)
 	}
 	w := a.ask(t, "/v1/take", `{"calls":[{"key":"k","limits":["1/1m"]}]}`)
 	if fields(w, "RateLimit") != "" || w.Header().Get("Retry-After") != "" {

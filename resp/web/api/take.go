@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,10 +23,10 @@ type call struct {
 	Limits  []string `json:"limits"`
 	Keys    []pair   `json:"keys"`
 	Cost    *int64   `json:"cost"`
-	Mode    string   `json:"mode"`
+	Mode    *string  `json:"mode"`
 	MaxMS   *int64   `json:"max_ms"`
 	LeaseMS *int64   `json:"lease_ms"`
-	ID      string   `json:"id"`
+	ID      *string  `json:"id"`
 	Full    bool     `json:"full"`
 	US      bool     `json:"us"`
 }
@@ -37,7 +38,7 @@ type pair struct {
 }
 
 // modes are the options of CL.TAKE by their names here.
-var modes = map[string]string{"": "", "take": "", "peek": "PEEK", "upto": "UPTO", "force": "FORCE", "reserve": "RESERVE", "wait": "WAIT"}
+var modes = map[string]string{"take": "", "peek": "PEEK", "upto": "UPTO", "force": "FORCE", "reserve": "RESERVE", "wait": "WAIT"}
 
 // take is POST /v1/take.
 func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
@@ -65,7 +66,7 @@ func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
 	x.commands = wire.AppendCommand(x.commands, x.words...)
 	err = a.do(w, r, x, c.wait(), func(t *resp.Taken) {
 		x.answer = c.form().appendTaken(x.answer, t)
-		x.tell(w.Header(), t, denial)
+		x.tell(t, denial, c.Keys == nil)
 	})
 	if err == nil {
 		if err = x.decided(); err == nil {
@@ -91,20 +92,27 @@ func denialOf(r *http.Request) (status int, err error) {
 	return 0, fmt.Errorf("unknown query: expected ?status=429, or none")
 }
 
-// tell notes what an answer has beside its body: the fields of headers, and a denial.
-func (x *exchange) tell(h http.Header, t *resp.Taken, denial int) {
-	answers.Describe(h, &t.Check, false)
-	if t.Limited {
-		h["Retry-After"] = []string{strconv.FormatInt(answers.RetryAfter(t.Retry), 10)}
+// tell notes what an answer has beside its body: the fields of headers, and a denial. Limits of several keys have no fields, as their items
+// would have the same names.
+func (x *exchange) tell(t *resp.Taken, denial int, described bool) {
+	x.header = http.Header{}
+	if described {
+		answers.Describe(x.header, &t.Check, false)
 	}
-	if t.Limited && denial != http.StatusOK {
-		x.denied = true
+	if t.Limited && t.Retry >= 0 {
+		x.header["Retry-After"] = []string{strconv.FormatInt(answers.RetryAfter(t.Retry), 10)}
+	}
+	if x.denied = t.Limited && denial != http.StatusOK; x.denied {
 		x.problem = answers.Denied(denial, &t.Check)
+		if t.Retry < 0 {
+			x.problem = x.problem.Never()
+		}
 	}
 }
 
 // reply answers a request of one call.
 func (x *exchange) reply(w http.ResponseWriter) {
+	maps.Copy(w.Header(), x.header)
 	if x.denied {
 		x.problem.Write(w)
 	} else {
@@ -129,7 +137,7 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	wait := time.Duration(0)
+	wait := time.Duration(len(c.Calls)) * time.Second // for an engine that is far, as each with a lease asks it by itself
 	for i := range c.Calls {
 		one, path := &c.Calls[i], fmt.Sprintf("calls[%d]", i)
 		var err error
@@ -139,10 +147,12 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 		}
 		if err := a.Server.Misread(bytesOf(x.words)); err != nil {
 			p := problemOf(err)
-			if at := a.wrong(one); at != "" {
-				path += "." + at
+			if p.Status < http.StatusInternalServerError {
+				if at := a.wrong(one); at != "" {
+					path += "." + at
+				}
+				p.Detail = path + ": " + p.Detail
 			}
-			p.Detail = path + ": " + p.Detail
 			p.Write(w)
 			return
 		}
@@ -183,8 +193,8 @@ func appendProblem(b []byte, p answers.Problem) []byte {
 // onlyCalls says what is wrong with a body that has calls.
 func (c *call) onlyCalls() error {
 	switch {
-	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Mode != "" || c.MaxMS != nil || c.LeaseMS != nil ||
-		c.ID != "" || c.Full || c.US:
+	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Mode != nil || c.MaxMS != nil || c.LeaseMS != nil ||
+		c.ID != nil || c.Full || c.US:
 		return fmt.Errorf("calls: no other field may stand beside it")
 	case len(c.Calls) < 1 || len(c.Calls) > mostCalls:
 		return fmt.Errorf("calls: expected 1 to %d", mostCalls)
@@ -202,6 +212,8 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 	switch {
 	case c.Keys == nil && c.Key == nil:
 		return nil, fmt.Errorf("%skey: is missing", at)
+	case c.limits() > mostLimits:
+		return nil, fmt.Errorf("%slimits: expected %d at most, in all", at, mostLimits)
 	case c.Keys == nil:
 		words = append(words, "CL.TAKE", *c.Key)
 		if words, err = appendLimits(words, at, nil, c.Limits); err != nil {
@@ -218,11 +230,14 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 			return nil, err
 		}
 	}
-	option, known := modes[c.Mode]
+	option, known := "", true
+	if c.Mode != nil {
+		option, known = modes[*c.Mode]
+	}
 	switch {
 	case !known:
 		return nil, fmt.Errorf("%smode: expected take, peek, upto, force, reserve or wait", at)
-	case c.MaxMS != nil && c.Mode != "reserve" && c.Mode != "wait":
+	case c.MaxMS != nil && option != "RESERVE" && option != "WAIT":
 		return nil, fmt.Errorf("%smax_ms: needs mode reserve or wait", at)
 	case c.US && c.MaxMS != nil && *c.MaxMS > 1<<40:
 		return nil, fmt.Errorf("%smax_ms: too long", at)
@@ -230,7 +245,7 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 	if option != "" {
 		words = append(words, option)
 	}
-	if c.Mode == "reserve" || c.Mode == "wait" {
+	if option == "RESERVE" || option == "WAIT" {
 		most := int64(0)
 		if c.MaxMS != nil {
 			most = *c.MaxMS
@@ -246,13 +261,25 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 	if c.LeaseMS != nil {
 		words = append(words, "LEASE", strconv.FormatInt(*c.LeaseMS, 10))
 	}
-	if c.ID != "" {
-		words = append(words, "ID", c.ID)
+	if c.ID != nil {
+		words = append(words, "ID", *c.ID)
 	}
 	if c.US {
 		words = append(words, "US")
 	}
 	return words, nil
+}
+
+// mostLimits is how many limits a call may have. That is checked before each gets its words, with a key of up to 64 KB.
+const mostLimits = 128
+
+// limits is how many limits a call has.
+func (c *call) limits() (n int) {
+	n = len(c.Limits)
+	for i := range c.Keys {
+		n += len(c.Keys[i].Limits)
+	}
+	return n
 }
 
 // pairs appends the words of a CL.MTAKE up to its options.
@@ -313,7 +340,7 @@ func (a API) wrong(c *call) string {
 
 // wait is how long a call may wait.
 func (c *call) wait() time.Duration {
-	if c.Mode != "wait" || c.MaxMS == nil {
+	if c.Mode == nil || *c.Mode != "wait" || c.MaxMS == nil {
 		return 0
 	}
 	return time.Duration(min(max(0, *c.MaxMS), 1<<40)) * time.Millisecond

@@ -22,21 +22,24 @@ type throttled struct {
 // which is one more than CL.THROTTLE's. The decision, reset_after and how seconds are rounded are CL.THROTTLE's.
 func (a API) throttle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	words, err := readThrottled(x.body.Bytes())
-	if err == nil {
-		x.commands = wire.AppendCommand(x.commands, words...)
-		if err = a.do(w, r, x, 0, nil); err == nil {
-			var numbers [5]int64
-			if numbers, err = x.five(); err == nil {
-				writeJSON(w, http.StatusOK, fmt.Appendf(nil, `{"allowed":%v,"limit":%d,"remaining":%d,"reset_after":%d,"retry_after":%d}`,
-					numbers[0] == 0, numbers[1], numbers[2], numbers[4], retryOf(numbers)))
-				return
-			}
-		}
+	if err != nil {
+		notThrottled(w, http.StatusBadRequest, err)
+		return
 	}
-	status := http.StatusBadRequest
-	if p := problemOf(err); p.Status != http.StatusInternalServerError {
-		status = p.Status
+	x.commands = wire.AppendCommand(x.commands, words...)
+	var numbers [5]int64
+	if err = a.do(w, r, x, 0, nil); err == nil {
+		numbers, err = x.five()
 	}
+	if err != nil {
+		notThrottled(w, problemOf(err).Status, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, fmt.Appendf(nil, `{"allowed":%v,"limit":%d,"remaining":%d,"reset_after":%d,"retry_after":%d}`,
+		numbers[0] == 0, numbers[1], numbers[2], numbers[4], retryOf(numbers)))
+}
+
+func notThrottled(w http.ResponseWriter, status int, err error) {
 	writeJSON(w, status, append(appendString([]byte(`{"error":`), err.Error()), '}'))
 }
 
