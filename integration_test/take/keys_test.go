@@ -296,7 +296,7 @@ func TestTakeHostile(t *testing.T) {
 		{"k", "5/1s,tz=" + long}, {"k", "5/1s" + strings.Repeat(",shadow", 100_000)}, {"k", "@" + long}, {"k", "5/1s,algo=\x00\r\n+OK\r\n"},
 		{"k", "@\r\n:1\r\n"}, {"k", strings.Repeat(",", 1_000_000)}, {"k", "@" + strings.Repeat(":", 100_000)}, {"k", "5/1s", "COST", long},
 		{"k", "5/1s", long}, append([]string{"k"}, many...), append([]string{"k"}, manyMillis...),
-		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "2147483648"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""},
+		{"k", "5/1s", "COST", "-1"}, {"k", "5/1s", "COST", "9007199254740992"}, {"k", "5/1s", "COST", "1.5"}, {"k", "5/1s", "COST", ""},
 		{"k", "5/1s", "COST"}, {"k", "5/1s", "COST", "1", "COST", "1"}, {"k", "5/1s", "NOSUCH"}, {"k", "5/1s", ""},
 		{"k", "5/1s", "PEEK", "UPTO"}, {"k", "5/1s", "FORCE", "PEEK"}, {"k", "5/1s", "COST", "1", "6/1m"}, {"k", "5/1s", "6/1s"},
 		{"k", "COST", "5"}, {"k", ""}, {"k", "/"}, {"k", "5/"}, {"k", "/1s"}, {"k", "0/1s"}, {"k", "-5/1s"}, {"k", "+5/1s"}, {"k", "5/0s"},

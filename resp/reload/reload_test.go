@@ -212,8 +212,9 @@ func TestReloadCertificates(t *testing.T) {
 	w, ca := newWorld(t), celldtest.NewAuthority(t)
 	failed := 0
 	w.Failed = func() { failed++ }
+	until := time.Now().Add(time.Hour) // of both, as one that is signed later may end a second later
 	pair := func() {
-		cert, key := ca.Sign("x", &x509.Certificate{})
+		cert, key := ca.Sign("x", &x509.Certificate{NotAfter: until})
 		w.put(t, "crt", celldtest.ReadFile(t, cert))
 		w.put(t, "key", celldtest.ReadFile(t, key))
 	}
