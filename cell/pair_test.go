@@ -54,7 +54,7 @@ func TestHoldsOfBuckets(t *testing.T) {
 	}
 }
 
-// Who takes in the last window that was booked forgets the one before it: then FORCE counts against what is used alone.
+// A call that is taken in the last booked window forgets the window before. From then on FORCE counts only what was used in the last one.
 func TestWhatWasBeforeIsForgotten(t *testing.T) {
 	l := mustLiteral(t, "10/1s,algo=window")
 	var st cell.State

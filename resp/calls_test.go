@@ -69,7 +69,7 @@ func TestDoNeedsTheDisk(t *testing.T) {
 	}
 }
 
-// Who waits within the process is answered when the server stops, and later nobody waits.
+// Calls that wait within the process are answered when the server stops. After that no call waits.
 func TestDoWaits(t *testing.T) {
 	w := newWorld(t)
 	w.doInside(t, t.Context(), nil, "CL.TAKE k 1/1h", "CL.TAKE l 1/1h")

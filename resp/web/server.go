@@ -130,20 +130,20 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	path := r.URL.EscapedPath()
 	switch path { // probes need no token, which orchestrators cannot keep secret
 	case "/livez":
-		return "livez", read(alive)
+		return "livez", answers.Read(alive)
 	case "/readyz":
-		return "readyz", read(s.ready)
+		return "readyz", answers.Read(s.ready)
 	}
 	switch {
 	case !s.admitted(r):
 		s.server.LogVerbose(resp.RefusedRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
 		return "other", askForToken
 	case path == "/":
-		return "page", read(s.byPerson(showPage))
+		return "page", answers.Read(s.byPerson(showPage))
 	case path == "/stats.json":
-		return "stats", read(s.byPerson(s.stats))
+		return "stats", answers.Read(s.byPerson(s.stats))
 	case path == "/metrics":
-		return "metrics", read(s.byPerson(s.metrics.ServeHTTP))
+		return "metrics", answers.Read(s.byPerson(s.metrics.ServeHTTP))
 	}
 	if question, ok := strings.CutPrefix(path, "/check/"); ok {
 		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
@@ -152,23 +152,11 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 		return "api", s.byCaller(answer)
 	}
 	if name, ok := strings.CutPrefix(path, pprofRoot); ok && s.limits.Pprof {
-		return "pprof", read(s.byPerson(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
+		return "pprof", answers.Read(s.byPerson(func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name) }))
 	}
 	return "other", notFound
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	answers.Fail(w, http.StatusNotFound, "no such page")
-}
-
-// read answers requests for what is only read.
-func read(answer http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			answers.Fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
-			return
-		}
-		answer(w, r)
-	}
 }

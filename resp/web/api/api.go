@@ -45,23 +45,12 @@ func (a API) Page(path string) http.HandlerFunc {
 	case "/throttle":
 		return post(a.throttle)
 	case "/v1/openapi.json":
-		return get(describe)
+		return answers.Read(describe)
 	}
 	if strings.HasPrefix(path, showRoot) {
-		return get(a.show)
+		return answers.Read(a.show)
 	}
 	return nil
-}
-
-func get(answer http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			answers.Fail(w, http.StatusMethodNotAllowed, "only GET and HEAD")
-			return
-		}
-		answer(w, r)
-	}
 }
 
 // post answers requests with a body of JSON, which is in the exchange.
