@@ -22,7 +22,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "bench/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "bench/README.md"} {
 		paths, _ := filepath.Glob("../" + pattern)
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
