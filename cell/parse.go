@@ -95,7 +95,10 @@ func (p *limitParser) parsePeriod(text string) error {
 		return nil
 	}
 	var what string
-	if p.PeriodNS, what = parseDuration(text, minPeriodNS, MaxPeriodNS); what != "" {
+	if p.PeriodNS, what = parseDuration(text, minPeriodNS, MaxPeriodNS); what == unknownUnit {
+		what += ", such as 1m, or second, minute, hour, day, week, month or year"
+	}
+	if what != "" {
 		return wrong("period", text, what)
 	}
 	return nil
@@ -274,6 +277,8 @@ type span struct {
 var spans = []span{{"d", 86_400 * nsPerSecond}, {"h", 3_600 * nsPerSecond}, {"m", 60 * nsPerSecond}, {"s", nsPerSecond},
 	{"ms", 1_000_000}, {"us", 1_000}}
 
+const unknownUnit = "unknown unit, expected us, ms, s, m, h or d"
+
 // parseDuration returns the duration in ns, or what is wrong with the text.
 func parseDuration(text string, least, most int64) (ns int64, what string) {
 	name := strings.TrimLeft(text, "0123456789")
@@ -284,7 +289,7 @@ func parseDuration(text string, least, most int64) (ns int64, what string) {
 	at := slices.IndexFunc(spans, func(s span) bool { return s.name == name })
 	switch {
 	case ok && at < 0:
-		return 0, "unknown unit, expected us, ms, s, m, h or d"
+		return 0, unknownUnit
 	case !ok || n > most/spans[at].ns || n*spans[at].ns < least:
 		return 0, "expected 1us to 366d"
 	}

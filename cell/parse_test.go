@@ -125,6 +125,7 @@ func TestParseLimitErrors(t *testing.T) {
 		warm    = "expected 1ms to 24d, in whole ms"
 		cold    = "expected 1.01 to 100, with 2 decimals at most"
 		unit    = "unknown unit, expected us, ms, s, m, h or d"
+		period  = unit + ", such as 1m, or second, minute, hour, day, week, month or year"
 		options = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
 		zone    = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
 		days    = "needs day, week, month or year, or align=clock with a period of whole days"
@@ -166,17 +167,17 @@ func TestParseLimitErrors(t *testing.T) {
 		{"٣/1d", "count", "٣", number},
 		{"11/1us", "count", "11", "more than 10000000 a second needs algo=window or slide"},
 		{"10000001/1s,algo=log", "count", "10000001", "more than 10000000 a second needs algo=window or slide"},
-		{"1/", "period", "", unit},
-		{"1/1", "period", "1", unit},
-		{"1/1w", "period", "1w", unit},
-		{"1/1m/1s", "period", "1m/1s", unit},
-		{"1/1M", "period", "1M", unit},
-		{"1/Month", "period", "Month", unit},
-		{"1/2month", "period", "2month", unit},
-		{"1/1 m", "period", "1 m", unit},
-		{"1/1µs", "period", "1µs", unit},
-		{"1/-1s", "period", "-1s", unit},
-		{"1/1ns", "period", "1ns", unit},
+		{"1/", "period", "", period},
+		{"1/1", "period", "1", period},
+		{"1/1w", "period", "1w", period},
+		{"1/1m/1s", "period", "1m/1s", period},
+		{"1/1M", "period", "1M", period},
+		{"1/Month", "period", "Month", period},
+		{"1/2month", "period", "2month", period},
+		{"1/1 m", "period", "1 m", period},
+		{"1/1µs", "period", "1µs", period},
+		{"1/-1s", "period", "-1s", period},
+		{"1/1ns", "period", "1ns", period},
 		{"1/0s", "period", "0s", length},
 		{"1/367d", "period", "367d", length},
 		{"1/31622401s", "period", "31622401s", length},
@@ -242,9 +243,9 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,block=month", "block", "month", unit},
 		{"1/1m,\r\n+OK", "option", "??+OK", options},
 		{"1/1m,\x00\x7f\u2028\xff", "option", "???\uFFFD", options},
-		{"1/" + strings.Repeat("é", 40), "period", strings.Repeat("é", 32) + "…", unit},
-		{"1/" + strings.Repeat("é", 32), "period", strings.Repeat("é", 32), unit},
-		{"1/x" + strings.Repeat("é", 40), "period", "x" + strings.Repeat("é", 31) + "…", unit},
+		{"1/" + strings.Repeat("é", 40), "period", strings.Repeat("é", 32) + "…", period},
+		{"1/" + strings.Repeat("é", 32), "period", strings.Repeat("é", 32), period},
+		{"1/x" + strings.Repeat("é", 40), "period", "x" + strings.Repeat("é", 31) + "…", period},
 	} {
 		l, err := cell.ParseLimit(c.text)
 		e, ok := errors.AsType[*cell.LimitError](err)

@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"log/slog"
+	"strings"
 
 	"celld/persistence"
 	"celld/persistence/dir"
@@ -27,6 +28,13 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
 		users, wrong := acl.ReadFile(session.NewTable(nil, rowsOfServer(nil)).ACL(), path)
+		mistakes := acl.Mistakes(nil)
+		if errors.As(wrong, &mistakes) {
+			wrong = nil
+			for _, sentence := range mistakes {
+				wrong = errors.Join(wrong, errors.New(strings.TrimSuffix(sentence, ".")))
+			}
+		}
 		f.users, err = users, errors.Join(err, wrong)
 	}
 	return f, err

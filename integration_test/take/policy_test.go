@@ -174,17 +174,17 @@ func TestRules(t *testing.T) {
 	celldtest.Eventually(t, "a rule ends", func() bool { return c.Take("soon", "5/1h").Limited == 0 })
 	c.Play(step{"CL.RULE LIST soon", "*0"}, step{"CL.RULE DEL DENY soon", ":0"})
 	for command, want := range map[string]string{
-		"CL.RULE ADD MAYBE k":                          "-ERR syntax error",
+		"CL.RULE ADD MAYBE k":                          "-ERR a rule is ALLOW or DENY, not 'MAYBE'",
 		"CL.RULE ADD DENY":                             "-ERR wrong number of arguments for 'cl.rule|add' command",
-		"CL.RULE ADD DENY k CIDR":                      "-ERR unknown, repeated or unfinished option 'CIDR'",
+		"CL.RULE ADD DENY k CIDR":                      "-ERR option CIDR needs a value",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0":             "-ERR invalid net '10.0.0.0': expected an address and its bits, such as 10.0.0.0/8",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0/33":          "-ERR invalid net '10.0.0.0/33': expected an address and its bits, such as 10.0.0.0/8",
 		"CL.RULE ADD DENY k* CIDR 10.0.0.0/8":          "-ERR with CIDR, the pattern is the text before the address, without *",
-		"CL.RULE ADD DENY k CIDR 10.0.0.0/8 CIDR ::/0": "-ERR unknown, repeated or unfinished option 'CIDR'",
+		"CL.RULE ADD DENY k CIDR 10.0.0.0/8 CIDR ::/0": "-ERR option CIDR is given twice",
 		"CL.RULE ADD DENY k EX 0":                      "-ERR invalid expire time in 'cl.rule' command",
 		"CL.RULE ADD DENY k EX 9223372036854775807":    "-ERR invalid expire time in 'cl.rule' command",
 		"CL.RULE ADD DENY k EX x":                      "-ERR value is not an integer or out of range",
-		"CL.RULE DEL DENY k EX 5":                      "-ERR unknown, repeated or unfinished option 'EX'",
+		"CL.RULE DEL DENY k EX 5":                      "-ERR unknown option 'EX': expected CIDR",
 		"CL.RULE ADD DENY " + strings.Repeat("p", 257): "-ERR a pattern has at most 256 bytes",
 		fmt.Sprintf("CL.RULE LIST %s x", "k"):          "-ERR syntax error",
 	} {

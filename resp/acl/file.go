@@ -16,10 +16,12 @@ type File struct {
 	rights map[string]*Rights
 }
 
-// Mistakes are what is wrong in the lines of a file. Any other error of ReadFile says why there are no lines.
-type Mistakes string
+// Mistakes are what is wrong in the lines of a file, a sentence each. Any other error of ReadFile says why there are no lines.
+type Mistakes []string
 
-func (m Mistakes) Error() string { return string(m) }
+func (m Mistakes) Error() string { return strings.Join(m, " ") }
+
+func (m *Mistakes) add(format string, args ...any) { *m = append(*m, fmt.Sprintf(format, args...)) }
 
 // errorsAt is how much text of errors is enough.
 const errorsAt = 4 << 10
@@ -54,12 +56,12 @@ func readBounded(path string) (string, error) {
 
 func parse(t *Table, path, text string) (*File, error) {
 	f := &File{rights: map[string]*Rights{}}
-	var wrong strings.Builder
+	var wrong Mistakes
 	for i, text := range strings.Split(text, "\n") {
 		if text = strings.Trim(text, " \t\r"); text != "" {
 			f.parseLine(t, &wrong, fmt.Sprintf("%s:%d", path, i+1), i+1, text)
 		}
-		if wrong.Len() > errorsAt {
+		if len(wrong.Error()) > errorsAt {
 			break
 		}
 	}
@@ -67,33 +69,33 @@ func parse(t *Table, path, text string) (*File, error) {
 	for name, r := range f.rights {
 		bytes += len(line(name, r))
 	}
-	if wrong.Len() == 0 && bytes > mostBytes {
-		fmt.Fprintf(&wrong, "%s: %v", path, errFull)
+	if len(wrong) == 0 && bytes > mostBytes {
+		wrong.add("%s: %v", path, errFull)
 	}
-	if wrong.Len() > 0 {
-		return nil, Mistakes(strings.TrimSpace(wrong.String()))
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	return f, nil
 }
 
 // parseLine reads a user, or says what is wrong: each unknown command, and the first other error, as Redis does.
-func (f *File) parseLine(t *Table, wrong *strings.Builder, at string, number int, text string) {
+func (f *File) parseLine(t *Table, wrong *Mistakes, at string, number int, text string) {
 	words := strings.Split(text, " ")
 	if words[0] != "user" || len(words) < 2 {
-		fmt.Fprintf(wrong, "%s should start with user keyword followed by the username. ", at)
+		wrong.add("%s should start with user keyword followed by the username.", at)
 		return
 	}
 	name := words[1]
 	switch {
 	case hasSpaces(name):
-		fmt.Fprintf(wrong, "'%s: username '%s' contains invalid characters. ", at, name)
+		wrong.add("'%s: username '%s' contains invalid characters.", at, name)
 		return
 	case f.rights[name] != nil:
-		fmt.Fprintf(wrong, "WARNING: Duplicate user '%s' found on line %d. ", name, number)
+		wrong.add("WARNING: Duplicate user '%s' found on line %d.", name, number)
 		return
 	}
 	if len(words) > mostRules {
-		fmt.Fprintf(wrong, "%s: %v. ", at, errRules)
+		wrong.add("%s: %v.", at, errRules)
 		return
 	}
 	r, syntax := noRights(t), false
@@ -101,9 +103,9 @@ func (f *File) parseLine(t *Table, wrong *strings.Builder, at string, number int
 		rule = strings.Trim(rule, "\t\r\n")
 		switch err := r.apply(rule); {
 		case err == errUnknown:
-			fmt.Fprintf(wrong, "%s: Error in applying operation '%s': %s. ", at, rule, err)
+			wrong.add("%s: Error in applying operation '%s': %s.", at, rule, err)
 		case err != nil && !syntax: // without the rule, which may be a password
-			fmt.Fprintf(wrong, "%s: %s. ", at, err)
+			wrong.add("%s: %s.", at, err)
 			syntax = true
 		}
 	}

@@ -30,22 +30,12 @@ type Command struct {
 // Given says whether the command line or the environment sets a setting.
 func (c *Command) Given(setting string) bool { return c.flags.Changed(setting) }
 
-// UsageError is a mistake in the command line or the environment.
-type UsageError struct{ error }
-
 // Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
 // The error is the subcommand's, or joins a UsageError for each mistake. With --check there is a Command also then.
 func Parse(args []string, version string) (*Command, error) {
 	cfg := config.New()
 	flags := defineFlags(cfg)
-	var wrong []error // what the flags and the environment set
-	err := flags.ParseAll(args, func(flag *pflag.Flag, value string) error {
-		if err := flags.Set(flag.Name, value); err != nil {
-			wrong = append(wrong, UsageError{err})
-		}
-		return nil
-	})
-	words := flags.Args()
+	words, wrong, err := parse(flags, cfg, args)
 	check := isSet(flags, "check")
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -54,7 +44,7 @@ func Parse(args []string, version string) (*Command, error) {
 		}
 		return nil, help(os.Stdout, cfg, words)
 	case err != nil: // what follows has not been read
-		return nil, errors.Join(append(wrong, UsageError{err})...)
+		return nil, errors.Join(append(wrong, err)...)
 	case len(wrong) == 0 && isSet(flags, "version"):
 		printVersion(os.Stdout, version, isSet(flags, "verbose"))
 		return nil, nil
@@ -67,7 +57,7 @@ func Parse(args []string, version string) (*Command, error) {
 	case isSet(flags, "verbose"):
 		return nil, notVerbose
 	}
-	wrong = append(wrong, readEnvironment(flags)...)
+	wrong = append(wrong, readEnvironment(flags, cfg)...)
 	files, unread := resp.ReadFiles(cfg)
 	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})
@@ -116,20 +106,21 @@ var serviceLink = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // readEnvironment applies CELLD_ variables to settings that the command line does not set. It returns a UsageError for each mistake.
-func readEnvironment(flags *pflag.FlagSet) (wrong []error) {
+func readEnvironment(flags *pflag.FlagSet, cfg *config.Config) (wrong []error) {
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, envPrefix) {
 			continue
 		}
-		flag := flags.Lookup(strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-")))
+		setting := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "_", "-"))
+		flag := flags.Lookup(setting)
 		switch {
 		case serviceLink().MatchString(entry) && (flag == nil || strings.Contains(value, "://")):
 		case flag == nil || flag.Name == "version" || flag.Name == "verbose" || flag.Name == "check":
-			wrong = append(wrong, UsageError{fmt.Errorf("unknown environment variable %s; see celld --help", name)})
+			wrong = append(wrong, UsageError{fmt.Errorf("unknown environment variable %s%s", name, suggest(cfg, setting, variableOf))})
 		case !flag.Changed && value != "": // Compose files pass a variable that is not set as empty
 			if err := flags.Set(flag.Name, value); err != nil {
-				wrong = append(wrong, UsageError{fmt.Errorf("environment variable %s: %w", name, errors.Unwrap(err))})
+				wrong = append(wrong, badValue(cfg, "environment variable "+name, setting, value, err))
 			}
 		}
 	}

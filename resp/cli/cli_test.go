@@ -41,10 +41,19 @@ func TestParse(t *testing.T) {
 		{"", true, "", ""},
 		{"--port 7 --timeout=9", true, "", ""},
 		{"--check", true, "", ""},
-		{"--port x", false, "", `invalid argument "x" for "--port" flag: argument couldn't be parsed`},
-		{"--port x --timeout y", false, "", `invalid argument "x" for "--port" flag; invalid argument "y" for "--timeout" flag`},
-		{"--port x --check", true, "", `invalid argument "x" for "--port" flag`},
-		{"--port x --none --timeout y", false, "", `invalid argument "x" for "--port" flag; unknown flag: --none`},
+		{"--port x", false, "", `--port "x": argument couldn't be parsed into an integer`},
+		{"--port x --timeout y", false, "", `--port "x": ; --timeout "y": argument couldn't be parsed into an integer: it counts seconds`},
+		{"--port x --check", true, "", `--port "x": `},
+		{"--port x --none --timeout y", false, "", `--port "x": ; unknown flag --none; see celld --help; --timeout "y": `},
+		{"--prot 7", false, "", "unknown flag --prot; did you mean --port?"},
+		{"--max-key=7 --prot --timeout y --maxmemory lots", false, "", "unknown flag --max-key; did you mean --max-keys?; " +
+			`unknown flag --prot; did you mean --port?; --timeout "y": ; --maxmemory "lots": argument must be a memory value, such as 512mb`},
+		{"--wait-max 60s", false, "", `--wait-max "60s": argument couldn't be parsed into an integer: it counts ms, so write 60000`},
+		{"--shutdown-delay 2m", false, "", `--shutdown-delay "2m": argument couldn't be parsed into an integer: it counts seconds, so write 120`},
+		{"--timeout 20ms", false, "", `--timeout "20ms": argument couldn't be parsed into an integer: it counts seconds`},
+		{"--zzz", false, "", "unknown flag --zzz; see celld --help"},
+		{"-x --prot 1", false, "", "unknown shorthand flag: 'x' in -x"},
+		{"--port", false, "", "flag needs an argument: --port"},
 		{"--requirepass-file " + unreadable, false, "", "read the password: "},
 		{"--requirepass-file " + unreadable + " --loglevel-file " + unreadable, false, "", "read the loglevel: ; read the password: "},
 		{"--policies " + unreadable + " --check", true, "", "read the policies: open "},
@@ -52,11 +61,11 @@ func TestParse(t *testing.T) {
 		{"--version", false, "celld 1.2 (go", ""},
 		{"version", false, "celld 1.2 (go", ""},
 		{"version -v", false, "celld 1.2 (go", ""},
-		{"--version --port x", false, "", `invalid argument "x"`},
+		{"--version --port x", false, "", `--port "x": `},
 		{"version x", false, "", `unknown argument "x"; see celld --help`},
 		{"x", false, "", `unknown argument "x"`},
 		{"x --check", false, "", `unknown argument "x"`},
-		{"x --port x", false, "", `invalid argument "x"`},
+		{"x --port x", false, "", `--port "x": `},
 		{"ping x", false, "", `unknown argument "x"`},
 		{"ping -v", false, "", "-v is for celld version"},
 		{"ping --requirepass-file " + unreadable, false, "", "read the password: "},
@@ -75,10 +84,10 @@ func TestParse(t *testing.T) {
 		var err error
 		text := printed(t, func() { command, err = Parse(strings.Fields(test.args), "1.2") })
 		var wrong []string
-		if test.wrong != "" {
-			wrong = strings.Split(test.wrong, "; ")
-			if strings.Contains(test.wrong, "; see ") {
-				wrong = []string{test.wrong}
+		if test.wrong != "" { // a hint follows a semicolon, too
+			whole := strings.NewReplacer("; see ", ";\tsee ", "; did ", ";\tdid ").Replace(test.wrong)
+			for _, one := range strings.Split(whole, "; ") {
+				wrong = append(wrong, strings.ReplaceAll(one, "\t", " "))
 			}
 		}
 		list := Each(err)
@@ -124,9 +133,10 @@ func TestEnvironment(t *testing.T) {
 		{"CELLD_TIMEOUT=7", "", "7", ""},
 		{"CELLD_TIMEOUT=7", "--timeout 8", "8", ""},
 		{"CELLD_TIMEOUT=", "", "0", ""},
-		{"CELLD_TIMEOUT=x", "", "0", "environment variable CELLD_TIMEOUT: argument couldn't be parsed into an integer"},
+		{"CELLD_TIMEOUT=x", "", "0", `environment variable CELLD_TIMEOUT "x": argument couldn't be parsed into an integer: it counts seconds`},
 		{"CELLD_TIMEOUT=x", "--timeout 8", "8", ""},
 		{"CELLD_NONE=1", "", "0", "unknown environment variable CELLD_NONE; see celld --help"},
+		{"CELLD_MAX_KEY=1", "", "0", "unknown environment variable CELLD_MAX_KEY; did you mean CELLD_MAX_KEYS?"},
 		{"CELLD_CHECK=true", "", "0", "unknown environment variable CELLD_CHECK; see celld --help"},
 		{"CELLD_VERSION=true", "", "0", "unknown environment variable CELLD_VERSION; see celld --help"},
 		{"CELLD_VERBOSE=true", "", "0", "unknown environment variable CELLD_VERBOSE; see celld --help"},
@@ -134,7 +144,7 @@ func TestEnvironment(t *testing.T) {
 		{"CELLD_PORT_6379_TCP_ADDR=10.0.0.1", "", "0", ""},
 		{"CELLD_SERVICE_HOST=10.0.0.1", "", "0", ""},
 		{"CELLD_A_SERVICE_PORT_RESP=6379", "", "0", ""},
-		{"CELLD_PORT=x", "", "0", "environment variable CELLD_PORT: argument couldn't be parsed into an integer"},
+		{"CELLD_PORT=x", "", "0", `environment variable CELLD_PORT "x": argument couldn't be parsed into an integer`},
 		{"OTHER_TIMEOUT=7", "", "0", ""},
 	} {
 		name, value, _ := strings.Cut(test.variable, "=")
@@ -145,7 +155,7 @@ func TestEnvironment(t *testing.T) {
 			if err := flags.Parse(strings.Fields(test.args)); err != nil {
 				t.Fatal(err)
 			}
-			wrong := errors.Join(readEnvironment(flags)...)
+			wrong := errors.Join(readEnvironment(flags, cfg)...)
 			got := cfg.Setting("timeout").Value.String()
 			if got != test.timeout || (wrong == nil) != (test.wrong == "") || wrong != nil && wrong.Error() != test.wrong {
 				t.Errorf("timeout is %s, %v", got, wrong)

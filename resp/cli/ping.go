@@ -177,6 +177,9 @@ var living = []string{"-LOADING ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR 
 // ping asks one place. note is what a living server said instead of PONG.
 func (p place) ping(who []string, ready bool) (note string, err error) {
 	conn, err := p.dial()
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Addr != nil { // it names this end, too, which does not help anybody
+		return "", &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: op.Err}
+	}
 	if err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ func runSubcommand(cfg *config.Config, flags *pflag.FlagSet, words []string, has
 	if !hasFlags { // process 1 has accepted its own flags
 		_ = flags.Parse(flagsOfFirst(os.DirFS("/proc"), os.Args[0]))
 	}
-	if wrong := readEnvironment(flags); len(wrong) > 0 {
+	if wrong := readEnvironment(flags, cfg); len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
 	if err := cfg.LoadPassword(flags.Changed); err != nil {

@@ -257,17 +257,18 @@ func TestOptions(t *testing.T) {
 	ours := argument.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}}
 	redis := argument.Options{Flags: []string{"NX", "XX"}, Valued: []string{"EX", "ID"}, Refusal: "ERR no '%s'"}
 	plain := argument.Options{Flags: []string{"NX"}, Refusal: argument.ErrSyntax}
-	option := func(word string) string { return fmt.Sprintf(argument.ErrOption, word) }
+	unknown := func(word string) string { return fmt.Sprintf(argument.ErrOption, word, "EX, ID, NX or XX") }
+	twice := func(word string) string { return fmt.Sprintf(argument.ErrOptionTwice, word) }
 	for _, test := range []struct {
 		o          *argument.Options
 		args, seen string
 		want       string
 	}{
 		{&ours, "", "", ""}, {&ours, "nx EX 5 Id nx", "NX= EX=5 ID=nx ", ""}, {&ours, "ID 1 XX", "ID=1 XX= ", ""},
-		{&ours, "NX nx", "NX= ", option("nx")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", option("ex")},
-		{&ours, "NX EX", "NX= ", option("EX")}, {&ours, "NXX", "", option("NXX")}, {&ours, "N", "", option("N")},
-		{&ours, "I", "", option("I")}, {&ours, strings.Repeat("y", 200), "", option(strings.Repeat("y", 128))},
-		{&ours, "NX STOP 1", "NX= ", option("STOP")}, {&ours, "EX stop NX", "EX=stop ", "stopped"},
+		{&ours, "NX nx", "NX= ", twice("NX")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", twice("EX")},
+		{&ours, "NX EX", "NX= ", fmt.Sprintf(argument.ErrOptionValue, "EX")}, {&ours, "NXX", "", unknown("NXX")}, {&ours, "N", "", unknown("N")},
+		{&ours, "I", "", unknown("I")}, {&ours, strings.Repeat("y", 200), "", unknown(strings.Repeat("y", 128))},
+		{&ours, "NX STOP 1", "NX= ", unknown("STOP")}, {&ours, "EX stop NX", "EX=stop ", "stopped"},
 		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"},
 		{&redis, "what", "", "ERR no 'what'"}, {&plain, "NX NX", "NX= NX= ", ""}, {&plain, "XX", "", argument.ErrSyntax},
 	} {

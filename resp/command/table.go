@@ -140,8 +140,19 @@ func Unknown(args [][]byte) string {
 func (c *Call) help(row *Row) {
 	lines := []string{strings.ToUpper(row.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"}
 	for _, sub := range row.Sub {
-		lines = append(lines, strings.TrimSpace(strings.ToUpper(sub.Name)+" "+sub.Usage), "    "+sub.Summary)
+		lines = append(lines, usage(sub)...)
 	}
+	c.statuses(lines)
+}
+
+// Help answers with the usage and the summary of a command that has no subcommands.
+func (c *Call) Help() { c.statuses(usage(c.Row)) }
+
+func usage(row *Row) []string {
+	return []string{strings.TrimSpace(strings.ToUpper(row.Name) + " " + row.Usage), "    " + row.Summary}
+}
+
+func (c *Call) statuses(lines []string) {
 	c.Array(len(lines))
 	for _, line := range lines {
 		c.Status(line)

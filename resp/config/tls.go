@@ -65,11 +65,19 @@ func (c *tlsConfig) load(http bool) error {
 	if c.Port.Get() == 0 {
 		needer = "--http-tls"
 	}
+	var missing []string
+	if c.Cert.Get() == "" {
+		missing = append(missing, "--tls-cert-file")
+	}
+	if c.Key.Get() == "" {
+		missing = append(missing, "--tls-key-file")
+	}
+	if c.Clients.Get() != "no" && c.CA.Get() == "" && c.CADir.Get() == "" {
+		missing = append(missing, "--tls-ca-cert-file (or --tls-ca-cert-dir, or --tls-auth-clients no)")
+	}
 	switch {
-	case c.Cert.Get() == "" || c.Key.Get() == "":
-		return errors.New(needer + " needs --tls-cert-file and --tls-key-file")
-	case c.Clients.Get() != "no" && c.CA.Get() == "" && c.CADir.Get() == "":
-		return errors.New(needer + " needs --tls-ca-cert-file or --tls-ca-cert-dir, or --tls-auth-clients no")
+	case len(missing) > 0:
+		return errors.New(needer + " needs " + strings.Join(missing, " and "))
 	case c.ClientsUser.Get() != "off" && c.Clients.Get() == "no":
 		return errors.New("--tls-auth-clients-user needs certificates, which --tls-auth-clients no does not ask for")
 	case (c.ClientCert.Get() == "") != (c.ClientKey.Get() == ""):

@@ -13,5 +13,7 @@ const (
 	ErrLease         = "ERR a lease must be between 1 and %d ms"
 	ErrLogMax        = "ERR invalid limit: count '%d': algo=log keeps at most %d calls (--log-max)"
 	ErrStoreDown     = "STOREDOWN %s"
-	ErrOption        = "ERR unknown, repeated or unfinished option '%s'"
+	ErrOption        = "ERR unknown option '%s': expected %s"
+	ErrOptionTwice   = "ERR option %s is given twice"
+	ErrOptionValue   = "ERR option %s needs a value"
 )

@@ -2,17 +2,18 @@ package argument
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Options are what may follow the arguments of a command, in any order and any case: flags, and words that a value follows.
 //
-// An option that is unknown, given twice or without its value is answered with ErrOption, which names the word. Redis's own commands
-// answer with Redis's Refusal instead, and there an option may be given twice, unless Once is set.
+// An option that is unknown, given twice or without its value is answered with a text that says which, and names the word. Redis's own
+// commands answer with Redis's Refusal instead, and there an option may be given twice, unless Once is set.
 type Options struct {
 	Flags   []string // upper case
 	Valued  []string // upper case
-	Refusal string   // empty: ErrOption. A %s is the word
+	Refusal string   // empty: a text of celld's own. A %s is the word
 	Once    bool     // an option given twice is refused with a Refusal, too
 }
 
@@ -23,8 +24,13 @@ func (o *Options) Read(args [][]byte, set func(option string, value []byte) (tex
 	for i := 0; i < len(args); i++ {
 		at, option, valued := o.find(args[i])
 		twice := seen&(1<<at) != 0 && (o.Refusal == "" || o.Once)
-		if option == "" || twice || valued && i+1 == len(args) {
-			return o.refuse(args[i])
+		switch {
+		case option == "":
+			return o.refuse(args[i], ErrOption, ShortText(args[i]), o.All())
+		case twice:
+			return o.refuse(args[i], ErrOptionTwice, option)
+		case valued && i+1 == len(args):
+			return o.refuse(args[i], ErrOptionValue, option)
 		}
 		seen |= 1 << at
 		var value []byte
@@ -54,14 +60,25 @@ func (o *Options) find(word []byte) (at int, option string, valued bool) {
 	return 0, "", false
 }
 
-func (o *Options) refuse(word []byte) string {
+// refuse returns Redis's text about a word, or this one.
+func (o *Options) refuse(word []byte, format string, args ...any) string {
 	switch {
 	case o.Refusal == "":
-		return fmt.Sprintf(ErrOption, ShortText(word))
+		return fmt.Sprintf(format, args...)
 	case strings.Contains(o.Refusal, "%s"):
 		return fmt.Sprintf(o.Refusal, word)
 	}
 	return o.Refusal
+}
+
+// All lists the options: COST, ID or FULL.
+func (o *Options) All() string {
+	words := slices.Concat(o.Valued, o.Flags)
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // ShortText is the start of a text that an error names.

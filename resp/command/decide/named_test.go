@@ -53,7 +53,7 @@ func TestNamed(t *testing.T) {
 			"*10 limited 1 limit 0 remaining 0 retry_after -1 reset_after 0 " +
 			"*10 limited 0 limit 1 remaining 1 retry_after -1 reset_after 0"},
 		{"CL.MTAKE 1 p 5/1m NAMED FULL", strings.TrimSpace(fails(errFull))},
-		{"CL.TAKE p 5/1m NAMED NAMED", "-ERR unknown, repeated or unfinished option 'NAMED'"},
+		{"CL.TAKE p 5/1m NAMED NAMED", "-ERR option NAMED is given twice"},
 	} {
 		if got := inWords(w.do(strings.Fields(test[0])...)); got != test[1] {
 			t.Errorf("%s:\n got %s\nwant %s", test[0], got, test[1])

@@ -35,7 +35,7 @@ func TestReplies(t *testing.T) {
 		"CL.TAKE n 5/1m /":                         "-ERR invalid limit: count '': expected 1 to 9007199254740991\r\n",
 		"CL.TAKE n 5/1m 5":                         "-ERR invalid limit: limit '5': expected count/period, such as 100/1m\r\n",
 		"CL.TAKE n 5/1m @":                         fails(argument.ErrNoPolicy, ""),
-		"CL.TAKE n 5/1m :":                         fails(argument.ErrOption, ":"),
+		"CL.TAKE n 5/1m :":                         fails(argument.ErrOption, ":", words.All()),
 		"CL.MTAKE x n 5/1m":                        fails(argument.ErrNotInteger),
 		"CL.MTAKE 0 n 5/1m":                        fails(errPairs, store.MaxLimits),
 		"CL.MTAKE 129 n 5/1m":                      fails(errPairs, store.MaxLimits),

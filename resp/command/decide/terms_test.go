@@ -16,10 +16,10 @@ import (
 func TestTermsThatDoNotFit(t *testing.T) {
 	p := newWorld(t)
 	for options, want := range map[string]string{
-		"WAIT":                                  fmt.Sprintf(argument.ErrOption, "WAIT"),
-		"RESERVE":                               fmt.Sprintf(argument.ErrOption, "RESERVE"),
-		"LEASE":                                 fmt.Sprintf(argument.ErrOption, "LEASE"),
-		"ID":                                    fmt.Sprintf(argument.ErrOption, "ID"),
+		"WAIT":                                  fmt.Sprintf(argument.ErrOptionValue, "WAIT"),
+		"RESERVE":                               fmt.Sprintf(argument.ErrOptionValue, "RESERVE"),
+		"LEASE":                                 fmt.Sprintf(argument.ErrOptionValue, "LEASE"),
+		"ID":                                    fmt.Sprintf(argument.ErrOptionValue, "ID"),
 		"WAIT x":                                argument.ErrNotInteger,
 		"WAIT 1.5":                              argument.ErrNotInteger,
 		"LEASE x":                               argument.ErrNotInteger,
@@ -29,7 +29,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"RESERVE 60000001 US":                   fmt.Sprintf(ErrWaitMax, 60_000),
 		"US WAIT 60000001":                      fmt.Sprintf(ErrWaitMax, 60_000),
 		"WAIT 9223372036854775807":              fmt.Sprintf(ErrWaitMax, 60_000),
-		"WAIT 1 WAIT 1":                         fmt.Sprintf(argument.ErrOption, "WAIT"),
+		"WAIT 1 WAIT 1":                         fmt.Sprintf(argument.ErrOptionTwice, "WAIT"),
 		"WAIT 1 RESERVE 1":                      errTakeModes,
 		"WAIT 1 PEEK":                           errTakeModes,
 		"UPTO WAIT 1":                           errTakeModes,
@@ -38,13 +38,13 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		"LEASE 0":                               fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
 		"LEASE 31622400001":                     fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
 		"LEASE 9223372036854775807":             fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS),
-		"LEASE 1 LEASE 1":                       fmt.Sprintf(argument.ErrOption, "LEASE"),
-		"LEASE 1 BIND BIND":                     fmt.Sprintf(argument.ErrOption, "BIND"),
-		"LEASE 1 ID a ID a":                     fmt.Sprintf(argument.ErrOption, "ID"),
+		"LEASE 1 LEASE 1":                       fmt.Sprintf(argument.ErrOptionTwice, "LEASE"),
+		"LEASE 1 BIND BIND":                     fmt.Sprintf(argument.ErrOptionTwice, "BIND"),
+		"LEASE 1 ID a ID a":                     fmt.Sprintf(argument.ErrOptionTwice, "ID"),
 		"ID a":                                  errNoLease,
 		"BIND":                                  errNoLease,
 		"COST 0 BIND":                           errNoLease,
-		"COST 1 COST 1":                         fmt.Sprintf(argument.ErrOption, "COST"),
+		"COST 1 COST 1":                         fmt.Sprintf(argument.ErrOptionTwice, "COST"),
 		"LEASE 1 ID " + strings.Repeat("x", 65): fmt.Sprintf(errLeaseName, 64),
 	} {
 		p.want("CL.TAKE k 5/1h "+options, "-"+want+"\r\n")
@@ -149,22 +149,26 @@ func TestTermsAreAskedFor(t *testing.T) {
 	}
 }
 
-// An option of celld's own commands that is unknown, given twice or without its value is an error that names the word.
+// An option of celld's own commands that is unknown, given twice or without its value is an error that says which and names the word.
 func TestOptionsOfLimits(t *testing.T) {
 	p := newWorld(t)
-	for call, word := range map[string]string{
-		"CL.TAKE k 10/1s COSTS 3":                     "COSTS",
-		"CL.TAKE k 10/1s COST 3 cost 3":               "cost",
-		"CL.TAKE k 10/1s us US":                       "US",
-		"CL.TAKE k 10/1s PEEK PEEK":                   "PEEK",
-		"CL.TAKE k 10/1s LEASE 5 BIND BIND":           "BIND",
-		"CL.TAKE k 10/1s FULL Cost":                   "Cost",
-		"CL.TAKE k 10/1s PEEK 9/1s":                   "9/1s",
-		"CL.MTAKE 1 k 10/1s WAIT":                     "WAIT",
-		"CL.MTAKE 1 k 10/1s l 9/1h":                   "l",
-		"CL.TAKE k 10/1s " + strings.Repeat("x", 130): strings.Repeat("x", 128),
+	unknown := func(word string) string {
+		return "unknown option '" + word + "': expected COST, WAIT, RESERVE, LEASE, ID, PEEK, UPTO, FORCE, BIND, US, FULL or NAMED"
+	}
+	for call, want := range map[string]string{
+		"CL.TAKE k 10/1s COSTS 3":                     unknown("COSTS"),
+		"CL.TAKE k 10/1s COST 3 cost 3":               "option COST is given twice",
+		"CL.TAKE k 10/1s us US":                       "option US is given twice",
+		"CL.TAKE k 10/1s PEEK PEEK":                   "option PEEK is given twice",
+		"CL.TAKE k 10/1s LEASE 5 BIND BIND":           "option BIND is given twice",
+		"CL.TAKE k 10/1s FULL Cost":                   "option COST needs a value",
+		"CL.TAKE k 10/1s PEEK 9/1s":                   unknown("9/1s"),
+		"CL.MTAKE 1 k 10/1s WAIT":                     "option WAIT needs a value",
+		"CL.MTAKE 1 k 10/1s l 9/1h":                   unknown("l"),
+		"CL.TAKE k 10/1s " + strings.Repeat("x", 130): unknown(strings.Repeat("x", 128)),
+		"CL.EXPLAIN k 10/1s PEEK":                     "unknown option 'PEEK': expected COST",
 	} {
-		p.want(call, "-ERR unknown, repeated or unfinished option '"+word+"'\r\n")
+		p.want(call, "-ERR "+want+"\r\n")
 	}
 	if n := p.Store.Len(p.NowNS); n != 0 {
 		t.Errorf("%d keys", n)

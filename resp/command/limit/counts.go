@@ -19,6 +19,10 @@ func (f family) top(c *command.Call) {
 		c.OK()
 		return
 	}
+	if isHelp(args) {
+		c.Help()
+		return
+	}
 	n := int64(10)
 	if len(args) > 0 {
 		given, ok := argument.ParseInt(args[0])
@@ -71,6 +75,8 @@ func (f family) stats(c *command.Call) {
 	case strings.EqualFold(string(c.Args[1]), "reset"):
 		s.Decisions.Reset()
 		c.OK()
+	case isHelp(c.Args[1:]):
+		c.Help()
 	default:
 		switch p, problem := s.named(c.Args[1]); {
 		case problem != "":
@@ -83,6 +89,9 @@ func (f family) stats(c *command.Call) {
 		}
 	}
 }
+
+// isHelp reports whether somebody asks how to use a command. A policy of that name has its @.
+func isHelp(args [][]byte) bool { return len(args) == 1 && strings.EqualFold(string(args[0]), "help") }
 
 // allStats answers with a map of each policy's map, and that of literals. A policy is named as in CL.POLICY LIST; only one that has
 // the name of the literals' row has its @, as it must where one asks for it.

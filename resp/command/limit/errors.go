@@ -15,6 +15,7 @@ const (
 	errRuleOfFileEX    = "EX is for CL.RULE ADD: a rule of the file has no end"
 	errRulePattern     = "ERR a pattern has at most %d bytes"
 	errRuleStar        = "ERR with CIDR, the pattern is the text before the address, without *"
+	errRuleVerdict     = "ERR a rule is ALLOW or DENY, not '%s'"
 	errSettle          = "ERR n must be between 0 and 9007199254740991"
 	ErrTooManyPolicies = "ERR there are %d policies already, and no more are allowed"
 	ErrTooManyRules    = "ERR there are %d rules already, and no more are allowed"

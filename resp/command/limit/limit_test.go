@@ -36,8 +36,8 @@ func TestPolicies(t *testing.T) {
 		"CL.POLICY LIST a*", "*2\r\n$3\r\napi\r\n$4\r\n7/1s\r\n",
 		"CL.POLICY LIST b*", "*0\r\n", "CL.POLICY SET a: 5/1s", fails(errPolicyColon, "a:"),
 		"CL.POLICY SET @ 5/1s", fails(errPolicyName, ""),
-		"CL.POLICY SET a 5/1s NX XX", fails(argument.ErrSyntax), "CL.POLICY SET a 5/1s NX nx", fails(argument.ErrOption, "nx"),
-		"CL.POLICY SET a 5/1s KEEP", fails(argument.ErrOption, "KEEP"),
+		"CL.POLICY SET a 5/1s NX XX", fails(argument.ErrSyntax), "CL.POLICY SET a 5/1s NX nx", fails(argument.ErrOptionTwice, "NX"),
+		"CL.POLICY SET a 5/1s KEEP", fails(argument.ErrOption, "KEEP", "NX, XX or RESET"),
 		"CL.POLICY SET a 101/1s,algo=log", fails(argument.ErrLogMax, 101, 100), "CL.POLICY LIST a b", fails(argument.ErrSyntax),
 		"CL.POLICY DEL api", ":1\r\n", "CL.POLICY DEL api", ":0\r\n", "CL.TOP 5 api", fails(argument.ErrNoPolicy, "api"),
 		"CL.STATS api", fails(argument.ErrNoPolicy, "api"))
@@ -49,11 +49,11 @@ func TestRules(t *testing.T) {
 		"CL.RULE LIST a*", "*1\r\n*4\r\n$4\r\nDENY\r\n$2\r\na*\r\n$0\r\n\r\n:5\r\n",
 		"CL.RULE LIST ip*", "*1\r\n*4\r\n$5\r\nALLOW\r\n$3\r\nip:\r\n$10\r\n10.0.0.0/8\r\n:-1\r\n",
 		"CL.RULE DEL ALLOW ip: CIDR 10.0.0.0/8", ":1\r\n", "CL.RULE DEL ALLOW ip:", ":0\r\n",
-		"CL.RULE ADD MAYBE k", fails(argument.ErrSyntax), "CL.RULE ADD DENY k* CIDR 10.0.0.0/8", fails(errRuleStar),
+		"CL.RULE ADD MAYBE k", fails(errRuleVerdict, "MAYBE"), "CL.RULE ADD DENY k* CIDR 10.0.0.0/8", fails(errRuleStar),
 		"CL.RULE ADD DENY k CIDR 10.0.0.0", fails(errRuleNet, "10.0.0.0"),
 		"CL.RULE ADD DENY k EX 0", fails(argument.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD DENY k EX x", fails(argument.ErrNotInteger),
-		"CL.RULE ADD DENY k EX 5 EX 5", fails(argument.ErrOption, "EX"), "CL.RULE DEL DENY k EX 5", fails(argument.ErrOption, "EX"),
-		"CL.RULE ADD DENY k CIDR", fails(argument.ErrOption, "CIDR"),
+		"CL.RULE ADD DENY k EX 5 EX 5", fails(argument.ErrOptionTwice, "EX"), "CL.RULE DEL DENY k EX 5", fails(argument.ErrOption, "EX", "CIDR"),
+		"CL.RULE ADD DENY k CIDR", fails(argument.ErrOptionValue, "CIDR"),
 		"CL.RULE ADD DENY "+strings.Repeat("p", 257), fails(errRulePattern, 256))
 }
 

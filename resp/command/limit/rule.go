@@ -36,7 +36,7 @@ func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rul
 	case "DENY":
 		r.Deny = true
 	default:
-		return r, argument.ErrSyntax
+		return r, fmt.Sprintf(errRuleVerdict, argument.ShortText(args[0]))
 	}
 	if len(args[1]) > maxRulePattern {
 		return r, fmt.Sprintf(errRulePattern, maxRulePattern)

@@ -62,6 +62,19 @@ func counted() (h *calltest.Host, s *refusing, server *Server) {
 	return h, s, server
 }
 
+// CL.TOP HELP is no policy's name: that one has its @.
+func TestHelpOfCounts(t *testing.T) {
+	h, _, _ := counted()
+	for call, want := range map[string]string{
+		"CL.TOP help": "*2\r\n+CL.TOP [RESET|n] [policy]\r\n+    Returns the keys", "CL.STATS HELP": "*2\r\n+CL.STATS [RESET|policy]\r\n+    Returns how",
+		"CL.TOP 5 help": fails(argument.ErrNoPolicy, "help"), "CL.TOP @help": fails(argument.ErrNoPolicy, "help"),
+	} {
+		if got := h.Do(strings.Fields(call)...); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", call, got, want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	h, s, _ := counted()
 	wants(t, h, "CL.POLICY SET p 5/1s", ":1\r\n")
@@ -145,7 +158,7 @@ func TestEndOfRules(t *testing.T) {
 	wants(t, h, "CL.RULE LIST", one(1))
 	h.NowNS++
 	wants(t, h, "CL.RULE LIST", "*0\r\n", "CL.RULE DEL allow k", ":0\r\n", "CL.RULE ADD allow "+strings.Repeat("p", 256), ":1\r\n",
-		"CL.RULE DEL other k", fails(argument.ErrSyntax), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
+		"CL.RULE DEL other k", fails(errRuleVerdict, "other"), "CL.RULE DEL DENY "+strings.Repeat("p", 256), ":0\r\n",
 		"CL.RULE ADD DENY k CIDR "+strings.Repeat("9", 200), fails(errRuleNet, strings.Repeat("9", 128)))
 }
 

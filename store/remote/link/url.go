@@ -74,7 +74,7 @@ func (a *address) readScheme(text string) (rest string, err error) {
 	case ok && (scheme == "unix" || scheme == "redis+unix"):
 		a.Unix = true
 	default:
-		return "", errors.New("it must start with redis://, rediss:// or unix://")
+		return "", errors.New("it must start with redis://, rediss:// or unix://, such as redis://10.0.0.7")
 	}
 	return rest, nil
 }

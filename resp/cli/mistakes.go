@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"celld/resp/config"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/pflag"
+)
+
+// UsageError is a mistake in the command line or the environment.
+type UsageError struct{ error }
+
+// parse reads the command line into flags, and returns its words. wrong has a UsageError for each value that a flag cannot have, and for
+// each unknown flag. stop is an error after which nothing was read.
+func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []string, wrong []error, stop error) {
+	set := func(flag *pflag.Flag, value string) error {
+		if err := flags.Set(flag.Name, value); err != nil {
+			wrong = append(wrong, badValue(cfg, "--"+flag.Name, flag.Name, value, err))
+		}
+		return nil
+	}
+	for {
+		err := flags.ParseAll(args, set)
+		words = append(words, flags.Args()...)
+		none := (*pflag.NotExistError)(nil)
+		if !errors.As(err, &none) {
+			if err != nil && !errors.Is(err, pflag.ErrHelp) {
+				err = UsageError{err}
+			}
+			return words, wrong, err
+		}
+		name := none.GetSpecifiedName()
+		at := slices.IndexFunc(args, func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") })
+		if at < 0 { // a letter after one dash
+			return words, wrong, UsageError{err}
+		}
+		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, suggest(cfg, name, flagOf))})
+		if args = args[at+1:]; len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			args = args[1:] // what was meant as its value
+		}
+	}
+}
+
+// badValue is the mistake of a flag or a variable whose value cannot be read. It says what would be right.
+func badValue(cfg *config.Config, where, setting, value string, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		err = invalid.Unwrap()
+	}
+	hint := ""
+	if s := cfg.Setting(setting); s != nil {
+		hint = rightValue(s, value)
+	}
+	return UsageError{fmt.Errorf("%s %q: %w%s", where, value, err, hint)}
+}
+
+// unitNS are the units that settings count in.
+var unitNS = map[string]time.Duration{"µs": time.Microsecond, "ms": time.Millisecond, "seconds": time.Second}
+
+// rightValue says how to write the value of a setting whose kind does not tell: 60000 where 60s was given for ms.
+func rightValue(s *config.Setting, given string) string {
+	kind := s.Value.Type()
+	if kind == "size" {
+		return ", such as 512mb"
+	}
+	unit, counts := unitNS[kind]
+	if !counts {
+		return ""
+	}
+	if d, err := time.ParseDuration(given); err == nil && d >= unit {
+		return fmt.Sprintf(": it counts %s, so write %d", kind, d/unit)
+	}
+	return ": it counts " + kind
+}
+
+func flagOf(name string) string { return "--" + name }
+
+func variableOf(name string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// suggest says which setting was perhaps meant, as write writes it.
+func suggest(cfg *config.Config, given string, write func(name string) string) string {
+	best, least := "", 3 // more than two letters apart is another word
+	for _, s := range cfg.Settings() {
+		apart := levenshtein.ComputeDistance(given, s.Name)
+		if len(given) > 2 && strings.HasPrefix(s.Name, given) {
+			apart = min(apart, 2)
+		}
+		if apart < least && apart < len(given) {
+			best, least = s.Name, apart
+		}
+	}
+	if best == "" {
+		return "; see celld --help"
+	}
+	return "; did you mean " + write(best) + "?"
+}
