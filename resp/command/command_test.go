@@ -266,7 +266,8 @@ func TestOptions(t *testing.T) {
 	}{
 		{&ours, "", "", ""}, {&ours, "nx EX 5 Id nx", "NX= EX=5 ID=nx ", ""}, {&ours, "ID 1 XX", "ID=1 XX= ", ""},
 		{&ours, "NX nx", "NX= ", twice("NX")}, {&ours, "EX 1 NX ex 2", "EX=1 NX= ", twice("EX")},
-		{&ours, "NX EX", "NX= ", fmt.Sprintf(argument.ErrOptionValue, "EX")}, {&ours, "NXX", "", unknown("NXX")}, {&ours, "N", "", unknown("N")},
+		{&ours, "NX EX", "NX= ", fmt.Sprintf(argument.ErrOptionValue, "EX")},
+		{&ours, "NXX", "", unknown("NXX")}, {&ours, "N", "", unknown("N")},
 		{&ours, "I", "", unknown("I")}, {&ours, strings.Repeat("y", 200), "", unknown(strings.Repeat("y", 128))},
 		{&ours, "NX STOP 1", "NX= ", unknown("STOP")}, {&ours, "EX stop NX", "EX=stop ", "stopped"},
 		{&redis, "NX nx EX 1 EX 2", "NX= NX= EX=1 EX=2 ", ""}, {&redis, "NX EX", "NX= ", "ERR no 'EX'"},

@@ -52,7 +52,8 @@ func TestRules(t *testing.T) {
 		"CL.RULE ADD MAYBE k", fails(errRuleVerdict, "MAYBE"), "CL.RULE ADD DENY k* CIDR 10.0.0.0/8", fails(errRuleStar),
 		"CL.RULE ADD DENY k CIDR 10.0.0.0", fails(errRuleNet, "10.0.0.0"),
 		"CL.RULE ADD DENY k EX 0", fails(argument.ErrInvalidExpire, "cl.rule"), "CL.RULE ADD DENY k EX x", fails(argument.ErrNotInteger),
-		"CL.RULE ADD DENY k EX 5 EX 5", fails(argument.ErrOptionTwice, "EX"), "CL.RULE DEL DENY k EX 5", fails(argument.ErrOption, "EX", "CIDR"),
+		"CL.RULE ADD DENY k EX 5 EX 5", fails(argument.ErrOptionTwice, "EX"),
+		"CL.RULE DEL DENY k EX 5", fails(argument.ErrOption, "EX", "CIDR"),
 		"CL.RULE ADD DENY k CIDR", fails(argument.ErrOptionValue, "CIDR"),
 		"CL.RULE ADD DENY "+strings.Repeat("p", 257), fails(errRulePattern, 256))
 }
