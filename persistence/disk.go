@@ -132,7 +132,7 @@ func (d *Disk) Load(apply func(args [][]byte) error) (load.Result, error) {
 	return found, nil
 }
 
-// Loading returns the progress of Load. After Start, Loading is false.
+// Loading returns the progress of Load.
 func (d *Disk) Loading() load.Progress { return d.loader.Progress() }
 
 // Check says what is wrong with the directory, and with the first bytes of the file that Load would read. It neither writes nor locks:
@@ -153,7 +153,6 @@ func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 // Start begins to write. background must call step until it returns false, at times when the locks that step takes on the store delay
 // nobody for long. The error says which file or directory cannot be used.
 func (d *Disk) Start(background func(step func() (more bool))) error {
-	defer d.loader.Done()
 	d.background = background
 	d.mu.Lock()
 	d.marked = d.store.Stats(d.o.Clock()).Changes

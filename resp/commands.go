@@ -10,6 +10,9 @@ import (
 	"celld/resp/session"
 )
 
+// Commands returns the rows of all commands, for those who print them.
+func Commands() []*command.Row { return session.NewTable(nil, rowsOfServer(nil)).Rows }
+
 // rowsOfServer returns the rows of the families that need the server. Without one, only their names and rights may be asked for.
 func rowsOfServer(srv *Server) func(*session.Service) []*command.Row {
 	if srv == nil {

@@ -11,7 +11,6 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
-	"celld/resp/session"
 	"celld/store"
 )
 
@@ -30,7 +29,7 @@ func TestCommandsPage(t *testing.T) {
 	line := func(name string, row *command.Row) {
 		want = append(want, "- `"+strings.TrimSpace(strings.ToUpper(name)+" "+row.Usage)+"`: "+row.Summary)
 	}
-	for _, row := range session.NewTable(nil, rowsOfServer(nil)).Rows {
+	for _, row := range Commands() {
 		if row.Run != nil {
 			line(row.Name, row)
 		}

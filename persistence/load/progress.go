@@ -28,8 +28,7 @@ func (l *Loader) logProgress() (stop func()) {
 
 // Progress is the progress of Load.
 type Progress struct {
-	Loading     bool
-	BeganNS     int64 // Unix nanoseconds; 0: not loading
+	BeganNS     int64 // Unix nanoseconds; 0: it has not begun
 	Done, Total int64 // bytes
 	nowNS       int64
 }
@@ -52,15 +51,11 @@ func (p Progress) SecondsLeft() int64 {
 
 // counts are those of a Load under way.
 type counts struct {
-	beganNS     atomic.Int64 // 0: not loading
+	beganNS     atomic.Int64
 	done, total atomic.Int64 // bytes
 }
 
-// Progress returns the progress of Load, until Done is called.
+// Progress returns the progress of Load.
 func (l *Loader) Progress() Progress {
-	began := l.progress.beganNS.Load()
-	return Progress{began != 0, began, l.progress.done.Load(), l.progress.total.Load(), l.Clock()}
+	return Progress{l.progress.beganNS.Load(), l.progress.done.Load(), l.progress.total.Load(), l.Clock()}
 }
-
-// Done ends the progress: what was loaded is in use.
-func (l *Loader) Done() { l.progress.beganNS.Store(0) }

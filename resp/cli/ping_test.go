@@ -57,6 +57,7 @@ func serveReply(t *testing.T, network, addr, reply string) net.Addr {
 func TestPing(t *testing.T) {
 	_, port, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "+PONG").String())
 	_, loading, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-LOADING Redis is loading the dataset in memory").String())
+	_, busy, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-BUSY Redis is busy running a script.").String())
 	_, other, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR no").String())
 	_, full, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-ERR max number of clients reached").String())
 	_, locked, _ := net.SplitHostPort(serveReply(t, "tcp", "127.0.0.1:0", "-NOAUTH Authentication required.").String())
@@ -85,6 +86,8 @@ func TestPing(t *testing.T) {
 		{"--bind=-192.0.2.1,127.0.0.3 --port=" + port, false, "127.0.0.3"},
 		{"--bind=127.0.0.1 --port=" + loading, false, ""},
 		{"--bind=127.0.0.1 --port=" + loading, true, "-LOADING"},
+		{"--bind=127.0.0.1 --port=" + busy, false, ""},
+		{"--bind=127.0.0.1 --port=" + busy, true, "-BUSY"},
 		{"--bind=127.0.0.1 --port=" + part, true, ""},
 		{"--bind=127.0.0.1 --port=" + full, false, ""},
 		{"--bind=127.0.0.1 --port=" + full, true, "-ERR max"},
@@ -111,7 +114,7 @@ func TestPing(t *testing.T) {
 		var err error
 		text := printed(t, func() { err = ping(cfg, flags, test.ready) })
 		says := map[string]string{loading: "-LOADING Redis is loading the dataset in memory\n",
-			full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
+			busy: "-BUSY Redis is busy running a script.\n", full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
 		want := says[flags.Lookup("port").Value.String()]
 		if test.ready {
 			want = ""

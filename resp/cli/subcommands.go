@@ -12,22 +12,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommand is an action of celld that does not start the server.
-type subcommand struct {
-	name, args, summary string
-	help                string   // for celld help NAME
-	flags               []string // that it uses
+// Subcommand is an action of celld that does not start the server.
+type Subcommand struct {
+	Name, Args, Summary string
+	Help                string   // for celld help NAME
+	Flags               []string // that it uses
 }
 
 var (
 	serverFlags = []string{"bind", "port", "unixsocket", "requirepass", "requirepass-file", "probe-user", "probe-password", "tls-port",
 		"tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file"}
 
-	subcommands = []subcommand{
+	// Subcommands are those of --help, in its order.
+	Subcommands = []Subcommand{
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
 Asks the server whether it is alive. Use it where a dead server is restarted, such as in a livenessProbe. It asks
 all of the server's addresses at once and exits with 0 when one answers. An error from a living server is an
-answer: it is loading, it has --maxclients connections, or it wants another password. celld ping prints that
+answer: it is loading or runs a long script, it has --maxclients connections, or it wants another password. celld ping prints that
 error. Otherwise it prints one line and exits with 1, within 6 seconds.
 ` + describes, serverFlags},
 		{"ready", "[flags]", "exit with 0 if that server serves requests", `
@@ -86,14 +87,14 @@ func unknown(word string) error {
 	return UsageError{fmt.Errorf("unknown argument %q; see celld --help", word)}
 }
 
-func findSubcommand(name string) *subcommand {
-	if i := slices.IndexFunc(subcommands, func(s subcommand) bool { return s.name == name }); i >= 0 {
-		return &subcommands[i]
+func findSubcommand(name string) *Subcommand {
+	if i := slices.IndexFunc(Subcommands, func(s Subcommand) bool { return s.Name == name }); i >= 0 {
+		return &Subcommands[i]
 	}
 	return nil
 }
 
-func (s *subcommand) usage() string { return "celld " + s.name + " " + s.args }
+func (s *Subcommand) usage() string { return "celld " + s.Name + " " + s.Args }
 
 // help prints the help of celld, or of the subcommand in words.
 func help(w io.Writer, cfg *config.Config, words []string) error {
@@ -109,12 +110,12 @@ func help(w io.Writer, cfg *config.Config, words []string) error {
 		return unknown(words[1])
 	}
 	fmt.Fprintln(w, "Usage:", sub.usage())
-	if sub.help == "" {
-		fmt.Fprintf(w, "\n%s\n", sub.summary)
+	if sub.Help == "" {
+		fmt.Fprintf(w, "\n%s\n", sub.Summary)
 		return nil
 	}
-	fmt.Fprintf(w, "%s\nFlags:\n", sub.help)
-	printFlags(w, cfg, func(s config.Setting) bool { return slices.Contains(sub.flags, s.Name) })
+	fmt.Fprintf(w, "%s\nFlags:\n", sub.Help)
+	printFlags(w, cfg, func(s config.Setting) bool { return slices.Contains(sub.Flags, s.Name) })
 	return nil
 }
 
@@ -125,8 +126,8 @@ commands that Redis clients and tools send.
 Usage:
   celld [flags]            start the server
 `)
-	for _, sub := range subcommands {
-		fmt.Fprintf(w, "  %-24s %s\n", sub.usage(), sub.summary)
+	for _, sub := range Subcommands {
+		fmt.Fprintf(w, "  %-24s %s\n", sub.usage(), sub.Summary)
 	}
 	fmt.Fprint(w, `
 Each flag is also an environment variable: --max-keys is CELLD_MAX_KEYS. The command line wins.

@@ -34,18 +34,18 @@ func TestDeclared(t *testing.T) {
 		name string
 		read func(l *List)
 	}{
-		{"no files", func(l *List) { Files(l, persistence.Status{LastSaveNS: 4e9}, load.Progress{}, wall) }},
+		{"no files", func(l *List) { Files(l, persistence.Status{LastSaveNS: 4e9}, nil, wall) }},
 		{"files", func(l *List) {
 			Files(l, persistence.Status{
 				LastSaveNS: 4e9, ChangesSince: 11, Saving: true, SaveBeganNS: 80e9, SaveTookNS: 12e9, Saves: 13, AOF: true, AOFSize: 14,
 				AOFBaseSize: 15, AOFPending: 16, AOFFailures: 17, AOFSyncs: 18, AOFSyncNS: 19e9, Rewriting: true, RewriteScheduled: true,
 				RewriteBeganNS: 70e9, RewriteTookNS: -1, Rewrites: 20, Loaded: load.Result{Keys: 21, Expired: 22},
-			}, load.Progress{}, wall)
+			}, nil, wall)
 		}},
 		{"files that fail", func(l *List) {
 			err := errors.New("the disk is full")
 			Files(l, persistence.Status{SaveErr: err, RewriteErr: err, AOFErr: err, AOF: true},
-				load.Progress{Loading: true, BeganNS: 23e9, Done: 1, Total: 3}, wall)
+				&load.Progress{BeganNS: 23e9, Done: 1, Total: 3}, wall)
 		}},
 		{"engine", func(l *List) {
 			Engine(l, store.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true,

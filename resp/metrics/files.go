@@ -8,8 +8,9 @@ import (
 	"celld/persistence/load"
 )
 
-// Files declares what a Disk knows of its files: its Status, and its Loading. wall converts limit time to the wall clock's.
-func Files(l *List, st persistence.Status, loading load.Progress, wall func(nowNS int64) time.Time) {
+// Files declares what a Disk knows of its files: its Status, and its progress while it loads, else nil. wall converts limit time to the
+// wall clock's.
+func Files(l *List, st persistence.Status, loading *load.Progress, wall func(nowNS int64) time.Time) {
 	since := func(on bool, beganNS int64) time.Duration {
 		if !on {
 			return -1
@@ -37,7 +38,7 @@ func Files(l *List, st persistence.Status, loading load.Progress, wall func(nowN
 	l.Field("rdb_last_load_keys_expired", st.Loaded.Expired)
 	l.Field("rdb_last_load_keys_loaded", st.Loaded.Keys)
 	appendOnly(l, &st, since(st.Rewriting, st.RewriteBeganNS))
-	if loading.Loading {
+	if loading != nil {
 		l.Field("loading_start_time", loading.BeganNS/1e9)
 		l.Field("loading_total_bytes", loading.Total)
 		l.Field("loading_loaded_bytes", loading.Done)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"celld/persistence/load"
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/metrics"
@@ -78,11 +79,17 @@ func (srv *Service) declareMemory(l *metrics.List) {
 }
 
 func (srv *Service) declareFiles(l *metrics.List) {
-	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: srv.Gate.Has(gate.Loading)})
+	loading := srv.Gate.Has(gate.Loading)
+	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: loading})
 	l.Gauge(metrics.Metric{Name: "celld_script_busy",
 		Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.Gate.Has(gate.Busy)})
 	l.InfoOnly = !srv.Port.Here()
-	metrics.Files(l, srv.Persist.Status(), srv.Persist.Loading(), srv.Wall)
+	var progress *load.Progress
+	if loading {
+		now := srv.Persist.Loading()
+		progress = &now
+	}
+	metrics.Files(l, srv.Persist.Status(), progress, srv.Wall)
 }
 
 func declareReplication(l *metrics.List) {

@@ -12,6 +12,7 @@ func TestPause(t *testing.T) {
 	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
 		n := e.Nodes()[0]
 		u.leaves("k", 99)
+		time.Sleep(100 * time.Millisecond) // what celld asks at its start is answered, or the call would wait behind it, and not be sent
 		n.Pause()
 		u.fails("k", "has not answered in time", true)
 		time.Sleep(time.Second)
