@@ -392,7 +392,7 @@ func TestComposeExample(t *testing.T) {
 	reaches(t, limiter, "celld", srv)
 }
 
-// TestDocsOfExamples holds the parts of the two files that docs/running.md shows to the files.
+// TestDocsOfExamples holds the parts of the two files that docs/how-to/deploy.md shows to the files.
 func TestDocsOfExamples(t *testing.T) {
 	t.Parallel()
 	message := regexp.MustCompile(`:\?[^}]*}`)
@@ -403,9 +403,9 @@ func TestDocsOfExamples(t *testing.T) {
 		}
 		return tree
 	}
-	parts := blocks(celldtest.ReadFile(t, "../../docs/running.md"), "yaml")
+	parts := blocks(celldtest.ReadFile(t, "../../docs/how-to/deploy.md"), "yaml")
 	if len(parts) != 2 {
-		t.Fatalf("docs/running.md has %d parts of YAML files", len(parts))
+		t.Fatalf("docs/how-to/deploy.md has %d parts of YAML files", len(parts))
 	}
 	partOf(t, "services", parse(parts[0]), parse(celldtest.ReadFile(t, "../../examples/compose.yaml")))
 	pod := parse(celldtest.ReadFile(t, "../../examples/kubernetes.yaml"))

@@ -19,11 +19,18 @@ import (
 // docPages are the pages whose examples are run.
 func docPages(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(pages) < 5 {
-		t.Fatalf("%q, %v", pages, err)
+	pages := []string{"../../README.md"}
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		found, err := filepath.Glob("../../docs/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
-	return append(pages, "../../README.md")
+	if len(pages) < 6 {
+		t.Fatalf("%q", pages)
+	}
+	return pages
 }
 
 // blocks returns the fenced blocks of a language.
@@ -192,7 +199,8 @@ func TestFlagsInText(t *testing.T) {
 	help, _, _ := harness.RunToEnd(t, nil, "--help")
 	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true,
 		"--rdb": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
-		"--tls": true, "--cacert": true, "--cert": true, "--key": true} // of redis-cli, redis-benchmark and Docker
+		"--tls": true, "--cacert": true, "--cert": true, "--key": true, "--user": true, "--pass": true, "--rm": true,
+		"--name": true} // of redis-cli, redis-benchmark and Docker
 	for _, page := range docPages(t) {
 		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {

@@ -81,7 +81,7 @@ func TestSystemdVerify(t *testing.T) {
 	if err := os.Mkdir(path+".d", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for i, edit := range blocks(celldtest.ReadFile(t, "../../docs/running.md"), "ini") { // what systemctl edit would write
+	for i, edit := range blocks(celldtest.ReadFile(t, "../../docs/how-to/deploy.md"), "ini") { // what systemctl edit would write
 		celldtest.WriteFile(t, strings.ReplaceAll(edit, "/usr/local/bin/celld", harness.Binary(t)), fmt.Sprintf("%s.d/%d.conf", path, i))
 	}
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {

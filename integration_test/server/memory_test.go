@@ -93,7 +93,7 @@ func (f flood) run(t *testing.T, srv *harness.Server) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const maxMemory = 64 << 20
-	const bound = maxMemory + maxMemory/2 + 64<<20 // docs/running.md, Memory
+	const bound = maxMemory + maxMemory/2 + 64<<20 // docs/reference/bounds.md, Memory
 	for _, flags := range []string{"--appendonly no", "--appendonly yes --appendfsync everysec", "--appendonly yes --appendfsync always"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()

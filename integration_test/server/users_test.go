@@ -11,10 +11,10 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestUsersPage starts celld with the file of docs/users.md, and has each user do what the page says that it may and may not.
+// TestUsersPage starts celld with the file of docs/how-to/users.md, and has each user do what the page says that it may and may not.
 func TestUsersPage(t *testing.T) {
 	t.Parallel()
-	page := celldtest.ReadFile(t, "../../docs/users.md")
+	page := celldtest.ReadFile(t, "../../docs/how-to/users.md")
 	file := regexp.MustCompile("(?s)```text\n(user .*?)```").FindStringSubmatch(page)
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(page, -1)
 	if file == nil || len(rows) != 4 {

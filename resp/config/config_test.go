@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestSettingsPage holds docs/settings.md to the settings: their names, defaults, and whether CONFIG SET changes them.
+// TestSettingsPage holds docs/reference/settings.md to the settings: their names, defaults, and whether CONFIG SET changes them.
 func TestSettingsPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/settings.md")
+	text, err := os.ReadFile("../../docs/reference/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}

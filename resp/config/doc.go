@@ -8,7 +8,7 @@
 //	changed, err := cfg.Change([][]byte{name, value})         // CONFIG SET; View is CONFIG GET
 //
 // A setting is declared once, as a Setting: its name, kind, default, bounds, help, and whether it may change while celld runs. The flags,
-// the environment, --help, CONFIG GET and SET are renderings of it, and a test holds docs/settings.md to it.
+// the environment, --help, CONFIG GET and SET are renderings of it, and a test holds docs/reference/settings.md to it.
 //
 // Any goroutine may read a setting at any time. A Change holds for all settings that it names, or for none.
 package config
