@@ -1,6 +1,6 @@
 // Package cell is the arithmetic of rate limits: pure functions from a state, a limit, a cost and an instant to the
 // next state and a decision. It reads no clock, takes no lock, does no I/O and allocates nothing on the deciding path.
-// Only ParseLimit reads the time zone database, once for each zone that limits name.
+// Only ParseLimit reads the time zone database, once for each zone that limits name. The package knows neither keys, wire nor storage.
 //
 //	bucket, err := cell.NewBucket(15, 30, 60)        // 30 a minute, 16 at once
 //	tat, d, err := bucket.Throttle(tat, now, 1)      // tat is all there is to remember, 0 for a new key

@@ -123,7 +123,40 @@ func TestLimitsAreLimits(t *testing.T) {
 	}
 }
 
-// TestDesignNamesCode looks for the methods and fields that docs/design.md names: Session.Serve.
+// way is what a doc.go tells of a way through several packages, in words with a blank between them.
+type way struct{ folder, text string }
+
+// file is the path of a file that a way names: in its own folder, or from the root of the repository.
+func (w way) file(name string) string {
+	if _, err := os.Stat("../" + w.folder + "/" + name); err == nil {
+		return "../" + w.folder + "/" + name
+	}
+	return "../" + name
+}
+
+// ways returns the sections of doc.go files to which docs/design.md sends its readers, by their headings.
+func ways(t *testing.T) map[string]way {
+	t.Helper()
+	found := map[string]way{}
+	for _, row := range regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([a-z/]+)/doc\\.go` \\|$").FindAllStringSubmatch(pages(t)["docs/design.md"], -1) {
+		code, err := os.ReadFile("../" + row[2] + "/doc.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, told := strings.Cut(string(code), "\n// # "+row[1]+"\n")
+		if !told {
+			t.Errorf("%s/doc.go has no heading %q", row[2], row[1])
+		}
+		section = regexp.MustCompile(`(?s)\n(?:// # |package ).*`).ReplaceAllString(section, "")
+		found[row[1]] = way{row[2], strings.Join(strings.Fields(strings.ReplaceAll(section, "//", " ")), " ")}
+	}
+	if len(found) < 6 {
+		t.Errorf("%d ways are told", len(found))
+	}
+	return found
+}
+
+// TestDesignNamesCode looks for the methods and fields that docs/design.md and the ways name: Session.Serve.
 func TestDesignNamesCode(t *testing.T) {
 	var code strings.Builder
 	for _, folder := range []string{"cell", "store", "persistence", "resp"} {
@@ -139,48 +172,70 @@ func TestDesignNamesCode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := 0
+	var said [][]string
 	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(pages(t)["docs/design.md"], ""), -1) {
-		names := regexp.MustCompile(`^([A-Za-z]+)\.([A-Za-z]{3,})$`).FindStringSubmatch(span[1])
-		if names == nil || slices.Contains([]string{"go", "md"}, names[2]) {
-			continue
-		}
-		found++
+		said = append(said, regexp.MustCompile(`^([A-Za-z]+)\.([A-Za-z]{3,})$`).FindAllStringSubmatch(span[1], -1)...)
+	}
+	for _, w := range ways(t) {
+		said = append(said, regexp.MustCompile(`\b([A-Za-z]+)\.([A-Za-z]{3,})\b`).FindAllStringSubmatch(w.text, -1)...)
+	}
+	said = slices.DeleteFunc(said, func(names []string) bool { return names[1] == "CL" }) // commands
+	for _, names := range said {
 		if regexp.MustCompile(`func \(\w+ \*?` + names[1] + `\) ` + names[2] + `\(`).MatchString(code.String()) {
 			continue
 		}
 		body := regexp.MustCompile(`(?s)\ntype ` + names[1] + ` (?:struct|interface) \{(.*?)\n\}`).FindString(code.String())
 		if !regexp.MustCompile(`(?m)^\t(\w+, )*` + names[2] + `\b`).MatchString(body) {
-			t.Errorf("there is no %s", span[1])
+			t.Errorf("there is no %s", names[0])
 		}
 	}
-	if found < 10 {
-		t.Errorf("%d names were looked for", found)
+	if len(said) < 50 {
+		t.Errorf("%d names were looked for", len(said))
 	}
 }
 
-// TestDesignNamesFiles looks for the methods, functions and types that docs/design.md says are in a file: `Session.Serve` in
-// `resp/session.go`.
+// declares reports whether code has a method, function or type of this name: Session.Serve.
+func declares(code []byte, name string) bool {
+	declared := `(func|type) ` + name + `\b`
+	if typ, method, isMethod := strings.Cut(name, "."); isMethod {
+		declared = `func \(\w+ \*?` + typ + `\) ` + method + `\(`
+	}
+	return regexp.MustCompile(`(?m)^` + declared).Match(code)
+}
+
+// TestDesignNamesFiles looks for the methods, functions and types that docs/design.md and the ways say are in a file: `Session.Serve` in
+// `resp/session.go`. The ways have no backquotes. It also looks for each file that the ways name.
 func TestDesignNamesFiles(t *testing.T) {
-	text := strings.Join(strings.Fields(pages(t)["docs/design.md"]), " ")
-	said := regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1)
-	for _, s := range said {
-		code, err := os.ReadFile("../" + s[2])
+	const name = `(?:[A-Za-z]+\.[A-Za-z]+|[a-z]+[A-Z][A-Za-z]*)` // a method, or a function within a package
+	said := 0
+	look := func(path, names string) {
+		code, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range codeSpan.FindAllStringSubmatch(s[1], -1) {
-			declared := `(func|type) ` + name[1] + `\b`
-			if typ, method, isMethod := strings.Cut(name[1], "."); isMethod {
-				declared = `func \(\w+ \*?` + typ + `\) ` + method + `\(`
-			}
-			if !regexp.MustCompile(`(?m)^` + declared).Match(code) {
-				t.Errorf("%s is not in %s", name[1], s[2])
+		said++
+		for _, name := range regexp.MustCompile(`[A-Za-z.]{4,}`).FindAllString(names, -1) { // not: and, or
+			if !declares(code, name) {
+				t.Errorf("%s is not in %s", name, path)
 			}
 		}
 	}
-	if len(said) < 10 {
-		t.Errorf("%d methods are said to be in a file", len(said))
+	text := strings.Join(strings.Fields(pages(t)["docs/design.md"]), " ")
+	for _, s := range regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z/_]+\\.go)`").FindAllStringSubmatch(text, -1) {
+		look("../"+s[2], s[1])
+	}
+	for heading, w := range ways(t) {
+		for _, s := range regexp.MustCompile(`((?:`+name+`(?:, | and | or )?)+) in ([a-z/_]+\.go)`).FindAllStringSubmatch(w.text, -1) {
+			look(w.file(s[2]), s[1])
+		}
+		for _, file := range regexp.MustCompile(`[a-z/_]+\.go\b`).FindAllString(w.text, -1) {
+			if _, err := os.Stat(w.file(file)); err != nil {
+				t.Errorf("%s: %v", heading, err)
+			}
+		}
+	}
+	if said < 45 {
+		t.Errorf("%d methods are said to be in a file", said)
 	}
 }
 

@@ -16,6 +16,7 @@ var layers = regexp.MustCompile("(?s)### Who may import whom.*?```\n(.*?)```")
 // goPackage is what go list tells of a package.
 type goPackage struct {
 	ImportPath string
+	Doc        string // the first sentence of its comment
 	GoFiles    []string
 	Imports    []string
 }
@@ -26,7 +27,7 @@ func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "cel
 // product returns the packages of the product, by name.
 func product(t *testing.T) map[string]*goPackage {
 	t.Helper()
-	list := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports", "./...")
+	list := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports", "./...")
 	list.Dir = ".."
 	out, err := list.Output()
 	if err != nil {
@@ -102,5 +103,14 @@ func TestLayers(t *testing.T) {
 	}
 	if looked < 200 {
 		t.Errorf("%d imports were looked at", looked)
+	}
+}
+
+// TestPackagesSayTheirJob wants the sentence to which docs/design.md sends those who look for a package.
+func TestPackagesSayTheirJob(t *testing.T) {
+	for name, p := range product(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no comment", name)
+		}
 	}
 }

@@ -14,7 +14,7 @@
 //	append-only file  appendonly.aof  the commands that make the limits what they are, extended as they change
 //
 // Either, both or none may be on. Load reads the append-only file, or the snapshot if there is none. Package load reads the files, packages
-// rdb and aof know their formats, and package dir knows the directory.
+// rdb and aof know their formats, and package dir knows the directory. None of them knows sessions.
 //
 //	changes ─ store's journal ─▶ log ─▶ appendonly.aof          twice a second, or before the replies are sent
 //	all keys ─ store's Export ─▶ rdb.Writer ─▶ dump.rdb          in small steps

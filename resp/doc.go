@@ -5,7 +5,7 @@
 //	listeners, err := server.Listen()
 //	err = server.Serve(ctx, listeners, ready) // until ctx ends, or a client asks for SHUTDOWN
 //
-// Its rooms stand in the order of a request's way:
+// It knows neither how a limit is computed nor how commands are run. The packages below it stand in the order of a request's way:
 //
 //	transport ─▶ session ─▶ command/… ─▶ store's port ─▶ reply
 //	     bytes    frames      a handler
@@ -29,4 +29,14 @@
 //
 // Out of file descriptors, the server waits for some to come free. A connection that epoll does not take is closed, and counted
 // (rejected_connections).
+//
+// # How the server stops
+//
+//  1. main.go gets the signal. Server.AwaitStop in shutdown.go waits for --shutdown-delay, a second signal, or SHUTDOWN.
+//  2. The context ends, and Server.serve in serve.go goes on: it closes the listeners, and Server.drain in shutdown.go waits until all that
+//     has arrived is answered, for --shutdown-timeout at most. SHUTDOWN (resp/command/admin/server.go) joins here.
+//  3. It stops the cron, and the transport closes all connections. Server.drainLimiter in shutdown.go waits until what they held is given
+//     back, with an engine by Store.Drain in store/remote/leases.go.
+//  4. Server.closeFiles in shutdown.go calls Disk.Close in persistence/disk.go, which writes what is left, and takes a snapshot where
+//     --save is set.
 package resp

@@ -1,4 +1,4 @@
-// Package store says what any store of limits promises: its port to sessions is Store, in port.go.
+// Package store says what any store of limits promises: its port to sessions is Store, in port.go. It does not know how limits are kept.
 //
 //	var limiter store.Limiter = memory.New(memory.Options{})
 //	reqs := []store.TakeRequest{{Calls: []store.Call{{Key: key, Limit: &limit}}, TakeOptions: store.TakeOptions{Cost: 1}}}

@@ -3,7 +3,35 @@
 //	go -C integration_test run ./simulation -seed 7            # one run, with its trace; the same each time, on each machine
 //	go -C integration_test run ./simulation -seed 7 -shrink    # what is left of it when all that is not needed to fail is left out
 //	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
+//	go -C integration_test run ./simulation -seeds 10000 -about leases # only worlds of one focus
+//	go -C integration_test run ./simulation -seeds 1000 -coverage      # how much of each package they run
 //	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants
+//
+// The packages below this one are runner (programs in virtual time), world (a run: what a seed draws, machines, clients, scenes, faults),
+// network, disk and engine (what is simulated; the same tests ask the engine and a real Redis) and check (what must hold).
+//
+// Each seed draws its plan, which is the first line of a trace: how many machines and clients there are, their settings, which limits they
+// use, what is in memory and what on an engine, and what fails. Users and policies are read from real files, in a folder of the run.
+// After the last fault each machine must be ready within half a minute, and nobody may wait. Limits in memory are then looked at, and once
+// more after the process has ended a last time: so what it has forgotten is seen. A summary lists what no seed has met. With 100,000 seeds
+// that is an error, because the simulation does not reach it.
+//
+// # Where does a new one go?
+//
+//   - A fault is a row of the table in world/faults.go: a process that is killed, a disk that refuses, an engine that fails over.
+//   - A focus is a row of the table in world/focus.go. A world with one is mostly about that: so what needs several things at once is not
+//     rare.
+//   - A scene is a file in world and a row of world/scene.go. It runs beside the clients, and checks what it alone knows: a guest tries the
+//     keys of others, a policy changes while members ask by it, new keys fill the table, an operator rewrites files and closes connections.
+//   - A checker is a file in check, which reads a History and returns what is wrong. limits.go looks for an order of the calls in which
+//     package cell gives the same answers, over crashes. bounds.go is for calls whose instant nobody knows, such as those on an engine.
+//     leases.go counts who holds what.
+//   - A mutant is a row of the table in mutants.go: a change of a file that breaks celld, by defects that it has had. It names the focus
+//     whose worlds see it; seeds of other worlds are passed over.
+//   - A seed that found a fault becomes a row in simulation_test.go. The mended package gets a test of its own, because a seed may become
+//     another run.
+//   - What a new fault, scene or client draws comes from a source of its own, p.chance("its name"). So older seeds stay the runs that they
+//     were, as far as nothing else changes.
 package main
 
 import (

@@ -8,4 +8,6 @@
 // The commands hold states, not calls, so they mean the same whenever they are read. Redis can read them. A limit of CL.THROTTLE is
 // a SET, a key of CL.TAKE an HSET within a transaction, a policy or a rule an ECHO, which Redis ignores. Package rdb describes
 // the values. Behind each piece stands a stamp: the time, and a checksum of the piece.
+//
+// The package knows neither when files are written nor where.
 package aof

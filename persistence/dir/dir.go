@@ -1,4 +1,4 @@
-// Package dir is the directory of the data. It knows which process uses it, and replaces files there as a whole:
+// Package dir locks the directory of the data for one process, and replaces files there as a whole. It does not know what is in them.
 //
 //	d := &dir.Dir{Path: "/data", FS: dir.System{}, Log: log}
 //	err := d.Claim()                                // or Wait

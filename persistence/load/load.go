@@ -1,4 +1,4 @@
-// Package load reads the files of a directory into a store at the start: celld's own, and Redis's.
+// Package load reads the files of a directory into a store at the start: celld's own, and Redis's. It does not know when they are written.
 //
 //	l := &load.Loader{Dir: directory, Store: store, Paths: paths, …}
 //	err := l.Check()                    // only looks at the first bytes of what Load would read

@@ -12,4 +12,6 @@
 // A limit of CL.THROTTLE is a string key that holds the TAT in Unix nanoseconds as decimal, and expires at a time in Unix
 // milliseconds. A key of CL.TAKE is a hash with one field for each limit, whose value is the limit's state as text. Policies and
 // rules are auxiliary fields. Package aof has the same forms in commands.
+//
+// The package knows neither when files are written nor where.
 package rdb

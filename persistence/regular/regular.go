@@ -1,4 +1,5 @@
-// Package regular opens the files that settings name, if they are regular files or lead to such by links, and replaces them.
+// Package regular opens the files that settings name, if they are regular files or lead to such by links, and replaces them. It does not
+// know what is in them.
 //
 // Anything else would do harm: to open a FIFO waits for a writer, /dev/zero never ends, and a pipe can be read once. celld reads most of
 // its files again while it runs. It would then find a file without users (as Redis does at ACL LOAD) or no certificate.

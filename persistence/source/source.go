@@ -1,4 +1,4 @@
-// Package source reads a file of Redis's from start to end:
+// Package source reads a file of Redis's from start to end. It does not know what is in it:
 //
 //	src := source.New(file, size, &done)
 //	args, n := parse(src.Rest())

@@ -1,4 +1,4 @@
-// Package acl keeps users and their rights: the part of Redis's ACL that celld knows.
+// Package acl keeps users and their rights: the part of Redis's ACL that celld knows. It knows no sessions.
 //
 //	table := acl.NewTable(commands, compile)
 //	users := acl.NewUsers(table)

@@ -1,4 +1,4 @@
-// Package certs keeps the certificates of a server up to date while it runs.
+// Package certs keeps the certificates of a server up to date while it runs. It knows no connections.
 //
 //	files, err := certs.Open(certs.Files{Cert: "server.crt", Key: "server.key"})
 //	err = files.Valid(time.Now()) // clients refuse it where this is an error

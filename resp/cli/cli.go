@@ -1,4 +1,4 @@
-// Package cli reads celld's command line and environment, and runs the subcommands.
+// Package cli reads celld's command line and environment, and runs the subcommands. It knows no sessions.
 //
 //	command, err := cli.Parse(os.Args[1:], version) // nil: a subcommand has run
 //	command.Config                                  // the settings, for the server

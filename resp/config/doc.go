@@ -1,4 +1,5 @@
-// Package config holds celld's settings: their names, the values that they may have, and the values that they have.
+// Package config holds celld's settings: their names, the values that they may have, and the values that they have. It does not know what
+// they are for.
 //
 //	cfg := config.New()                                       // the defaults
 //	err := cfg.Setting("maxmemory").Value.Set("64mb")         // as a flag or the environment has it

@@ -1,4 +1,5 @@
-// Package decisions counts how calls were decided, and finds the keys that are limited most: CL.STATS, CL.TOP and their metrics.
+// Package decisions counts how calls were decided, and finds the keys that are limited most: CL.STATS, CL.TOP and their metrics. It knows
+// no sessions.
 //
 //	rows, denied := decisions.NewRows(policies), decisions.NewDenied(policies)
 //	row := rows.Of(policy)                          // once for a limit of a call

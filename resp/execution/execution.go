@@ -1,4 +1,4 @@
-// Package execution is the lock by which commands run beside each other, and transactions and scripts alone.
+// Package execution is the lock by which commands run beside each other, and transactions and scripts alone. It knows no commands.
 //
 //	lock := execution.New()
 //	lock.Lane(n).RLock() // a batch of commands

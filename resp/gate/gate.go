@@ -1,5 +1,5 @@
 // Package gate says why the commands of a pipeline must be looked at one by one. It is a slow-path mask: a pipeline passes the gate into a
-// batch only while no bit is set.
+// batch only while no bit is set. It knows no sessions.
 //
 //	var session gate.Word   // of one session
 //	var server gate.Server  // of all

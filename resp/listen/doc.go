@@ -1,4 +1,4 @@
-// Package listen opens the sockets that clients connect to, and takes up new certificates for those with TLS.
+// Package listen opens the sockets that clients connect to, and takes up new certificates for those with TLS. It knows no connections.
 //
 //	sockets := listen.New(cfg, log, listen.Inherited{})
 //	listeners, err := sockets.Listen()

@@ -1,4 +1,4 @@
-// Package metrics declares each metric once, and renders it for INFO, Prometheus and the live page.
+// Package metrics declares each metric once, and renders it for INFO, Prometheus and the live page. It knows no sessions.
 //
 //	r := metrics.New(metrics.Section{Name: "Clients", ByDefault: true, Read: func(l *metrics.List) {
 //		l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open",

@@ -1,4 +1,5 @@
-// Package reload reads files again while the server serves: certificates, users, policies with rules, and the log level.
+// Package reload reads files again while the server serves: certificates, users, policies with rules, and the log level. It knows no
+// sessions.
 //
 //	r := &reload.Reloader{Config: cfg, Log: log, ...}
 //	err := r.KeepPolicies() // at the start

@@ -8,8 +8,9 @@
 //	more := s.Serve(bytes)  // in whatever pieces they come; the replies go to conn
 //	s.Closed()
 //
-// A Session is the state machine of one connection and does no I/O. So the tests and fuzzers drive sessions by hand, in a time that they
-// set. A Service is what all sessions share: keys, users, counters, the disk. The HTTP port asks it by Take, without a session.
+// A Session is the state machine of one connection. It knows neither sockets nor how a limit is computed, and does no I/O: tests and
+// fuzzers drive sessions by hand, in a time that they set. A Service is what all sessions share: keys, users, counters, the disk. The HTTP
+// port asks it by Take, without a session.
 //
 // # The way of a request
 //
@@ -43,4 +44,36 @@
 // (handler_panics). In a command, it closes the connection: the commands before it are answered, and it is answered by an error.
 // A panic in store, cell or persistence, or in a function that they call, ends the process with one line in the log and exit code 1:
 // a shard may be locked or half changed, and the append-only file may lack something.
+//
+// # How a call waits
+//
+//  1. readTake in resp/command/decide/take.go reads the options into the Terms of store/terms.go, and batch.ask in batch.go asks the store.
+//  2. takes.TakeBatch in store/memory/takebatch.go finds that the call is denied now and passes soon enough. It puts the call into the line
+//     of the state that binds (store/memory/shard/line.go), and returns false. Nothing is taken.
+//  3. batch.suspend in batch.go keeps the batch and pauses the connection. The event loop serves others.
+//  4. When the moment of the line's first call has come, or when something was given back, the line's timer decides that call as any other.
+//     The answer goes into its request, and batch.Wake in batch.go wakes the connection.
+//  5. The transport calls Serve. Session.resume in session.go writes the reply, and then what came behind it.
+//
+// Whoever ends a wait early (the session's end, CLIENT UNBLOCK, SIGTERM) calls takes.Leave in store/memory/leaving.go. If the grant was
+// quicker, batch.giveBack in batch.go gives it back.
+//
+// # Why a connection was closed
+//
+// What the client or INFO shows, the cause, and the place. All except the first, the third and the last end in Session.Serve, which looks
+// at Session.end.
+//
+//   - -ERR max number of clients reached (rejected_connections), -DENIED (denied_connections): it was refused by Service.NewSession in
+//     admit.go, which resp/transport/accept.go calls
+//   - -ERR Protocol error (protocol_errors): bytes that are not RESP, by Session.run in session.go. The texts are in resp/wire/frame.go
+//   - tls_handshake_failures: a handshake that failed, took 10 s, or was the oldest of too many, by handshake.succeeds in
+//     resp/transport/handshake.go
+//   - no reply: an HTTP request, by isHTTP in dispatch.go
+//   - client_query_buffer_limit_disconnections: an unfinished command or a transaction's queue was too long, by Session.keep in session.go
+//   - client_output_buffer_limit_disconnections: the client did not read its replies, by Session.answerTurn in session.go, or one reply was
+//     too long, by Session.overOutput in session.go
+//   - idle_disconnections: --timeout, by Session.Overdue in session.go, which resp/cron.go wakes
+//   - -ERR internal error (handler_panics): a fault in celld, by Session.broken in session.go
+//   - none of these: QUIT, CLIENT KILL, ACL DELUSER or SHUTDOWN, in families of resp/command
+//   - none of these: the peer has gone, or a write failed, by epollConn.read and epollConn.flush in resp/transport/epollconn.go
 package session

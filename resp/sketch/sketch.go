@@ -1,4 +1,5 @@
-// Package sketch finds the keys that come most often among any number, in a memory that does not grow.
+// Package sketch finds the keys that come most often among any number, in a memory that does not grow. It does not know what they are keys
+// of.
 //
 //	s := sketch.New()
 //	s.Add(sketch.Item{Hash: hash, Key: key, Length: len(key), Count: 1})

@@ -1,4 +1,5 @@
-// Package stats counts the server's work: its connections and bytes, each command's calls and their durations, errors by their words.
+// Package stats counts the server's work: its connections and bytes, each command's calls and their durations, errors by their words. It
+// knows no sessions.
 //
 //	st := stats.NewServer()
 //	st.InputBytes.Add(lane, n)        // on the lane of a batch, so that cores do not take a cache line from each other

@@ -19,6 +19,23 @@
 // read has brought. Where replies wait for the disk (Options.Sync) a round is between Server.Begin and Server.Commit, and no
 // reply of it leaves before Session.Confirm has seen whether that succeeded.
 //
+// # Where a reply waits for the disk
+//
+// With appendfsync always, a round is serve, commit, send: epollLoop.run in epoll.go.
+//
+//  1. serve: handlers change the store, whose journal notes the keys (store/memory/shard/journal.go). round.wrote in resp/session/commit.go
+//     marks the replies to writes.
+//  2. commit: committer.letGo in epollcommit.go sends the replies of sessions that have written nothing. Then Disk.Commit in
+//     persistence/commit.go drains the journal, writes it and calls fdatasync. Rounds of other loops share that write.
+//  3. Session.Confirm gets the result. After an error it replaces the marked replies by -MISCONF. Until the disk takes writes again,
+//     inFlight.perform in resp/session/dispatch.go refuses them before they run.
+//  4. send: epollConn.flush in epollconn.go writes to the socket.
+//
+// When a loop has stood in Commit for 25 to 50 ms, epollLoop.takeOver in epollcommit.go gives it to another goroutine. That one serves all
+// connections except those of the round that is being written.
+//
+// With everysec, replies leave at once, and appendLog.tick in persistence/aof.go writes the journal twice a second.
+//
 // # The life of a connection
 //
 //	fresh ─▶ open ─▶ closing ─▶ cut ─▶ gone

@@ -1,4 +1,4 @@
-// Package argument reads the arguments of commands: integers, options and limits.
+// Package argument reads the arguments of commands: integers, options and limits. It knows no calls.
 //
 //	n, ok := argument.ParseInt(c.Args[2])
 //	limit, text := argument.ParseLiteral(c.Args[2], logMax)

@@ -1,3 +1,4 @@
+// Package sessiontest is what tests of sessions share: connections that gather replies, the parts of a service, disks that fail, engines.
 package sessiontest
 
 import (

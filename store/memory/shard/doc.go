@@ -6,7 +6,7 @@
 //
 // It finds, stores, expires, evicts, exports and journals keys. It decides on calls of one limit without a lock where it can (LockFree).
 // Whoever changes several keys at once locks their shards, and has paid for the room before (Prepaid). It knows who waits in the line of
-// a state (Line), but neither why nor what they will get.
+// a state (Line), but neither why nor what they will get. It knows neither calls of several limits nor the terms of leases.
 //
 // Sweeper, Capacity, Exports and Teller work on Shards: they remove what is over, change how much there may be, copy all, and tell of
 // changes.

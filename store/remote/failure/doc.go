@@ -1,4 +1,4 @@
-// Package failure decides on calls while the engine does not answer.
+// Package failure decides on calls while the engine does not answer. It knows no connections.
 //
 //	modes, err := failure.Parse("local,@login=deny")
 //	d := failure.New(failure.Options{Modes: modes, Policies: keys.Set, …})

@@ -1,4 +1,4 @@
-// Package keyspace scans, counts and removes all keys of the engine.
+// Package keyspace scans, counts and removes all keys of the engine. It knows no limits.
 //
 //	k := keyspace.New(options)
 //	k.Scan(ctx, keyspace.ScanOptions{Pattern: "user:*", Count: 100}, func(next uint64, keys []string, err error) { … })

@@ -1,4 +1,5 @@
-// Package link connects to an engine, and sends requests to it: a Redis or Valkey, alone, behind Sentinels or as a Cluster.
+// Package link connects to an engine, and sends requests to it: a Redis or Valkey, alone, behind Sentinels or as a Cluster. It knows
+// neither limits nor policies.
 //
 //	l := link.New(link.Options{URL: "redis://cache:6379", Timeout: time.Second})
 //	err := l.Connect()                                          // an error for what no waiting mends

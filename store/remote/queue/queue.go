@@ -1,4 +1,4 @@
-// Package queue sends one request at a time for each key of the engine.
+// Package queue sends one request at a time for each key of the engine. It knows no limits.
 //
 //	q := queue.New(mostBytes, link.DownAt)
 //	q.Enqueue(o)      // calls o.Send with a Group when o is first, or o.Answer with an error

@@ -1,4 +1,4 @@
-// Package view changes keys of the engine by the code that changes keys in memory.
+// Package view changes keys of the engine by the code that changes keys in memory. It knows neither buckets nor who waits.
 //
 //	v := views.Open(keys, waker)    // waker.Wake follows: v.Err says why nothing was read
 //	v.Table()                       // change the keys by the methods of the table

@@ -1,4 +1,4 @@
-// Package waits decides on Takes on an engine, also on those that wait.
+// Package waits decides on Takes on an engine, also on those that wait. It knows no buckets.
 //
 //	if w.Waits(&req, nowNS) {
 //		answered := w.Enter(&req, access, waker)    // if false, waker.Wake follows, or w.Leave(&req, why)
