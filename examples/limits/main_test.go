@@ -44,8 +44,8 @@ type bound struct {
 	worst   []int64 // s
 }
 
-// bounds are what docs/limits.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute. Those that
-// depend on what was admitted get it.
+// bounds are what docs/explanation/choose-a-limit.md says that a limit of 60 a minute, of calls of cost 1, admits at most in any minute.
+// Those that depend on what was admitted get it.
 var bounds = []bound{
 	{"60/1m", at(119), 119, many(0, 60, evenly(1, 120, 1))},
 	{"60/1m,burst=16", at(75), 75, many(0, 60, evenly(1, 120, 1))},
@@ -122,9 +122,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTable holds the bounds that docs/limits.md gives to those that are tested here.
+// TestTable holds the bounds that docs/explanation/choose-a-limit.md gives to those that are tested here.
 func TestTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/limits.md")
+	page, err := os.ReadFile("../../docs/explanation/choose-a-limit.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestTakeGoRedis(t *testing.T) {
 func TestTakeRedisCLI(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
-	// as in docs/limits.md
+	// as in docs/reference/limits.md
 	if got := cli(t, srv.Addr, "", "CL.TAKE", "k", "100/1m", "1000/1h", "5/1s,algo=log"); got != "0\n5\n4\n-1\n3600\n1\n0\n" {
 		t.Errorf("CL.TAKE: %q", got)
 	}

@@ -198,7 +198,7 @@ func TestFlagsInText(t *testing.T) {
 	t.Parallel()
 	help, _, _ := harness.RunToEnd(t, nil, "--help")
 	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true,
-		"--rdb": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
+		"--rdb": true, "--json": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true, "--user": true, "--pass": true, "--rm": true,
 		"--name": true} // of redis-cli, redis-benchmark and Docker
 	for _, page := range docPages(t) {

@@ -1,5 +1,5 @@
-// Package check says what is wrong with the history of a simulation. Its rules are those of docs/limits.md and docs/persistence.md; the
-// arithmetic is package cell's.
+// Package check says what is wrong with the history of a simulation. Its rules are those of docs/reference/limits.md,
+// docs/reference/waiting.md and docs/reference/files.md; the arithmetic is package cell's.
 //
 //	for _, fault := range check.Limits(history) {
 //		fmt.Println(fault)
