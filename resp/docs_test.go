@@ -52,7 +52,28 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// TestInfoFieldsOnPage holds the tables of INFO fields in docs/running.md to INFO: each field is there, and each count of
+// infoOnPage is the section of docs/reference/metrics.md about INFO.
+func infoOnPage(t *testing.T) string {
+	t.Helper()
+	_, section, found := strings.Cut(readDoc(t, "reference/metrics.md"), "\n## INFO\n")
+	if section, _, _ = strings.Cut(section, "\n## "); !found {
+		t.Fatal("the page has no section about INFO")
+	}
+	return section
+}
+
+// engineFields are the fields of INFO's section Store.
+func engineFields() (names []string) {
+	all := store.Facts{Away: errors.New("it is away"), SlotsKnown: true, Version: "x", Eviction: "x", ClockKnown: true}
+	for _, m := range metrics.New().Read(0, func(l *metrics.List) { metrics.Engine(l, all) }) {
+		if m.Field != "" {
+			names = append(names, m.Field)
+		}
+	}
+	return names
+}
+
+// TestInfoFieldsOnPage holds the tables of INFO fields in docs/reference/metrics.md to INFO: each field is there, and each count of
 // decisions is in the tables.
 func TestInfoFieldsOnPage(t *testing.T) {
 	fields := map[string]bool{}
@@ -60,8 +81,11 @@ func TestInfoFieldsOnPage(t *testing.T) {
 	for _, field := range regexp.MustCompile("(?m)^([a-z0-9_]+):").FindAllStringSubmatch(info, -1) {
 		fields[field[1]] = true
 	}
+	for _, name := range engineFields() {
+		fields[name] = true
+	}
 	page := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z0-9_]+`.*?) \\|").FindAllStringSubmatch(readDoc(t, "running.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z0-9_]+`.*?) \\|").FindAllStringSubmatch(infoOnPage(t), -1) {
 		for _, name := range regexp.MustCompile("`([a-z0-9_]+)`").FindAllStringSubmatch(row[1], -1) {
 			page[name[1]] = true
 		}
@@ -80,13 +104,12 @@ func TestInfoFieldsOnPage(t *testing.T) {
 	}
 }
 
-// TestStoreFieldsOnPage holds the fields of INFO store to docs/engine.md.
+// TestStoreFieldsOnPage holds the fields of INFO store to docs/reference/metrics.md.
 func TestStoreFieldsOnPage(t *testing.T) {
-	all := store.Facts{Away: errors.New("it is away"), SlotsKnown: true, Version: "x", Eviction: "x", ClockKnown: true}
-	page := readDoc(t, "engine.md")
-	for _, m := range metrics.New().Read(0, func(l *metrics.List) { metrics.Engine(l, all) }) {
-		if m.Field != "" && !strings.Contains(page, "`"+m.Field+"`") {
-			t.Errorf("the page does not name %s", m.Field)
+	page := infoOnPage(t)
+	for _, name := range engineFields() {
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("the page does not name %s", name)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	return all, pages
 }
 
-// TestMetricsPage holds the table of metrics in docs/http.md to the metrics.
+// TestMetricsPage holds the table of metrics in docs/reference/metrics.md to the metrics.
 func TestMetricsPage(t *testing.T) {
 	rows := map[string]string{
 		"celld_http_requests_total": "| `celld_http_requests_total` | counter | requests to the HTTP port, by `code`, `page` |"}
@@ -159,7 +159,7 @@ func TestMetricsPage(t *testing.T) {
 		rows[m.Name] = "| `" + m.Name + "` | " + m.Kind + " | " + help + " |"
 	}
 	got := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `celld_[a-z_]+` \\| .*$").FindAllString(readDoc(t, "http.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `celld_[a-z_]+` \\| .*$").FindAllString(readDoc(t, "reference/metrics.md"), -1) {
 		got[regexp.MustCompile(`\[(.*?)\]\(.*?\)`).ReplaceAllString(row, "$1")] = true
 	}
 	for _, row := range rows {
@@ -173,10 +173,11 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// A metric that names a field of the live page has it there, and docs/http.md names it in the row of its first name.
+// A metric that names a field of the live page has it there, and docs/reference/metrics.md names it in the row of its first name.
 func TestMetricsOfTheLivePage(t *testing.T) {
 	doc := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*) \\|$").FindAllStringSubmatch(readDoc(t, "http.md"), -1) {
+	_, table, _ := strings.Cut(readDoc(t, "reference/metrics.md"), "\n## /stats.json\n")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*) \\|$").FindAllStringSubmatch(table, -1) {
 		doc[row[1]] = row[2]
 	}
 	all, pages := everyMetric(t)

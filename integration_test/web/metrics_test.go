@@ -59,17 +59,17 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// Prometheus scrapes celld by the configuration that docs/http.md shows, and finds the decisions.
+// Prometheus scrapes celld by the configuration that docs/how-to/monitor.md shows, and finds the decisions.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	token := tokenFile(t, "secret")
 	srv := start(t, "--http-token-file", token)
 	busy(t, srv)
-	doc, err := os.ReadFile("../../docs/http.md")
+	doc, err := os.ReadFile("../../docs/how-to/monitor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, config, _ := strings.Cut(string(doc), "```yaml\nscrape_configs:\n")
+	_, config, _ := strings.Cut(string(doc), "\nscrape_configs:\n")
 	config, _, found := strings.Cut(config, "```")
 	if !found {
 		t.Fatal("the page has no scrape_configs")

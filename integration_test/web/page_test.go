@@ -131,7 +131,7 @@ func TestStats(t *testing.T) {
 	if len(calls) != len(most) || sum != 8 {
 		t.Errorf("latency: %v calls in %d of %d", sum, len(calls), len(most))
 	}
-	doc, err := os.ReadFile("../../docs/http.md")
+	doc, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestStats(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(there)
 	if !slices.Equal(documented, there) {
-		t.Errorf("docs/http.md has %q, want %q", documented, there)
+		t.Errorf("docs/reference/metrics.md has %q, want %q", documented, there)
 	}
 }
 

@@ -206,12 +206,10 @@ func TestHAProxy(t *testing.T) {
 	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") })
 }
 
-// TestProxiesPage looks for each line of configuration that docs/http.md shows in the example that it is from.
+// TestProxiesPage looks for each line of configuration that docs/how-to/proxies.md shows in the example that it is from.
 func TestProxiesPage(t *testing.T) {
 	t.Parallel()
-	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/http.md"), "\n## Proxies\n")
-	page, _, _ = strings.Cut(page, "\n## ")
-	sections := strings.Split(page, "\n### ")[1:]
+	sections := strings.Split(celldtest.ReadFile(t, "../../docs/how-to/proxies.md"), "\n## ")[2:] // the first is about all proxies
 	for _, section := range sections {
 		name, _, _ := strings.Cut(section, "\n")
 		files, _ := filepath.Glob("../../examples/" + strings.ToLower(name) + "/*")

@@ -62,7 +62,7 @@ func TestRulesAreTested(t *testing.T) {
 			}
 		}
 	}
-	page := celldtest.ReadFile(t, "../../docs/http.md")
+	page := celldtest.ReadFile(t, "../../docs/reference/metrics.md")
 	for _, a := range readAlerts(t) {
 		if !seen[a.Alert+" fires"] || !seen[a.Alert+" is silent"] {
 			t.Errorf("%s is not tested both ways", a.Alert)
@@ -75,14 +75,14 @@ func TestRulesAreTested(t *testing.T) {
 	}
 }
 
-// The runbook_url of each alert leads to a section of docs/monitoring.md, and the page contains no other.
+// The runbook_url of each alert leads to a section of docs/how-to/monitor.md, and the page contains no other.
 func TestRunbooks(t *testing.T) {
 	t.Parallel()
-	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/monitoring.md"), "\n## Alerts\n")
+	_, page, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/how-to/monitor.md"), "\n## Alerts\n")
 	var want, got []string
 	for _, a := range readAlerts(t) {
 		want = append(want, a.Alert)
-		if url := "docs/monitoring.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != url || a.Annotations["summary"] == "" {
+		if url := "docs/how-to/monitor.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != url || a.Annotations["summary"] == "" {
 			t.Errorf("%s: %q", a.Alert, a.Annotations)
 		}
 		if severity := a.Labels["severity"]; severity != "critical" && severity != "warning" {
@@ -101,10 +101,10 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// Prometheus takes the configuration that docs/monitoring.md shows.
+// Prometheus takes the configuration that docs/how-to/monitor.md shows.
 func TestPrometheusConfiguration(t *testing.T) {
 	t.Parallel()
-	_, config, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/monitoring.md"), "```yaml\n")
+	_, config, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/how-to/monitor.md"), "```yaml\n")
 	config, _, found := strings.Cut(config, "```")
 	if !found {
 		t.Fatal("the page shows no configuration")

@@ -51,7 +51,7 @@ var kindNames = [kinds]struct {
 	CountLimited:    {"limited", metrics.Metric{Field: "count_limited", JSON: "limited"}, [2]string{"increx", "limited"}},
 	Blocked:         {stats: "blocked"},
 	RuleDenied: {stats: "rule_denied", total: metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total",
-		Help: "Limited calls that a rule denied."}},
+		Help: "Calls that a rule denied."}},
 	ShadowLimited:  {stats: "shadow_limited", total: shadowed("shadow_limited", "limited")},
 	ShadowAllowed:  {stats: "shadow_allowed", total: shadowed("shadow_allowed", "allowed")},
 	PartlyGranted:  {stats: "partly_granted"},

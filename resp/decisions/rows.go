@@ -218,7 +218,7 @@ func (r *Rows) Declare(l *metrics.List) {
 			}
 			l.Counter(metrics.Metric{
 				Name: "celld_decisions_total",
-				Help: "Calls that limits allowed or limited, once for each policy that they name: limited_by_other where another limit binds.",
+				Help: "Decisions, one for each policy that a call names.",
 				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
 					"decision", names.parts[1], "period", p.Period}, Value: value,
 			})

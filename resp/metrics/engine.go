@@ -10,7 +10,7 @@ import (
 // Engine declares what is known of the engine.
 func Engine(l *List, f store.Facts) {
 	l.Gauge(Metric{Name: "celld_store_info",
-		Help:   "The engine, as labels: its kind, and who decides (engine, or what store-failure says while it is away).",
+		Help:   "The engine's kind and who decides (mode), as labels.",
 		Labels: []string{"kind", f.Kind, "mode", f.Mode}, Value: 1})
 	l.Field("store", f.Name)
 	l.Gauge(Metric{Field: "store_engine_kind", JSON: "engine.kind", Value: f.Kind})
@@ -22,7 +22,7 @@ func Engine(l *List, f store.Facts) {
 	}
 	if f.SlotsKnown {
 		l.Gauge(Metric{Field: "store_slots_without_master", Name: "celld_store_slots_without_master",
-			Help: "Slots of the engine's Cluster whose keys nobody serves.", Value: f.SlotsWithoutMaster})
+			Help: "Slots of the engine's Cluster without a master.", Value: f.SlotsWithoutMaster})
 	}
 	if f.Version != "" {
 		l.Gauge(Metric{Field: "store_engine_version", JSON: "engine.version", Value: f.Version})
@@ -41,19 +41,19 @@ func Engine(l *List, f store.Facts) {
 // EngineCounters declares what is counted of the engine.
 func EngineCounters(l *List, n *remote.Stats) {
 	l.Counter(Metric{Field: "store_calls", Name: "celld_store_commands_total", JSON: "engine.calls",
-		Help: "Commands sent to the engine, each of which may decide many calls.", Value: n.Requests.Load()})
+		Help: "Commands sent to the engine; one may decide many calls.", Value: n.Requests.Load()})
 	l.Counter(Metric{Field: "store_failures", Name: "celld_store_failures_total", JSON: "engine.failures",
-		Help:  "Commands that the engine did not answer, or answered with an error that says that it cannot serve them.",
+		Help:  "Commands that the engine did not answer or could not serve.",
 		Value: n.Failures.Load()})
 	l.Counter(Metric{Field: "store_timeouts", Name: "celld_store_timeouts_total", Help: "Commands that the engine did not answer in time.",
 		Value: n.Timeouts.Load()})
 	l.Counter(Metric{Field: "store_conflicts", Name: "celld_store_conflicts_total",
-		Help: "Decisions that were made again because others had changed the key meanwhile.", Value: n.Conflicts.Load()})
+		Help: "Decisions repeated because the key had changed meanwhile.", Value: n.Conflicts.Load()})
 	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total",
-		Help: "Calls denied without asking the engine, because it had just denied their key.", Value: n.DenialsAnswered.Load()})
+		Help: "Calls denied without asking the engine again.", Value: n.DenialsAnswered.Load()})
 	l.Counter(Metric{Field: "store_decided_without", Name: "celld_store_decided_without_total", JSON: "engine.decided_without",
-		Help:  "Calls that store-failure allowed, denied or decided by a share while the engine did not answer.",
+		Help:  "Calls that store-failure decided by allow, deny or local.",
 		Value: n.DecidedWithout.Load()})
 	l.Counter(Metric{Field: "store_refused", Name: "celld_store_refused_total", JSON: "engine.refused",
-		Help: "Calls on limits answered with STOREDOWN, because store-failure is error.", Value: n.Refused.Load()})
+		Help: "Calls on limits that got STOREDOWN, because store-failure is error.", Value: n.Refused.Load()})
 }

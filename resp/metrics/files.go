@@ -33,7 +33,7 @@ func Files(l *List, st persistence.Status, loading *load.Progress, wall func(now
 	l.Gauge(Metric{Field: "rdb_last_bgsave_time_sec", Name: "celld_snapshot_duration_seconds", Help: "How long the last snapshot took.",
 		Value: time.Duration(st.SaveTookNS)})
 	l.Field("rdb_current_bgsave_time_sec", since(st.Saving, st.SaveBeganNS))
-	l.Counter(Metric{Field: "rdb_saves", Name: "celld_snapshots_total", Help: "Snapshots that were taken.", Value: st.Saves, Lasts: true})
+	l.Counter(Metric{Field: "rdb_saves", Name: "celld_snapshots_total", Help: "Snapshots taken.", Value: st.Saves, Lasts: true})
 	l.Field("rdb_last_cow_size", 0) // nothing is forked
 	l.Field("rdb_last_load_keys_expired", st.Loaded.Expired)
 	l.Field("rdb_last_load_keys_loaded", st.Loaded.Keys)
@@ -60,7 +60,7 @@ func appendOnly(l *List, st *persistence.Status, rewriting time.Duration) {
 	l.Gauge(Metric{Field: "aof_last_write_status", Name: "celld_aof_failed", JSON: "files.append_only.failed",
 		Help: "1 while changes do not reach the append-only file.", Value: Failed(st.AOFErr != nil)})
 	l.Field("aof_last_cow_size", 0)
-	l.Counter(Metric{Name: "celld_aof_fsyncs_total", Help: "Times that the append-only file was synced to the disk.", Value: st.AOFSyncs})
+	l.Counter(Metric{Name: "celld_aof_fsyncs_total", Help: "Syncs of the append-only file.", Value: st.AOFSyncs})
 	l.Counter(Metric{Name: "celld_aof_fsync_seconds_total", Help: "Seconds that syncs of the append-only file took.",
 		Value: time.Duration(st.AOFSyncNS)})
 	info := func(field string) string {
@@ -75,9 +75,9 @@ func appendOnly(l *List, st *persistence.Status, rewriting time.Duration) {
 		Help: "Size of the append-only file after its last rewrite.", Value: st.AOFBaseSize})
 	l.Field(info("aof_pending_rewrite"), 0)
 	l.Gauge(Metric{Field: info("aof_buffer_length"), Name: "celld_aof_pending_bytes", JSON: "files.append_only.pending_bytes",
-		Help: "Changes that are not written to the append-only file yet.", Value: st.AOFPending})
+		Help: "Changes not yet in the append-only file.", Value: st.AOFPending})
 	l.Counter(Metric{Field: info("aof_write_errors"), Name: "celld_aof_write_failures_total",
-		Help: "Writes to the append-only file that failed.", Value: st.AOFFailures, Lasts: true})
+		Help: "Failed writes to the append-only file.", Value: st.AOFFailures, Lasts: true})
 	l.Field(info("aof_pending_bio_fsync"), 0)
 	l.Field(info("aof_delayed_fsync"), 0)
 }

@@ -38,14 +38,14 @@ func (srv *Service) declareClients(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "connected_clients", Name: "celld_connections", JSON: "connections.open", Help: "Connections of clients.",
 		Value: srv.Clients.Count()})
 	l.Field("cluster_connections", 0)
-	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "Most connections of clients.",
+	l.Gauge(metrics.Metric{Field: "maxclients", Name: "celld_maxclients", JSON: "connections.most", Help: "The setting maxclients.",
 		Value: srv.Config.MaxClients.Get()})
 	calls, keys := srv.Port.Waiting()
 	l.Gauge(metrics.Metric{Field: "blocked_clients", Name: "celld_waiting_calls", JSON: "waiting.calls",
 		Help: "Calls that wait for their turn.", Value: calls})
 	l.Gauge(metrics.Metric{Field: "waiting_keys", Name: "celld_waiting_keys", JSON: "waiting.keys",
 		Help: "Keys that calls wait for.", Value: keys})
-	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "Most calls that may wait.",
+	l.Gauge(metrics.Metric{Name: "celld_max_waiters", JSON: "waiting.most", Help: "The setting max-waiters.",
 		Value: srv.Config.MaxWaiters.Get()})
 	l.Field("tracking_clients", srv.Clients.Tracking())
 	l.Field("monitor_clients", len(srv.Clients.Monitors()))
@@ -57,32 +57,32 @@ func (srv *Service) declareMemory(l *metrics.List) {
 	keys := l.Keys(srv.Store)
 	l.InfoOnly = !srv.Port.Here()
 	l.Gauge(metrics.Metric{Field: "used_memory_dataset", Name: "celld_keys_bytes", JSON: "keys.bytes",
-		Help: "Memory of keys, by estimate, as maxmemory counts it.", Value: keys.Bytes})
+		Help: "Estimated memory of keys, as maxmemory counts it.", Value: keys.Bytes})
 	scripts, scriptBytes := 0, 0
 	if srv.scripts != nil {
 		scripts, scriptBytes = srv.scripts.Kept()
 	}
 	l.Field("number_of_cached_scripts", scripts)
 	l.Field("used_memory_scripts", scriptBytes)
-	l.Gauge(metrics.Metric{Field: "probation_keys", Name: "celld_keys_probation", Help: "Keys that were seen once.", Value: keys.Probation})
-	l.Gauge(metrics.Metric{Field: "protected_keys", Name: "celld_keys_protected", Help: "Keys that were seen again.",
+	l.Gauge(metrics.Metric{Field: "probation_keys", Name: "celld_keys_probation", Help: "Keys seen once.", Value: keys.Probation})
+	l.Gauge(metrics.Metric{Field: "protected_keys", Name: "celld_keys_protected", Help: "Keys seen again.",
 		Value: keys.Protected})
 	l.InfoOnly = false
 	most := srv.Config.MaxMemory.Get()
 	l.Gauge(metrics.Metric{Field: "maxmemory", Name: "celld_maxmemory_bytes", JSON: "keys.most_bytes",
-		Help: "Most memory of keys, by maxmemory; 0: no bound.", Value: most})
+		Help: "The setting maxmemory; 0: no bound.", Value: most})
 	l.Field("maxmemory_human", metrics.HumanBytes(most))
 	l.Field("maxmemory_policy", srv.Config.MaxMemoryPolicy.Get())
-	l.Gauge(metrics.Metric{Field: "max_keys", Name: "celld_max_keys", JSON: "keys.most", Help: "Most keys, by max-keys.",
+	l.Gauge(metrics.Metric{Field: "max_keys", Name: "celld_max_keys", JSON: "keys.most", Help: "The setting max-keys.",
 		Value: srv.Config.MaxKeys.Get()})
 	l.Field("mem_allocator", "go")
 }
 
 func (srv *Service) declareFiles(l *metrics.List) {
 	loading := srv.Gate.Has(gate.Loading)
-	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while files are read.", Value: loading})
+	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while celld reads its files.", Value: loading})
 	l.Gauge(metrics.Metric{Name: "celld_script_busy",
-		Help: "1 while a script has run for more than lua-time-limit, so that nobody else is answered.", Value: srv.Gate.Has(gate.Busy)})
+		Help: "1 while a script runs longer than lua-time-limit.", Value: srv.Gate.Has(gate.Busy)})
 	l.InfoOnly = !srv.Port.Here()
 	var progress *load.Progress
 	if loading {
@@ -104,7 +104,7 @@ func (srv *Service) declareCommands(l *metrics.List) {
 		if !l.ForInfo { // to add up the times of all commands took INFO more than a millisecond
 			if _, timedNS, times := stats.Of(row).Read(); times != nil {
 				l.Histogram(metrics.Metric{Name: "celld_command_duration_seconds",
-					Help:   "How long commands took; those of a pipeline take the mean of their batch.",
+					Help:   "How long commands took; in a pipeline, the mean of the batch.",
 					Labels: []string{"command", row.FullName()}, Value: times.Histogram(timedNS)})
 			}
 		}

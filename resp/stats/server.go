@@ -48,9 +48,9 @@ func NewServer() *Server {
 
 // DeclareTraffic declares the first part of INFO's section Stats.
 func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
-	const forbidden = "Commands refused because their user may not run them, or may not use that key."
+	const forbidden = "Commands refused for lack of a right."
 	l.Counter(metrics.Metric{Field: "total_connections_received", Name: "celld_connections_received_total", JSON: "connections.received",
-		Help: "Connections that were accepted and served.", Value: st.Connections.Load()})
+		Help: "Connections that were served.", Value: st.Connections.Load()})
 	l.Counter(metrics.Metric{Field: "total_commands_processed", Name: "celld_commands_processed_total", Help: "Commands that ran.",
 		Value: st.Commands.Load()})
 	l.Field("instantaneous_ops_per_sec", st.CommandsPerSecond.Load())
@@ -61,19 +61,19 @@ func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
 	l.Field("instantaneous_input_kbps", kilobytes(st.InputPerSecond.Load()))
 	l.Field("instantaneous_output_kbps", kilobytes(st.OutputPerSecond.Load()))
 	l.Counter(metrics.Metric{Field: "rejected_connections", Name: "celld_connections_rejected_total", JSON: "connections.refused",
-		Help: "Connections refused because maxclients were open, or because they could not be served.", Value: st.RejectedClients.Load()})
+		Help: "Connections refused at maxclients, or that could not be served.", Value: st.RejectedClients.Load()})
 	l.Counter(metrics.Metric{Field: "denied_connections", Name: "celld_connections_denied_total", JSON: "connections.refused",
-		Help: "Connections that protected mode refused.", Value: st.DeniedClients.Load()})
+		Help: "Connections refused by protected mode.", Value: st.DeniedClients.Load()})
 	l.Counter(metrics.Metric{Field: "expired_keys", Name: "celld_keys_expired_total", JSON: "keys.expired",
-		Help: "Keys removed because they had expired.", Value: keys.Expired})
+		Help: "Keys that expired.", Value: keys.Expired})
 	l.Counter(metrics.Metric{Field: "evicted_keys", Name: "celld_keys_evicted_total", JSON: "keys.evicted",
 		Help: "Limits and counts in use that were removed to make room.", Value: keys.Evicted})
 	l.Counter(metrics.Metric{Field: "keyspace_hits", Name: "celld_keyspace_hits_total", Help: "Lookups that found their key.",
 		Value: keys.Hits})
-	l.Counter(metrics.Metric{Field: "keyspace_misses", Name: "celld_keyspace_misses_total", Help: "Lookups that did not find their key.",
+	l.Counter(metrics.Metric{Field: "keyspace_misses", Name: "celld_keyspace_misses_total", Help: "Lookups that found no key.",
 		Value: keys.Misses})
 	l.Counter(metrics.Metric{Field: "total_error_replies", Name: "celld_error_replies_total", JSON: "error_replies",
-		Help: "Replies that were errors.", Value: st.ErrorReplies.Load()})
+		Help: "Error replies.", Value: st.ErrorReplies.Load()})
 	l.Counter(metrics.Metric{Field: "acl_access_denied_auth", Name: "celld_wrong_passwords_total", Help: "Wrong passwords.",
 		Value: st.WrongPasswords.Load()})
 	l.Counter(metrics.Metric{Field: "acl_access_denied_cmd", Name: "celld_forbidden_total", Labels: []string{"reason", "command"},
@@ -81,7 +81,7 @@ func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
 	l.Counter(metrics.Metric{Field: "acl_access_denied_key", Name: "celld_forbidden_total", Labels: []string{"reason", "key"},
 		Help: forbidden, Value: st.DeniedKeys.Load()})
 	l.Counter(metrics.Metric{Field: "acl_access_denied_tls_cert", Name: "celld_certificates_without_user_total",
-		Help: "Connections whose certificate names no user who may authenticate.", Value: st.DeniedCerts.Load()})
+		Help: "Connections whose certificate names no active user.", Value: st.DeniedCerts.Load()})
 }
 
 // DeclareTroubles declares its last part.
@@ -89,22 +89,22 @@ func (st *Server) DeclareTroubles(l *metrics.List) {
 	l.Counter(metrics.Metric{Field: "clock_steps", Name: "celld_clock_steps_total", Help: "Times that the wall clock was set.",
 		Value: st.ClockSteps.Load()})
 	l.Counter(metrics.Metric{Field: "protocol_errors", Name: "celld_protocol_errors_total",
-		Help: "Connections closed because of a protocol error.", Value: st.ProtocolErrors.Load()})
+		Help: "Connections closed after a protocol error.", Value: st.ProtocolErrors.Load()})
 	l.Counter(metrics.Metric{Field: "client_query_buffer_limit_disconnections", Name: "celld_query_buffer_limit_disconnections_total",
 		Help: "Connections closed at client-query-buffer-limit.", Value: st.QueryLimitCloses.Load()})
 	l.Counter(metrics.Metric{Field: "client_output_buffer_limit_disconnections", Name: "celld_output_buffer_limit_disconnections_total",
 		Help: "Connections closed at client-output-buffer-limit.", Value: st.OutputLimitCloses.Load()})
 	l.Counter(metrics.Metric{Field: "idle_disconnections", Name: "celld_idle_disconnections_total",
-		Help: "Connections closed because they were idle for timeout seconds.", Value: st.IdleCloses.Load()})
+		Help: "Idle connections closed at timeout.", Value: st.IdleCloses.Load()})
 	l.Counter(metrics.Metric{Field: "log_lines_dropped", Name: "celld_log_lines_dropped_total",
-		Help: "Lines of the log that were dropped because nobody read them.", Value: st.DroppedLines()})
-	l.Counter(metrics.Metric{Field: "handler_panics", Name: "celld_handler_panics_total", Help: "Panics that cost one connection.",
-		Value: st.Panics.Load()})
+		Help: "Log lines dropped because nobody read them.", Value: st.DroppedLines()})
+	l.Counter(metrics.Metric{Field: "handler_panics", Name: "celld_handler_panics_total",
+		Help: "Faults in celld; each closed one connection.", Value: st.Panics.Load()})
 	metrics.EngineCounters(l, st.Engine)
 	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total",
-		Help: "TLS connections whose handshake failed.", Value: st.FailedHandshakes.Load()})
+		Help: "TLS handshakes that failed.", Value: st.FailedHandshakes.Load()})
 	l.Counter(metrics.Metric{Field: "tls_reload_failures", Name: "celld_tls_reload_failures_total",
-		Help: "Changes of the certificates' files that could not be used.", Value: st.FailedReloads.Load()})
+		Help: "Changed certificate files that could not be used.", Value: st.FailedReloads.Load()})
 	l.Histogram(metrics.Metric{Name: "celld_wait_duration_seconds", JSON: "waiting.granted",
 		Help: "How long granted calls with WAIT waited.", Value: st.Waits.Histogram()})
 }

@@ -27,7 +27,7 @@ const (
 	asProblem = "Content-Type: application/problem+json\nX-Content-Type-Options: nosniff\n\n"
 )
 
-// Whole answers are as docs/http.md says.
+// Whole answers are as docs/reference/http.md says.
 func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) }
 
 func testAnswers(t *testing.T) {
