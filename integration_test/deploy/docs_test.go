@@ -152,7 +152,7 @@ func TestPoliciesExample(t *testing.T) {
 	}
 }
 
-// TestEnvoyExample derives the policies of docs/engine.md from the descriptors that it shows beside them.
+// TestEnvoyExample derives the policies of docs/how-to/migrate.md from the descriptors that it shows beside them.
 func TestEnvoyExample(t *testing.T) {
 	t.Parallel()
 	type descriptor struct {
@@ -164,7 +164,7 @@ func TestEnvoyExample(t *testing.T) {
 		ShadowMode  bool `yaml:"shadow_mode"`
 		Descriptors []descriptor
 	}
-	page := celldtest.ReadFile(t, "../../docs/engine.md")
+	page := celldtest.ReadFile(t, "../../docs/how-to/migrate.md")
 	var file struct {
 		Domain      string
 		Descriptors []descriptor

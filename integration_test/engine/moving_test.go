@@ -35,7 +35,7 @@ func TestMovingFromRedisCell(t *testing.T) {
 	}
 }
 
-// Limits move from celld in memory to an engine and back, by the commands of docs/engine.md.
+// Limits move from celld in memory to an engine and back, by the commands of docs/how-to/migrate.md.
 func TestMovingFromMemory(t *testing.T) {
 	t.Parallel()
 	cli := celldtest.Need(t, "redis-cli")

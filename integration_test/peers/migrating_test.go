@@ -15,9 +15,12 @@ import (
 	"celld/internal/celldtest"
 )
 
-const migrating = "../../docs/migrating.md"
+const (
+	migrate  = "../../docs/how-to/migrate.md"
+	compared = "README.md"
+)
 
-// replacement is what a line of docs/migrating.md claims: how many calls pass at once, and how long the next one
+// replacement is what a line of docs/how-to/migrate.md claims: how many calls pass at once, and how long the next one
 // waits, in seconds: at most, and if it must, at least.
 type replacement struct {
 	atOnce      int
@@ -27,30 +30,30 @@ type replacement struct {
 // replacements are what the lines of the documentation claim. A bucket's next call waits for one emission interval, that of a window that
 // began with the first call for the whole window.
 var replacements = map[string]replacement{
-	"CL.TAKE key 100/1m,algo=window":             {100, 50, 60},
-	"CL.TAKE key 5/1m,algo=window,block=10m":     {5, 590, 600},
-	"CL.TAKE key 100/1m,algo=window,block=1m":    {100, 50, 60},
-	"CL.TAKE key 10/10s,algo=slide":              {10, 0, 20},
-	"CL.TAKE key 10/10s,algo=window,align=clock": {10, 0, 10},
-	"CL.TAKE key 5/10s,burst=10":                 {10, 0, 2},
-	"CL.TAKE key 100/1m,algo=slide":              {100, 0, 120},
-	"CL.TAKE key 100/1m,algo=log":                {100, 50, 60},
-	"CL.THROTTLE key 9 10 60":                    {10, 1, 6},
-	"CL.THROTTLE key 19 10 60":                   {20, 1, 6},
-	"CL.THROTTLE key 19 1 1":                     {20, 1, 1},
-	"CL.TAKE key 100/1h,algo=window":             {100, 3590, 3600},
-	"CL.TAKE key 10/1s 20/1h":                    {10, 0, 0.1},
-	"CL.TAKE key 5/10s,algo=log":                 {5, 5, 10},
-	"CL.TAKE key 10/1m,algo=window":              {10, 50, 60},
-	"CL.TAKE key 100/1m,algo=window,align=clock": {100, 0, 60},
+	"100/1m,algo=window":             {100, 50, 60},
+	"5/1m,algo=window,block=10m":     {5, 590, 600},
+	"100/1m,algo=window,block=1m":    {100, 50, 60},
+	"10/10s,algo=slide":              {10, 0, 20},
+	"10/10s,algo=window,align=clock": {10, 0, 10},
+	"5/10s,burst=10":                 {10, 0, 2},
+	"100/1m,algo=slide":              {100, 0, 120},
+	"100/1m,algo=log":                {100, 50, 60},
+	"10/1m":                          {10, 1, 6},
+	"10/1m,burst=20":                 {20, 1, 6},
+	"1/1s,burst=20":                  {20, 0, 1},
+	"100/1h,algo=window":             {100, 3590, 3600},
+	"10/1s 20/1h":                    {10, 0, 0.1},
+	"10/1m,algo=window":              {10, 50, 60},
+	"100/1m,algo=window,align=clock": {100, 0, 60},
 }
 
-// TestFromLibraries runs each line that the documentation gives for another library's limit.
+// TestFromLibraries runs each limit that the documentation gives for another library's.
 func TestFromLibraries(t *testing.T) {
 	t.Parallel()
-	text, c := celldtest.ReadFile(t, migrating), harness.Dial(t, harness.Start(t).Addr)
-	seen := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\|.*\\| `(CL\\.[^`]*)` \\|$").FindAllStringSubmatch(text, -1) {
+	_, table, _ := strings.Cut(celldtest.ReadFile(t, migrate), "\n| library | there | limit for CL.TAKE |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	c, seen := harness.Dial(t, harness.Start(t).Addr), map[string]bool{}
+	for _, match := range regexp.MustCompile("(?m)\\| `([0-9][^`]*)` \\|$").FindAllStringSubmatch(table, -1) {
 		line := match[1]
 		if seen[line] {
 			continue
@@ -62,12 +65,12 @@ func TestFromLibraries(t *testing.T) {
 			continue
 		}
 		celldtest.Again(t, func(attempt string) string {
-			return want.differs(c, strings.Replace(line, " key ", " key"+attempt+":"+fmt.Sprint(len(seen))+" ", 1))
+			return want.differs(c, "CL.TAKE key"+attempt+":"+fmt.Sprint(len(seen))+" "+line)
 		})
 	}
 	for line := range replacements {
 		if !seen[line] {
-			t.Errorf("%s is not in %s", line, migrating)
+			t.Errorf("%s is not in %s", line, migrate)
 		}
 	}
 }
@@ -85,11 +88,7 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 		if fields, err := fmt.Sscanf(raw, "*%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", &n, &ints[0], &ints[1], &ints[2], &ints[3]); fields != 5 {
 			c.T.Fatalf("%s: %q, %v", line, raw, err)
 		}
-		unit := time.Millisecond
-		if args[0] == "CL.THROTTLE" {
-			unit = time.Second
-		}
-		retry := (time.Duration(ints[3]) * unit).Seconds()
+		retry := (time.Duration(ints[3]) * time.Millisecond).Seconds()
 		if i == r.atOnce && (ints[0] != 1 || retry < r.least || retry > r.most) || i < r.atOnce && ints[0] != 0 {
 			for range r.atOnce - i {
 				c.Reply()
@@ -100,10 +99,10 @@ func (r replacement) differs(c *harness.Conn, line string) string {
 	return ""
 }
 
-// TestLibrariesErrors holds the documentation to the errors that a library gets if it needs what celld lacks.
+// TestLibrariesErrors holds README.md to the errors that a library gets if it needs what celld lacks.
 func TestLibrariesErrors(t *testing.T) {
 	t.Parallel()
-	text, srv := celldtest.ReadFile(t, migrating), harness.Start(t)
+	text, srv := celldtest.ReadFile(t, compared), harness.Start(t)
 	c := harness.Dial(t, srv.Addr)
 	names := regexp.MustCompile("`ERR Unknown Redis command called from script: '([A-Za-z]+)'`").FindAllStringSubmatch(text, -1)
 	if len(names) != 3 {
