@@ -47,9 +47,9 @@ func TestStoreSentinel(t *testing.T) {
 	if got := master.Do("EXISTS", "k"); got != ":1\r\n" {
 		t.Errorf("in database 3 of the master: %q", got)
 	}
-	user := regexp.MustCompile("`(ACL SETUSER celld .*)`").FindStringSubmatch(celldtest.ReadFile(t, "../../docs/engine.md"))
+	user := regexp.MustCompile("`(ACL SETUSER celld .*)`").FindStringSubmatch(celldtest.ReadFile(t, "../../docs/reference/engine.md"))
 	if user == nil {
-		t.Fatal("docs/engine.md has no user for Sentinels")
+		t.Fatal("docs/reference/engine.md has no user for Sentinels")
 	}
 	for _, s := range f.Sentinels {
 		s.OK(strings.Fields(user[1])...)

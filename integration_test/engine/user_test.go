@@ -13,12 +13,12 @@ import (
 	"celld/internal/celldtest"
 )
 
-// userLine is the command that docs/engine.md gives for celld's user, for an engine.
+// userLine is the command that docs/how-to/share-limits.md gives for celld's user, for an engine.
 func userLine(t *testing.T, e engines.Engine) []string {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^ACL SETUSER celld .*$`).FindString(celldtest.ReadFile(t, "../../docs/engine.md"))
+	line := regexp.MustCompile(`(?m)^ACL SETUSER celld .*$`).FindString(celldtest.ReadFile(t, "../../docs/how-to/share-limits.md"))
 	if line == "" {
-		t.Fatal("docs/engine.md has no line ACL SETUSER celld")
+		t.Fatal("docs/how-to/share-limits.md has no line ACL SETUSER celld")
 	}
 	words := strings.Fields(line)
 	if strings.HasPrefix(e.Name, "redis-6.2") {
@@ -27,7 +27,7 @@ func userLine(t *testing.T, e engines.Engine) []string {
 	return words
 }
 
-// TestStoreUser runs all that celld does. Its user of the engine may do what docs/engine.md says and no more.
+// TestStoreUser runs all that celld does. Its user of the engine may do what docs/how-to/share-limits.md says and no more.
 func TestStoreUser(t *testing.T) {
 	t.Parallel()
 	for _, kind := range engines.Kinds[:2] {

@@ -11,7 +11,7 @@ import (
 
 // Bounds checks calls whose instants nobody knows: those that an engine decides, and those that wait. So this does not look for an order.
 // It says whether more has passed in some span than the limit allows, and whether a call was denied though all that may have been counted
-// leaves room for it. docs/engine.md allows the first after a loss. Limits that warm up or block are not for it.
+// leaves room for it. docs/explanation/what-happens-when.md allows the first after a loss. Limits that warm up or block are not for it.
 func Bounds(h History) (faults []string) {
 	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
 		if !h.Evicts {
@@ -111,7 +111,7 @@ func lost(losses []Loss, began, ended int64) bool {
 	return slices.ContainsFunc(losses, func(l Loss) bool { return l.Began <= ended && l.Ended >= began })
 }
 
-// deniedNS is for how long a key may be denied that was deleted by another process: docs/engine.md.
+// deniedNS is for how long a key may be denied that was deleted by another process: docs/reference/engine.md.
 const deniedNS = 1_100_000_000
 
 // deletedNS is when the key was deleted last, so that a denied call finds nothing of what was decided before.

@@ -34,10 +34,10 @@ func TestDifferential(t *testing.T) {
 	t.Run("commands", b.random)
 	t.Run("all", b.all)
 	t.Run("refused", b.refused)
-	user := regexp.MustCompile(`ACL SETUSER celld .*\+eval.*`).FindString(celldtest.ReadFile(t, "../../../docs/engine.md"))
+	user := regexp.MustCompile(`ACL SETUSER celld .*\+eval.*`).FindString(celldtest.ReadFile(t, "../../../docs/how-to/share-limits.md"))
 	words := regexp.MustCompile(`\+([a-z]+)`).FindAllStringSubmatch(user, -1)
 	if len(words) < 30 {
-		t.Fatal("docs/engine.md has no user")
+		t.Fatal("docs/how-to/share-limits.md has no user")
 	}
 	allowed := map[string]bool{"hello": true, "auth": true}
 	for _, word := range words {
@@ -50,7 +50,7 @@ func TestDifferential(t *testing.T) {
 	}
 	for name := range b.sim.commands {
 		if !allowed[name] && name != "sentinel" {
-			t.Errorf("docs/engine.md does not allow %s", name)
+			t.Errorf("docs/how-to/share-limits.md does not allow %s", name)
 		}
 	}
 	t.Log(b.compared)

@@ -9,8 +9,8 @@
 //
 // # What is simulated
 //
-//   - the commands that docs/engine.md allows celld's user, and those that its client sends, as Redis 7 runs them. Any other is answered
-//     with Redis's error, and Unknown tells it
+//   - the commands that docs/how-to/share-limits.md allows celld's user, and those that its client sends, as Redis 7 runs them. Any other
+//     is answered with Redis's error, and Unknown tells it
 //   - scripts, by resp/script: it runs them as Redis does, and calls back for each command
 //   - replicas that lag, files that lag, and the order of checks that a server makes before it runs a command
 //   - what each node knows of the others, which may be out of date

@@ -218,8 +218,8 @@ func (m *machine) start() {
 	}
 }
 
-// repair does what the error of a start says, where docs/persistence.md has it that a start may fail: the disk has lost a write of the
-// append-only file and kept a later one.
+// repair does what the error of a start says, where docs/explanation/what-happens-when.md says that a start may fail: the disk has lost a
+// write of the append-only file and kept a later one.
 func (m *machine) repair(l *life) {
 	_, text, _ := strings.Cut(l.err.Error(), "appendonly.aof: damaged at byte ")
 	text, _, _ = strings.Cut(text, ":")

@@ -14,7 +14,8 @@ import (
 // TestIDsGrowWhateverClocksDo lets three processes on an engine grant leases of some keys, while the clocks of all of them are apart by
 // seconds and are set. Keys are deleted, renamed and flushed; a replica with another clock takes over, with all that was written or
 // without the last of it; and while the engine is away, processes decide by themselves. The IDs of each key must grow, and none may be
-// given twice. Where something was lost, time goes on by more than the clocks are apart before the next grant: docs/engine.md says so.
+// given twice. Where something was lost, time goes on by more than the clocks are apart before the next grant, as docs/reference/engine.md
+// says.
 func TestIDsGrowWhateverClocksDo(outer *testing.T) {
 	socket := linktest.StartRedis(outer)
 	const apart = 10e9
