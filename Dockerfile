@@ -4,11 +4,13 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld . && mkdir /data
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /celld /celld
+# A volume that is new gets the owner that the folder has here.
+COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
 EXPOSE 6379
 # The binary asks the server at the addresses that process 1's flags and the environment name. A server that loads is healthy.

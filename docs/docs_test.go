@@ -79,13 +79,30 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsLinked looks for each page among the links of README.md.
+// TestEveryPageIsLinked looks for each page among the links of README.md, and those in docs/ among the links of docs/README.md.
 func TestEveryPageIsLinked(t *testing.T) {
 	all := pages(t)
 	for page := range all {
-		if page != "README.md" && !strings.Contains(all["README.md"], "("+page+")") {
-			t.Errorf("README.md has no link to %s", page)
+		index, link := "README.md", page
+		if in, inDocs := strings.CutPrefix(page, "docs/"); inDocs && in != "README.md" {
+			index, link = "docs/README.md", in
 		}
+		if page != "README.md" && !strings.Contains(all[index], "("+link+")") {
+			t.Errorf("%s has no link to %s", index, page)
+		}
+	}
+}
+
+// TestDocsAreShort bounds what there is to read. A word is what stands between blanks and has a letter or a digit.
+func TestDocsAreShort(t *testing.T) {
+	words, word := 0, regexp.MustCompile(`\S*[A-Za-z0-9]\S*`)
+	for page, text := range pages(t) {
+		if strings.HasPrefix(page, "docs/") {
+			words += len(word.FindAllString(text, -1))
+		}
+	}
+	if words > 22_000 {
+		t.Errorf("the pages in docs/ have %d words; they may have 22,000", words)
 	}
 }
 

@@ -14,7 +14,9 @@ const (
 // Value is what is kept under a key, in wall time: see table.WallAhead.
 //
 // A string holds an integer. One that lies ahead of now, as Unix ns, is a TAT: CL.THROTTLE goes by it, and the key dies when it has passed.
-// Any other is a count, which lives until its expiry. CL.THROTTLE takes that for a TAT that has passed, as redis-cell does.
+// Any other is a count, which lives until its expiry. CL.THROTTLE takes that for a TAT that has passed, as redis-cell does. INCR stops at
+// 10^15 - 1, which is 12 January 1970 in ns, so that no count lies ahead of a clock that was set. Scripts may SET the time of now in µs or
+// ns: that is not ahead of now.
 type Value struct {
 	TAT         uint64  // Unix ns; where a key holds limits, when the last of them has nothing left to remember; 0: a count
 	Count       int64   // of a string that holds no TAT

@@ -62,7 +62,7 @@ func typeAll(t *testing.T, start func() *harness.Server) {
 		for _, block := range blocks(celldtest.ReadFile(t, page), "console") {
 			typed += strings.Count(block, "$ ")
 			celldtest.Again(t, func(string) string {
-				if got := typeIn(t, start().Addr, block); got != block {
+				if got := typeIn(t, start().Addr, block, harness.CleanEnv()); got != block {
 					return fmt.Sprintf("%s shows\n%s\nand celld answers\n%s", page, block, got)
 				}
 				return ""
@@ -75,7 +75,7 @@ func typeAll(t *testing.T, start func() *harness.Server) {
 }
 
 // typeIn runs the commands of a block and returns the block with the output that they have.
-func typeIn(t *testing.T, addr, block string) (screen string) {
+func typeIn(t *testing.T, addr, block string, env []string) (screen string) {
 	t.Helper()
 	host, port := harness.HostPort(addr)
 	for line := range strings.Lines(block) {
@@ -88,7 +88,7 @@ func typeIn(t *testing.T, addr, block string) (screen string) {
 			t.Fatalf("%q: only redis-cli is run", command)
 		}
 		shell := exec.Command("sh", "-c", "redis-cli --no-raw -h "+host+" -p "+port+" "+rest)
-		shell.Env = harness.CleanEnv()
+		shell.Env = env
 		out, _ := shell.CombinedOutput() // an error is in the output as well
 		screen += line + string(out)
 	}
@@ -200,7 +200,7 @@ func TestFlagsInText(t *testing.T) {
 	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true,
 		"--rdb": true, "--json": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true, "--user": true, "--pass": true, "--rm": true,
-		"--name": true} // of redis-cli, redis-benchmark and Docker
+		"--name": true, "--config": true, "--web": true, "--configfile": true} // of redis-cli, Docker, Prometheus and Traefik
 	for _, page := range docPages(t) {
 		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {

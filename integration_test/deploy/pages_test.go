@@ -1,0 +1,190 @@
+package deploy
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
+)
+
+// shell runs the sh blocks of a page in their order, in one bash, as a reader would type them. shims are programs that stand before others of
+// their name in PATH, replaced are texts of the page that this machine needs otherwise, such as ports. It returns what each block printed.
+func shell(t *testing.T, page string, shims map[string]string, replaced ...string) (blocks []shown) {
+	t.Helper()
+	blocks = blocksOf(page)
+	var script strings.Builder
+	for _, b := range blocks {
+		script.WriteString(strings.NewReplacer(replaced...).Replace(b.typed) + "\necho " + mark + "\n")
+	}
+	home := t.TempDir()
+	for name, text := range shims {
+		celldtest.WriteFile(t, "#!/bin/bash\n"+text+"\n", home, name)
+		if err := os.Chmod(filepath.Join(home, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	bash := exec.CommandContext(ctx, celldtest.Need(t, "bash"), "-c", script.String()+"exit 0")
+	bash.Dir = t.TempDir()
+	bash.Env = append(harness.CleanEnv(), "PATH="+home+":"+os.Getenv("PATH"))
+	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	bash.Cancel = func() error { return syscall.Kill(-bash.Process.Pid, syscall.SIGKILL) }
+	for name, stream := range map[string]*io.Writer{"out": &bash.Stdout, "errors": &bash.Stderr} {
+		file, err := os.Create(filepath.Join(home, name)) // not pipes, which what runs on would keep open
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		*stream = file
+	}
+	ended := bash.Run()
+	_ = bash.Cancel() // what it has left in the background
+	printed := celldtest.ReadFile(t, home, "out")
+	if t.Logf("errors: %s", celldtest.ReadFile(t, home, "errors")); ended != nil {
+		t.Errorf("%v, after:\n%s", ended, printed)
+	}
+	parts := strings.Split(printed, mark+"\n")
+	if len(parts) != len(blocks)+1 {
+		t.Fatalf("%d of %d blocks ran:\n%s", len(parts)-1, len(blocks), printed)
+	}
+	for i := range blocks {
+		blocks[i].printed = parts[i]
+	}
+	return blocks
+}
+
+const mark = "---the next block---"
+
+// shown is a block of commands, what the page says that they print (empty: nothing is said), and what they have printed.
+type shown struct{ typed, says, printed string }
+
+// blocksOf returns the sh blocks of a page, each with the text block that follows it.
+func blocksOf(page string) (blocks []shown) {
+	for _, b := range regexp.MustCompile("(?ms)^```(sh|text)\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		switch last := len(blocks) - 1; {
+		case b[1] == "sh":
+			blocks = append(blocks, shown{typed: b[2]})
+		case last >= 0 && blocks[last].says == "":
+			blocks[last].says = b[2]
+		}
+	}
+	return blocks
+}
+
+// TestTutorial types the tutorial in, and sees what it shows.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"redis-cli", "curl", "prometheus"} {
+		celldtest.Need(t, tool)
+	}
+	python, err := filepath.Abs("../../.cache/clients/python/bin/python")
+	if _, wrong := os.Stat(python); err != nil || wrong != nil {
+		celldtest.Missing(t, "no Python with redis-py: make clients")
+	}
+	port, web, service, prometheus := harness.FreePort(t), harness.FreePort(t), harness.FreePort(t), harness.FreePort(t)
+	shims := map[string]string{
+		"celld":     "export CELLD_PORT=" + port + "\nexec " + harness.Binary(t) + ` "$@"`,
+		"redis-cli": "exec " + celldtest.Need(t, "redis-cli") + " --no-raw -p " + port + ` "$@"`,
+		"python3":   "exec " + python + ` "$@"`,
+	}
+	page := celldtest.ReadFile(t, "../../docs/tutorial.md")
+	blocks := shell(t, page, shims, "port=6379", "port="+port, "127.0.0.1:8080", "127.0.0.1:"+web, "localhost:8000", "localhost:"+service,
+		`"127.0.0.1", 8000`, `"127.0.0.1", `+service, "127.0.0.1:9090", "127.0.0.1:"+prometheus, "localhost:9090", "localhost:"+prometheus)
+	told := 0
+	for _, b := range blocks {
+		if b.says != "" {
+			told++
+		}
+		if !strings.Contains("\n"+b.printed, "\n"+b.says) {
+			t.Errorf("%s\nprints\n%s\nand the page says\n%s", b.typed, b.printed, b.says)
+		}
+	}
+	if told < 5 {
+		t.Errorf("the page tells of %d blocks what they print", told)
+	}
+}
+
+// docker stands for Docker: it builds nothing, and runs celld itself with the variables and arguments that the container would have.
+const docker = `
+[ "$1" = run ] || exit 0
+shift
+while [ $# -gt 0 ]; do
+	case $1 in
+	-e) export "$2"; shift 2 ;;
+	-p) shift 2 ;;
+	-*) shift ;;
+	*) break ;;
+	esac
+done
+shift
+celld "$@" &
+`
+
+// TestREADME starts celld in each way that the README shows, and types in what it shows next.
+func TestREADME(t *testing.T) {
+	t.Parallel()
+	page := celldtest.ReadFile(t, "../../README.md")
+	_, start, _ := strings.Cut(page, "\n## Start it\n")
+	start, next, _ := strings.Cut(start, "\n## See it allow and deny\n")
+	ways, console := blocksOf(start), blocks(next, "console")[0]
+	if len(ways) != 3 || !strings.HasPrefix(console, "$ redis-cli CL.THROTTLE ") {
+		t.Fatalf("%q, %q", ways, console)
+	}
+	celldtest.Need(t, "redis-cli")
+	for _, way := range ways {
+		t.Run(strings.Fields(way.typed)[0], func(t *testing.T) {
+			t.Parallel()
+			dir, port := t.TempDir(), harness.FreePort(t)
+			copyFile(t, harness.Binary(t), filepath.Join(dir, "celld"))
+			harness.Tool(t, "tar", "czf", filepath.Join(dir, "celld_1.2.3_linux_amd64.tar.gz"), "-C", dir, "celld")
+			celldtest.WriteFile(t, "#!/bin/bash"+docker, dir, "docker")
+			if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			bash := exec.Command("bash", "-c", strings.ReplaceAll(way.typed, "\nmake test", "\n# make test")) // which this is a part of
+			bash.Dir = dir
+			if strings.HasPrefix(way.typed, "go run") {
+				bash.Dir = "../.."
+			}
+			env := append(harness.CleanEnv(), "PATH="+dir+":"+os.Getenv("PATH"), "CELLD_PORT="+port)
+			bash.Env = env
+			bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := bash.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
+				_ = bash.Wait()
+			})
+			for _, export := range regexp.MustCompile(`(?m)^export (\S+)`).FindAllStringSubmatch(way.typed, -1) {
+				env = append(env, export[1])
+			}
+			addr := "127.0.0.1:" + port
+			celldtest.Eventually(t, "celld listens", func() bool {
+				conn, err := net.Dial("tcp", addr)
+				if err == nil {
+					conn.Close()
+				}
+				return err == nil
+			})
+			celldtest.Again(t, func(again string) string { // a slow machine may see a second less
+				console := strings.ReplaceAll(console, "login:ann", "login:ann"+again)
+				if got := typeIn(t, addr, console, env); got != console {
+					return got
+				}
+				return ""
+			})
+		})
+	}
+}
