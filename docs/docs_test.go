@@ -155,7 +155,8 @@ func (w way) file(name string) string {
 func ways(t *testing.T) map[string]way {
 	t.Helper()
 	found := map[string]way{}
-	for _, row := range regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([a-z/]+)/doc\\.go` \\|$").FindAllStringSubmatch(pages(t)["docs/design.md"], -1) {
+	row := regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([a-z/]+)/doc\\.go` \\|$")
+	for _, row := range row.FindAllStringSubmatch(pages(t)["docs/design.md"], -1) {
 		code, err := os.ReadFile("../" + row[2] + "/doc.go")
 		if err != nil {
 			t.Fatal(err)

@@ -356,7 +356,8 @@ func TestExampleLogin(t *testing.T) {
 	}
 }
 
-// TestRecipes holds the pages that name these programs to them: the limits and commands of a page's first block are in each of its programs.
+// TestRecipes holds the pages that name these programs to them: the limits and commands of a page's first block are in each of its
+// programs.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"login", "tokens", "crawler", "queue", "lock"} {

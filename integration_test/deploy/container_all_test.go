@@ -138,7 +138,8 @@ func (c container) of(t *testing.T, file string) string {
 func TestImage(t *testing.T) {
 	t.Parallel()
 	i := buildImage(t)
-	if files, err := filepath.Glob(i.root + "/*"); err != nil || !slices.Equal(files, []string{i.root + "/celld", i.root + "/data", i.root + "/etc"}) {
+	files, err := filepath.Glob(i.root + "/*")
+	if err != nil || !slices.Equal(files, []string{i.root + "/celld", i.root + "/data", i.root + "/etc"}) {
 		t.Errorf("the image has %q, %v", files, err)
 	}
 	if !strings.Contains(celldtest.ReadFile(t, i.root, "etc/ssl/certs/ca-certificates.crt"), "BEGIN CERTIFICATE") {

@@ -17,8 +17,9 @@ import (
 	"celld/internal/celldtest"
 )
 
-// shell runs the sh blocks of a page in their order, in one bash, as a reader would type them. shims are programs that stand before others of
-// their name in PATH, replaced are texts of the page that this machine needs otherwise, such as ports. It returns what each block printed.
+// shell runs the sh blocks of a page in their order, in one bash, as a reader would type them. shims are programs that stand before
+// others of their name in PATH, replaced are texts of the page that this machine needs otherwise, such as ports. It returns what each
+// block printed.
 func shell(t *testing.T, page string, shims map[string]string, replaced ...string) (blocks []shown) {
 	t.Helper()
 	blocks = blocksOf(page)

@@ -82,7 +82,8 @@ func TestRunbooks(t *testing.T) {
 	var want, got []string
 	for _, a := range readAlerts(t) {
 		want = append(want, a.Alert)
-		if url := "docs/how-to/monitor.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != url || a.Annotations["summary"] == "" {
+		url := "docs/how-to/monitor.md#" + strings.ToLower(a.Alert)
+		if a.Annotations["runbook_url"] != url || a.Annotations["summary"] == "" {
 			t.Errorf("%s: %q", a.Alert, a.Annotations)
 		}
 		if severity := a.Labels["severity"]; severity != "critical" && severity != "warning" {

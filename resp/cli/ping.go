@@ -172,7 +172,8 @@ func (p place) dial() (net.Conn, error) {
 }
 
 // living are the starts of errors that a living server sends.
-var living = []string{"-LOADING ", "-BUSY ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR AUTH ", "-DENIED ", "-ERR max number of clients reached"}
+var living = []string{"-LOADING ", "-BUSY ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR AUTH ", "-DENIED ",
+	"-ERR max number of clients reached"}
 
 // ping asks one place. note is what a living server said instead of PONG.
 func (p place) ping(who []string, ready bool) (note string, err error) {

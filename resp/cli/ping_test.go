@@ -114,7 +114,8 @@ func TestPing(t *testing.T) {
 		var err error
 		text := printed(t, func() { err = ping(cfg, flags, test.ready) })
 		says := map[string]string{loading: "-LOADING Redis is loading the dataset in memory\n",
-			busy: "-BUSY Redis is busy running a script.\n", full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
+			busy: "-BUSY Redis is busy running a script.\n",
+			full: "-ERR max number of clients reached\n", locked: "-NOAUTH Authentication required.\n"}
 		want := says[flags.Lookup("port").Value.String()]
 		if test.ready {
 			want = ""
