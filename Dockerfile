@@ -1,10 +1,11 @@
 # A static binary in an empty image, with the authorities that rediss:// trusts: no shell, no libc, not root.
 FROM golang:1.26 AS build
+WORKDIR /data
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld . && mkdir /data
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld .
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

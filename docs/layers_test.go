@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,8 +22,21 @@ type goPackage struct {
 	Imports    []string
 }
 
-// name is the package's, as the list has it.
-func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "celld/") }
+// module is the path of the module, which whoever takes the project over may change.
+var module = sync.OnceValue(func() string {
+	out, _ := exec.Command("go", "list", "-m").Output()
+	return strings.TrimSpace(string(out))
+})
+
+// nameOf returns what the list calls a package: its path in the module, and celld for the program itself.
+func nameOf(path string) string {
+	if path == module() {
+		return "celld"
+	}
+	return strings.TrimPrefix(path, module()+"/")
+}
+
+func (p *goPackage) name() string { return nameOf(p.ImportPath) }
 
 // product returns the packages of the product, by name.
 func product(t *testing.T) map[string]*goPackage {
@@ -90,7 +104,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s is not in the list", name)
 		}
 		for _, path := range p.Imports {
-			to := strings.TrimPrefix(path, "celld/")
+			to := nameOf(path)
 			switch {
 			case packages[to] == nil || serves:
 			case strings.HasSuffix(to, "test"):

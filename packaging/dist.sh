@@ -1,0 +1,73 @@
+#!/bin/sh
+# Builds all that a release holds into dist/, from a commit, and the same byte for byte wherever that is done: `make dist`.
+#
+#   celld_VERSION_OS_ARCH.tar.gz   the binary with man pages, completions, units, alerts; .cdx.json beside it is its bill of materials
+#   celld_VERSION_ARCH.deb, .rpm   packages
+#   celld_VERSION_image.tar        the container image for both architectures, an OCI layout
+#   celld-VERSION.tgz              the Helm chart
+#   SHA256SUMS
+set -eu
+cd "$(dirname "$0")/.."
+out=$PWD/dist
+say() { echo "dist: $*"; }
+
+commit=$(git rev-parse HEAD) || { say "needs a git checkout, as a release is made from a commit" >&2; exit 1; }
+version=$(sed -n 's/^const version = "\(.*\)"$/\1/p' main.go)
+if [ -n "${TAG-}" ] && [ "$TAG" != "v$version" ]; then say "the tag is $TAG, and main.go says $version" >&2; exit 1; fi
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH CGO_ENABLED=0
+date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)
+# pack writes a tar of a folder that is the same wherever it is made.
+pack() { tar --sort=name --format=pax --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \
+	--mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -chf - "$@" | gzip -9n; }
+
+rm -rf "$out"
+mkdir -p "$out/build"
+
+say "celld $version of $commit"
+go -C packaging run ./render -out "$out/build/files" -version "$version" -date "${date%T*}"
+for os in linux darwin; do
+	for arch in amd64 arm64; do
+		say "binary for $os on $arch"
+		name=celld_${version}_${os}_$arch
+		dir=$out/build/$name
+		mkdir -p "$dir/systemd" "$dir/monitoring"
+		GOOS=$os GOARCH=$arch go build -buildvcs=true -trimpath -ldflags='-s -w' -o "$dir/celld" .
+		cp README.md CHANGELOG.md LICENSE "$dir"
+		cp -r "$out/build/files/man" "$out/build/files/completions" "$dir"
+		cp examples/celld.service examples/celld.socket "$dir/systemd"
+		cp examples/monitoring/* "$dir/monitoring"
+		pack -C "$dir" . >"$out/$name.tar.gz"
+		go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -noserial -notimestamp -std \
+			-version "v$version" -output "$out/$name.cdx.json" "$dir/celld" 2>/dev/null
+	done
+done
+
+say "packages"
+docs=$out/build/package
+mkdir -p "$docs"
+gzip -9nc CHANGELOG.md >"$docs/changelog.gz"
+for page in "$out"/build/files/man/*; do gzip -9nc "$page" >"$docs/$(basename "$page").gz"; done
+sed -e 's|/usr/local/bin|/usr/bin|' -e 's|^DynamicUser=yes|User=celld\nGroup=celld\nRemoveIPC=yes|' -e '/^#.*install/d' -e '/^#.*systemctl/d' \
+	examples/celld.service >"$docs/celld.service"
+for arch in amd64 arm64; do
+	for format in deb rpm; do
+		VERSION=$version ARCH=$arch FILES=$out/build BINARY=$out/build/celld_${version}_linux_$arch/celld \
+			MAINTAINER=${MAINTAINER:-celld maintainers <maintainers@celld.invalid>} HOMEPAGE=${HOMEPAGE:-https://celld.invalid} \
+			go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0 package --config packaging/package/nfpm.yaml --packager $format \
+			--target "$out/celld_${version}_$arch.$format" >/dev/null
+	done
+done
+
+say "image"
+go -C packaging run ./image -out "$out/celld_${version}_image.tar" -version "$version" -commit "$commit" -date "$date" \
+	amd64="$out/build/celld_${version}_linux_amd64/celld" arm64="$out/build/celld_${version}_linux_arm64/celld"
+
+say "chart"
+cp -rL packaging/chart "$out/build/celld"
+sed -i -e "s/^version: .*/version: $version/" -e "s/^appVersion: .*/appVersion: $version/" "$out/build/celld/Chart.yaml"
+pack -C "$out/build" celld >"$out/celld-$version.tgz"
+
+rm -rf "$out/build"
+(cd "$out" && sha256sum celld* >SHA256SUMS)
+say "all is in dist/"
