@@ -57,10 +57,10 @@ func ExampleParseLimit() {
 
 // The error of a limit that cannot be read says which part is wrong, and what would be right.
 func ExampleLimitError() {
-	_, err := cell.ParseLimit("100/fortnight")
+	_, err := cell.ParseLimit("100/1m,algo=leaky")
 	fmt.Println(err)
 	// Output:
-	// invalid limit: period 'fortnight': unknown unit, expected us, ms, s, m, h or d, such as 1m, or second, minute, hour, day, week, month or year
+	// invalid limit: algo 'leaky': expected gcra, window, slide, log or conc
 }
 
 // A limit that changes keeps what was used as a share, so that nobody gains by the change.

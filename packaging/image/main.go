@@ -1,6 +1,6 @@
 // Command image writes the container image of celld, for each architecture, as an OCI layout in a tar:
 //
-//	go -C packaging run ./image -out celld_image.tar -version 0.1.0 -commit 1234 -date 2026-11-28T12:00:00Z amd64=celld-amd64 arm64=celld-arm64
+//	go -C packaging run ./image -out image.tar -version 0.1.0 -commit 1234 -date 2026-11-28T12:00:00Z amd64=PATH arm64=PATH
 //
 // It asks no registry: the image is the binary, the authorities that rediss:// trusts, a user, and a folder for files.
 package main
@@ -78,7 +78,8 @@ func write(out string, r release, binaries []string) error {
 	if err != nil {
 		return err
 	}
-	if err := whole.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version})); err != nil {
+	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version})
+	if err := whole.AppendIndex(index, name); err != nil {
 		return err
 	}
 	return tarOf(dir, out, r.made)
@@ -93,7 +94,7 @@ func (r release) labels() map[string]string {
 	}
 }
 
-// image has a layer of its own for the binary, which alone differs between architectures and versions.
+// image makes a layer of its own for the binary, which alone differs between architectures and versions.
 func (r release) image(arch, binary string) (v1.Image, error) {
 	root, err := layer(r.root)
 	if err != nil {
@@ -151,7 +152,9 @@ func (r release) root(w *tar.Writer) error {
 	}
 	passwd := fmt.Sprintf("root:x:0:0:root:/:/nologin\ncelld:x:%d:%d:celld:/data:/nologin\n", user, user)
 	group := fmt.Sprintf("root:x:0:\ncelld:x:%d:\n", user)
-	for _, f := range [][2]string{{"etc/group", group}, {"etc/passwd", passwd}, {"etc/ssl/certs/ca-certificates.crt", authorities.String()}} {
+	for _, f := range [][2]string{
+		{"etc/group", group}, {"etc/passwd", passwd}, {"etc/ssl/certs/ca-certificates.crt", authorities.String()},
+	} {
 		if err := r.file(w, f[0], 0o644, []byte(f[1])); err != nil {
 			return err
 		}

@@ -83,7 +83,8 @@ func TestText(t *testing.T) {
 	if got := zsh("a: 'b' [c]"); got != `a\: '\''b'\'' \[c\]` {
 		t.Error(got)
 	}
-	if got := comment(strings.Repeat("word ", 25)); got != "# "+strings.TrimSpace(strings.Repeat("word ", 19))+"\n# word word word word word word" {
+	want := "# " + strings.TrimSpace(strings.Repeat("word ", 19)) + "\n# word word word word word word"
+	if got := comment(strings.Repeat("word ", 25)); got != want {
 		t.Errorf("%q", got)
 	}
 }

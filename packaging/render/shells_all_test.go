@@ -86,7 +86,9 @@ await READY=2 >/dev/null
 zpty -w -n z "$2"$'\t'
 await "$3"
 zpty -d z`
-	for typed, want := range map[string]string{"celld --appendfs": "--appendfsync", "celld rea": "ready", "celld --appendfsync=al": "always"} {
+	for typed, want := range map[string]string{
+		"celld --appendfs": "--appendfsync", "celld rea": "ready", "celld --appendfsync=al": "always",
+	} {
 		zsh := exec.Command("zsh", "-f", "-c", script, "zsh", dir, typed, want)
 		if got := string(output(t, zsh)); !strings.Contains(got, want) {
 			t.Errorf("%q becomes %q, want %q", typed, got, want)
