@@ -37,24 +37,31 @@ for os in linux darwin; do
 		cp -r "$out/build/files/man" "$out/build/files/completions" "$dir"
 		cp examples/celld.service examples/celld.socket "$dir/systemd"
 		cp examples/monitoring/* "$dir/monitoring"
-		pack -C "$dir" . >"$out/$name.tar.gz"
+		pack -C "$out/build" "$name" >"$out/$name.tar.gz"
 		go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -noserial -notimestamp -std \
 			-version "v$version" -output "$out/$name.cdx.json" "$dir/celld" 2>/dev/null
 	done
 done
 
 say "packages"
-docs=$out/build/package
-mkdir -p "$docs"
-gzip -9nc CHANGELOG.md >"$docs/changelog.gz"
-for page in "$out"/build/files/man/*; do gzip -9nc "$page" >"$docs/$(basename "$page").gz"; done
+files=$out/build/package
+mkdir -p "$files"
+cp packaging/package/celld.sysusers packaging/package/copyright packaging/package/lintian-overrides examples/celld.socket \
+	examples/monitoring/celld-rules.yaml examples/monitoring/celld-dashboard.json LICENSE "$out/build/files/env" \
+	"$out"/build/files/completions/* "$files"
+: "${MAINTAINER:=celld maintainers <maintainers@celld.invalid>}" "${HOMEPAGE:=https://celld.invalid}"
+printf 'celld (%s) stable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "$version" "$MAINTAINER" \
+	"$(TZ=UTC git log -1 --date=format-local:'%a, %d %b %Y %H:%M:%S +0000' --format=%cd)" | gzip -9n >"$files/changelog.gz"
+gzip -9nc CHANGELOG.md >"$files/CHANGELOG.md.gz"
+for page in "$out"/build/files/man/*; do gzip -9nc "$page" >"$files/$(basename "$page").gz"; done
 sed -e 's|/usr/local/bin|/usr/bin|' -e 's|^DynamicUser=yes|User=celld\nGroup=celld\nRemoveIPC=yes|' -e '/^#.*install/d' -e '/^#.*systemctl/d' \
-	examples/celld.service >"$docs/celld.service"
+	examples/celld.service >"$files/celld.service"
 for arch in amd64 arm64; do
+	cp "$out/build/celld_${version}_linux_$arch/celld" "$files"
+	find "$files" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 	for format in deb rpm; do
-		VERSION=$version ARCH=$arch FILES=$out/build BINARY=$out/build/celld_${version}_linux_$arch/celld \
-			MAINTAINER=${MAINTAINER:-celld maintainers <maintainers@celld.invalid>} HOMEPAGE=${HOMEPAGE:-https://celld.invalid} \
-			go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0 package --config packaging/package/nfpm.yaml --packager $format \
+		VERSION=$version ARCH=$arch FILES=$files MAINTAINER=$MAINTAINER HOMEPAGE=$HOMEPAGE \
+			go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4 package --config packaging/package/nfpm.yaml --packager $format \
 			--target "$out/celld_${version}_$arch.$format" >/dev/null
 	done
 done

@@ -147,8 +147,13 @@ func TestREADME(t *testing.T) {
 		t.Run(strings.Fields(way.typed)[0], func(t *testing.T) {
 			t.Parallel()
 			dir, port := t.TempDir(), harness.FreePort(t)
+			const name = "celld_1.2.3_linux_amd64"
+			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			copyFile(t, harness.Binary(t), filepath.Join(dir, "celld"))
-			harness.Tool(t, "tar", "czf", filepath.Join(dir, "celld_1.2.3_linux_amd64.tar.gz"), "-C", dir, "celld")
+			copyFile(t, harness.Binary(t), filepath.Join(dir, name, "celld"))
+			harness.Tool(t, "tar", "czf", filepath.Join(dir, name+".tar.gz"), "-C", dir, name)
 			celldtest.WriteFile(t, "#!/bin/bash"+docker, dir, "docker")
 			if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
 				t.Fatal(err)

@@ -54,21 +54,22 @@ func TestUsersPage(t *testing.T) {
 	}
 }
 
-// A file with a mistake is one line that says where, without the password beside it.
+// Each mistake of a file is one line that says where, without the password beside it.
 func TestABadACLFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for text, want := range map[string]string{
-		"user a on >sesame\nuser b >sesame +nosuch\n": ":2: Error in applying operation '+nosuch': Unknown command or category name in ACL.",
-		"\n\nuser a >sesame nosuch-sesame":            ":3: Syntax error.",
-		"sesame":                                      ":1 should start with user keyword followed by the username.",
+		"user a on >sesame\nuser b >sesame +nosuch\n": ":2: Error in applying operation '+nosuch': Unknown command or category name in ACL",
+		"\n\nuser a >sesame nosuch-sesame":            ":3: Syntax error",
+		"sesame\nuser a on\nuser b onn\n":             ":1 should start with user keyword followed by the username\n:3: Syntax error",
+		"sesame":                                      ":1 should start with user keyword followed by the username",
 	} {
 		path := filepath.Join(dir, "users.acl")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, stderr, code := harness.RunToEnd(t, nil, "--port", "0", "--aclfile", path)
-		if code != 2 || stderr != "celld: "+path+want+"\n" {
+		if code != 2 || stderr != "celld: "+path+strings.ReplaceAll(want, "\n", "\ncelld: "+path)+"\n" {
 			t.Errorf("%q: exit code %d, %q", text, code, stderr)
 		}
 	}
