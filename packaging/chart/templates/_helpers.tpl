@@ -31,6 +31,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and $v.serviceMonitor.enabled (not $v.http.enabled) }}{{ fail "serviceMonitor.enabled needs http.enabled" }}{{ end }}
 {{- end }}
 
+{{- /* Where celld decides without its engine, it serves without it. */ -}}
+{{- define "celld.probe" -}}
+{{- if and .Values.engine.url .Values.engine.failure (not (hasPrefix "error" .Values.engine.failure)) }}ping{{ else }}ready{{ end }}
+{{- end }}
+
 {{- /* The container of celld, for this chart and for those that include it. */ -}}
 {{- define "celld.container" -}}
 {{- $v := .Values }}
@@ -107,12 +112,12 @@ ports:
 {{- if eq $v.mode "sidecar" }}
 restartPolicy: Always
 startupProbe:
-  exec: {command: [/celld, {{ if $v.engine.url }}ping{{ else }}ready{{ end }}]}
+  exec: {command: [/celld, {{ include "celld.probe" . }}]}
   timeoutSeconds: 4
   failureThreshold: 30
 {{- else }}
 readinessProbe:
-  exec: {command: [/celld, ready]}
+  exec: {command: [/celld, {{ include "celld.probe" . }}]}
   timeoutSeconds: 4
 {{- end }}
 livenessProbe:
