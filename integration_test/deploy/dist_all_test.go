@@ -190,7 +190,8 @@ func TestDeb(t *testing.T) {
 	run := func(taken string) {
 		t.Helper()
 		jail := &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-		srv := harness.Spec{Binary: "/usr/bin/celld", Sys: jail, Dir: "/", Flags: []string{"--dir", "/var/lib/celld", "--appendonly", "yes"}}.Start(t)
+		flags := []string{"--dir", "/var/lib/celld", "--appendonly", "yes"}
+		srv := harness.Spec{Binary: "/usr/bin/celld", Sys: jail, Dir: "/", Flags: flags}.Start(t)
 		if got := harness.Dial(t, srv.Addr).Throttle("kept", "5", "1", "86400"); fmt.Sprint(got[2]) != taken {
 			t.Errorf("%v, want %s left", got, taken)
 		}
@@ -236,8 +237,8 @@ func TestRPM(t *testing.T) {
 		harness.Tool(t, "rpm", "--root", root, "--initdb")
 		harness.Tool(t, "rpm", "--root", root, "--install", "--nodeps", "--noscripts", "--ignorearch",
 			filepath.Join(dir, "celld_"+version+"_"+arch+".rpm"))
-		for _, path := range []string{"usr/bin/celld", "etc/celld/env", "usr/lib/systemd/system/celld.service", "usr/lib/sysusers.d/celld.conf",
-			"usr/share/man/man7/celld-commands.7.gz", "usr/share/zsh/site-functions/_celld"} {
+		for _, path := range []string{"usr/bin/celld", "etc/celld/env", "usr/lib/systemd/system/celld.service",
+			"usr/lib/sysusers.d/celld.conf", "usr/share/man/man7/celld-commands.7.gz", "usr/share/zsh/site-functions/_celld"} {
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Error(err)
 			}
@@ -260,7 +261,8 @@ func TestReleasedImage(t *testing.T) {
 	store := t.TempDir()
 	buildah := func(args ...string) string {
 		t.Helper()
-		return harness.Tool(t, "buildah", append([]string{"--root", store + "/store", "--runroot", store + "/run", "--storage-driver", "vfs"}, args...)...)
+		return harness.Tool(t, "buildah",
+			append([]string{"--root", store + "/store", "--runroot", store + "/run", "--storage-driver", "vfs"}, args...)...)
 	}
 	for _, arch := range []string{"arm64", "amd64"} {
 		var about struct {
@@ -280,7 +282,8 @@ func TestReleasedImage(t *testing.T) {
 		}
 		c := about.OCIv1
 		if c.Architecture != arch || c.Config.User != "65532:65532" || !slices.Equal(c.Config.Entrypoint, []string{"/celld"}) ||
-			c.Config.Labels["org.opencontainers.image.version"] != version || len(c.Config.Labels["org.opencontainers.image.revision"]) != 40 {
+			c.Config.Labels["org.opencontainers.image.version"] != version ||
+			len(c.Config.Labels["org.opencontainers.image.revision"]) != 40 {
 			t.Errorf("%s: %+v", arch, c)
 		}
 		if arch != "amd64" {
@@ -288,7 +291,8 @@ func TestReleasedImage(t *testing.T) {
 		}
 		var i image
 		i.root = strings.TrimSpace(buildah("mount", name))
-		i.config.User, i.config.Entrypoint, i.config.Healthcheck.Test = c.Config.User, c.Config.Entrypoint, []string{"CMD", "/celld", "ping"}
+		i.config.User, i.config.Entrypoint = c.Config.User, c.Config.Entrypoint
+		i.config.Healthcheck.Test = []string{"CMD", "/celld", "ping"}
 		trusted := celldtest.ReadFile(t, i.root, authorities)
 		if n := strings.Count(trusted, "BEGIN CERTIFICATE"); n < 100 {
 			t.Errorf("the image trusts %d authorities", n)
@@ -308,8 +312,8 @@ func (i image) runs(t *testing.T, authority *celldtest.Authority) {
 	t.Helper()
 	cert, key := authority.Sign("engine", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	port := harness.FreePort(t)
-	redis := exec.Command(celldtest.Need(t, "redis-server"), "--port", "0", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
-		"--tls-ca-cert-file", authority.File, "--tls-auth-clients", "no", "--save", "", "--dir", t.TempDir())
+	redis := exec.Command(celldtest.Need(t, "redis-server"), "--port", "0", "--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", authority.File, "--tls-auth-clients", "no", "--save", "", "--dir", t.TempDir())
 	if err := redis.Start(); err != nil {
 		t.Fatal(err)
 	}
