@@ -1,7 +1,7 @@
 // A polite crawler: it and all others that run ask each host for two pages a second at most, evenly, first come first served.
 //
-//   npm install ioredis
-//   node crawler.js http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+//   npm install --no-save --prefix examples ioredis
+//   go -C examples run ./try node crawler/crawler.js http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 const Redis = require("ioredis");
 
 // No retries: a call that asks again is at the end of the queue.

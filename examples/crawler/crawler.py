@@ -1,7 +1,7 @@
 """A polite crawler: it and all others that run ask each host for two pages a second at most, evenly, first come first served.
 
 pip install redis
-python crawler.py http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+go -C examples run ./try python3 crawler/crawler.py http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 """
 
 import os

@@ -1,6 +1,6 @@
 // A polite crawler: it and all others that run ask each host for two pages a second at most, evenly, first come first served.
 //
-//	go -C examples run ./crawler http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+//	go -C examples run ./try go run ./crawler http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 package main
 
 import (

@@ -1,6 +1,6 @@
 // A service that asks celld before it answers, with go-redis. Start it, and call it until it refuses:
 //
-//	go run .
+//	go -C examples run ./try go run ./go
 //	curl -i http://127.0.0.1:8080/
 package main
 

@@ -1,8 +1,8 @@
 // Workers for jobs of which three may run at once and five start in a second, however many workers there are. A job that
 // outlives its worker makes room for another after ten seconds.
 //
-//   npm install ioredis
-//   node jobs.js http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+//   npm install --no-save --prefix examples ioredis
+//   go -C examples run ./try node jobs/jobs.js http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 const Redis = require("ioredis");
 
 const key = "jobs:reports";

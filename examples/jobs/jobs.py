@@ -2,7 +2,7 @@
 outlives its worker makes room for another after ten seconds.
 
 pip install redis
-python jobs.py http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+go -C examples run ./try python3 jobs/jobs.py http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 // Workers for jobs of which three may run at once and five start in a second, however many workers there are. A job that outlives
 // its worker makes room for another after ten seconds.
 //
-//	go -C examples run ./jobs http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+//	go -C examples run ./try go run ./jobs http://127.0.0.1:8000/a http://127.0.0.1:8000/b
 package main
 
 import (

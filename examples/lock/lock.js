@@ -6,8 +6,8 @@
 // holders write at once. The lock also ends when celld loses its data: let it keep them on disk (--appendonly yes), and
 // it goes on after a restart.
 //
-//   npm install ioredis
-//   node lock.js http://127.0.0.1:8000/number 10
+//   npm install --no-save --prefix examples ioredis
+//   go -C examples run ./try node lock/lock.js http://127.0.0.1:8000/number 10
 const Redis = require("ioredis");
 
 const key = "lock:number";

@@ -7,7 +7,7 @@ holders write at once. The lock also ends when celld loses its data: let it keep
 it goes on after a restart.
 
 pip install redis
-python lock.py http://127.0.0.1:8000/number 10
+go -C examples run ./try python3 lock/lock.py http://127.0.0.1:8000/number 10
 """
 
 import contextlib

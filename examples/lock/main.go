@@ -6,7 +6,7 @@
 // holders write at once. The lock also ends when celld loses its data: let it keep them on disk (--appendonly yes), and
 // it goes on after a restart.
 //
-//	go -C examples run ./lock http://127.0.0.1:8000/number 10
+//	go -C examples run ./try go run ./lock http://127.0.0.1:8000/number 10
 package main
 
 import (

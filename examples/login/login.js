@@ -1,9 +1,10 @@
 // A login that counts wrong passwords. The fifth within 15 minutes blocks the account's logins for an hour, also those with the right
 // password. A right password forgives the wrong ones before it.
 //
-//   npm install ioredis
-//   redis-cli CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
-//   node login.js ann secret
+//   npm install --no-save --prefix examples ioredis
+//   go -C examples run ./try node login/login.js ann secret
+//
+// A celld of your own needs a policy: CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
 const Redis = require("ioredis");
 
 const limiter = new Redis(process.env.RATE_LIMITER || "redis://127.0.0.1:6379", { maxRetriesPerRequest: 0 });

@@ -2,8 +2,9 @@
 password. A right password forgives the wrong ones before it.
 
 pip install redis
-redis-cli CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
-python login.py ann secret
+go -C examples run ./try python3 login/login.py ann secret
+
+A celld of your own needs a policy: CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
 """
 
 import os

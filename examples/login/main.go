@@ -1,8 +1,9 @@
 // A login that counts wrong passwords. The fifth within 15 minutes blocks the account's logins for an hour, also those with the right
 // password. A right password forgives the wrong ones before it.
 //
-//	redis-cli CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
-//	go -C examples run ./login ann secret
+//	go -C examples run ./try go run ./login ann secret
+//
+// A celld of your own needs a policy: CL.POLICY SET login 5/15m,algo=log,block=1h,block-at=full
 package main
 
 import (

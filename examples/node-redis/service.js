@@ -1,7 +1,7 @@
 // A service that asks celld before it answers, with node-redis. Start it, and call it until it refuses:
 //
-//   npm install
-//   node service.js
+//   npm install --prefix examples/node-redis
+//   go -C examples run ./try node node-redis/service.js
 //   curl -i http://127.0.0.1:8080/
 const http = require("node:http");
 const { setTimeout } = require("node:timers/promises");

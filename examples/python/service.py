@@ -1,7 +1,7 @@
 """A service that asks celld before it answers, with redis-py. Start it, and call it until it refuses:
 
-pip install -r requirements.txt
-python service.py
+pip install -r examples/python/requirements.txt
+go -C examples run ./try python3 python/service.py
 curl -i http://127.0.0.1:8080/
 """
 

@@ -2,8 +2,9 @@
 // what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows back.
 // The same request, sent again under its name, takes nothing more.
 //
-//	redis-cli CL.POLICY SET llm 100000/1m
-//	go -C examples run ./tokens http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+//	go -C examples run ./try go run ./tokens http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
+//
+// A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
 package main
 
 import (

@@ -2,9 +2,10 @@
 // what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows back.
 // The same request, sent again under its name, takes nothing more.
 //
-//   npm install ioredis
-//   redis-cli CL.POLICY SET llm 100000/1m
-//   node tokens.js http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+//   npm install --no-save --prefix examples ioredis
+//   go -C examples run ./try node tokens/tokens.js http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
+//
+// A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
 const Redis = require("ioredis");
 
 const key = "llm:research"; // a team's

@@ -3,8 +3,9 @@ back what was not used. A worker that dies in between costs nothing in the end: 
 back. The same request, sent again under its name, takes nothing more.
 
 pip install redis
-redis-cli CL.POLICY SET llm 100000/1m
-python tokens.py http://127.0.0.1:8000/ request-17 "Why is the sky blue?"
+go -C examples run ./try python3 tokens/tokens.py http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
+
+A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
 """
 
 import json

@@ -1,6 +1,6 @@
 //! A service that asks celld before it answers, with redis-rs. Start it, and call it until it refuses:
 //!
-//!     cargo run
+//!     go -C examples run ./try cargo run --manifest-path rust/Cargo.toml
 //!     curl -i http://127.0.0.1:8080/
 
 use std::env;

@@ -19,7 +19,7 @@ import redis.clients.jedis.util.SafeEncoder;
  * A service that asks celld before it answers, with Jedis. Start it, and call it until it refuses:
  *
  * <pre>
- * mvn compile exec:java
+ * go -C examples run ./try mvn -q -f java-jedis/pom.xml compile exec:java
  * curl -i http://127.0.0.1:8080/
  * </pre>
  */

@@ -27,7 +27,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * A service that asks celld before it answers, with Lettuce. Start it, and call it until it refuses:
  *
  * <pre>
- * mvn compile exec:java
+ * go -C examples run ./try mvn -q -f java-lettuce/pom.xml compile exec:java
  * curl -i http://127.0.0.1:8080/
  * </pre>
  */

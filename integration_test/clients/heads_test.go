@@ -1,0 +1,70 @@
+package clients
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
+)
+
+// TestHeads types in the command at the head of each example, which runs it against what it needs.
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	python, node := installedClient(t, "python/bin/python"), celldtest.Need(t, "node")
+	celldtest.WriteFile(t, "#!/bin/sh\nexec "+python+" \"$@\"\n", dir, "python3")
+	if err := os.Chmod(filepath.Join(dir, "python3"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, name := range []string{"crawler", "jobs", "lock", "login", "tokens", "go", "python", "node-ioredis", "node-redis"} {
+		files, err := filepath.Glob("../../examples/" + name + "/*.[gpj]*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			head := regexp.MustCompile(`(?m)^\W*(go -C examples run \./try .*)$`).FindStringSubmatch(celldtest.ReadFile(t, file))
+			if head == nil {
+				if ext := filepath.Ext(file); ext != ".json" {
+					t.Errorf("%s has no command at its head", file)
+				}
+				continue
+			}
+			tried++
+			t.Run(filepath.Base(name)+filepath.Ext(file), func(t *testing.T) {
+				t.Parallel()
+				addr, web := "127.0.0.1:"+harness.FreePort(t), "127.0.0.1:"+harness.FreePort(t)
+				command := strings.ReplaceAll(head[1], "127.0.0.1:8000", addr)
+				command = strings.Replace(command, "./try ", "./try -listen "+addr+" ", 1)
+				bash := exec.Command("bash", "-c", command)
+				bash.Dir = "../.."
+				bash.Env = append(harness.CleanEnv(), "PATH="+dir+":"+filepath.Dir(node)+":"+os.Getenv("PATH"), "LISTEN="+web,
+					"NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")), "PYTHONDONTWRITEBYTECODE=1")
+				bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				out := &strings.Builder{}
+				bash.Stdout, bash.Stderr = out, out
+				if err := bash.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(filepath.Base(file), "service") || name == "go" { // it serves until somebody ends it
+					celldtest.Eventually(t, "the service answers", func() bool { return exec.Command("curl", "-sf", "http://"+web+"/").Run() == nil })
+					_ = syscall.Kill(-bash.Process.Pid, syscall.SIGTERM)
+					_ = bash.Wait()
+					return
+				}
+				if err := bash.Wait(); err != nil || out.Len() == 0 {
+					t.Errorf("%s: %v, %s", command, err, out)
+				}
+			})
+		}
+	}
+	if tried != 19 {
+		t.Errorf("%d examples were tried", tried)
+	}
+}
