@@ -1,12 +1,12 @@
 // Command try runs an example as it is, against what it needs: it starts celld and a small service, runs a program that asks them, and ends
 // with it.
 //
-//	go -C examples run ./try go run ./crawler http://127.0.0.1:8000/a http://127.0.0.1:8000/b
+//	go -C examples run ./try go run ./login ann secret
 //	go -C examples run ./try -proxy -dir caddy caddy run
 //
-// The program finds celld by RATE_LIMITER. celld has the policies of the examples. The service has pages, jobs, a number that a lock guards,
-// and a model that uses 42 tokens for each request. With -proxy, the service is the app on port 3000 that the proxies expect, and celld
-// answers their checks on port 8080.
+// The program finds celld by RATE_LIMITER. celld has the policies of the examples. The service has pages, jobs, a number that a lock
+// guards, and a model that uses 42 tokens for each request. With -proxy, the service is the app on port 3000 that the proxies expect, and
+// celld answers their checks on port 8080.
 package main
 
 import (

@@ -53,7 +53,9 @@ func TestHeads(t *testing.T) {
 					t.Fatal(err)
 				}
 				if strings.HasPrefix(filepath.Base(file), "service") || name == "go" { // it serves until somebody ends it
-					celldtest.Eventually(t, "the service answers", func() bool { return exec.Command("curl", "-sf", "http://"+web+"/").Run() == nil })
+					celldtest.Eventually(t, "the service answers", func() bool {
+						return exec.Command("curl", "-sf", "http://"+web+"/").Run() == nil
+					})
 					_ = syscall.Kill(-bash.Process.Pid, syscall.SIGTERM)
 					_ = bash.Wait()
 					return
