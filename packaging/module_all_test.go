@@ -30,7 +30,8 @@ func TestModule(t *testing.T) {
 		return out
 	}
 	must(".", "git", "clone", "--quiet", "..", dir)
-	if out, err := in(dir, "make", "module", "NAME=celld"); err == nil || !strings.Contains(out, "expected one such as example.org/you/celld") {
+	out, err := in(dir, "make", "module", "NAME=celld")
+	if err == nil || !strings.Contains(out, "expected one such as example.org/you/celld") {
 		t.Errorf("a name that is no path: %v, %s", err, out)
 	}
 	must(dir, "make", "module", "NAME=example.org/you/celld")
@@ -43,8 +44,8 @@ func TestModule(t *testing.T) {
 	must(dir, "go", "test", "-run", "Example|TestLayers", "./cell", "./docs")
 
 	user := t.TempDir()
-	celldtest.WriteFile(t, "module example.org/user\n\ngo 1.26\n\nrequire example.org/you/celld v0.0.0\n\nreplace example.org/you/celld => "+dir+
-		"\n", user, "go.mod")
+	celldtest.WriteFile(t, "module example.org/user\n\ngo 1.26\n\nrequire example.org/you/celld v0.0.0\n\n"+
+		"replace example.org/you/celld => "+dir+"\n", user, "go.mod")
 	celldtest.WriteFile(t, `package main
 
 import (
