@@ -25,7 +25,8 @@ func TestREADMECalls(t *testing.T) {
 	}{
 		"python": {"import redis\nclient = redis.Redis(port=" + port + ")\n", "print(limited, limit, remaining, retry_s)\n",
 			func(file string) *exec.Cmd { return exec.Command(installedClient(t, "python/bin/python"), file) }},
-		"js": {`const client = new (require("ioredis"))(` + port + "); (async () => {\n", "console.log(...throttled.slice(0, 4)); client.quit() })()",
+		"js": {`const client = new (require("ioredis"))(` + port + "); (async () => {\n",
+			"console.log(...throttled.slice(0, 4)); client.quit() })()",
 			func(file string) *exec.Cmd {
 				cmd := exec.Command(node, file)
 				cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")))
