@@ -124,6 +124,37 @@ func TestADirectoryThatIsWaitedFor(t *testing.T) {
 	}
 }
 
+// What the process before has written meanwhile is loaded as it is: the time of the wait does not look like a clock that was set back.
+func TestTimePassesWhileADirectoryIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, files := inMemory(t, appendOnly)
+		w.mustOpen()
+		other := &world{t: t, now: t0, files: files, set: waits}
+		opened := make(chan error, 1)
+		go func() { opened <- other.open() }()
+		synctest.Wait()
+		for range 8 {
+			w.tick(second)
+			other.pass(second)
+			w.throttle("a")
+		}
+		want := w.states()
+		if err := w.close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-opened; err != nil {
+			t.Fatal(err)
+		}
+		other.expect(want)
+		if text := other.log.String(); strings.Contains(text, "clock") {
+			t.Error(text)
+		}
+		if err := other.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The wait ends when its time is over, and when the server stops.
 func TestAWaitThatEnds(t *testing.T) {
 	for _, stops := range []bool{false, true} {

@@ -82,9 +82,7 @@ type run struct {
 // The error is dir.ErrInUse if another process uses the directory, ErrStopping once Stopped returns true, or says which file is damaged
 // and how to repair it.
 func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
-	r := &run{Loader: l, nowNS: l.Clock(), apply: apply, settings: map[policy.Setting]bool{}}
-	r.put = func(store.Value, bool) (store.Value, bool) { return r.state, true }
-	l.progress.beganNS.Store(r.nowNS)
+	l.progress.beganNS.Store(l.Clock())
 	if l.Lock {
 		if err := l.Dir.Wait(l.LockWait, l.Stopped); err != nil {
 			if l.Stopped() {
@@ -96,7 +94,10 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 	var before []policy.Setting // that no file may have yet
 	l.Store.DrainSettings(func(c policy.Change) { before = append(before, c.Setting) })
 	began := time.Now()
-	l.progress.beganNS.Store(l.Clock())
+	// Not before the wait: else what another process has written meanwhile would look as if the clock had been set back.
+	r := &run{Loader: l, nowNS: l.Clock(), apply: apply, settings: map[policy.Setting]bool{}}
+	r.put = func(store.Value, bool) (store.Value, bool) { return r.state, true }
+	l.progress.beganNS.Store(r.nowNS)
 	stop := l.logProgress()
 	err := r.load()
 	stop()
