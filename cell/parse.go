@@ -163,6 +163,8 @@ func (p *limitParser) parseOption(text string) error {
 	name, value, given := strings.Cut(text, "=")
 	at := slices.IndexFunc(options, func(o option) bool { return o.name == name })
 	switch {
+	case text == "":
+		return wrong("option", text, "nothing follows a comma; several limits stand apart by blanks")
 	case at < 0:
 		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow")
 	case p.has(name):
@@ -205,7 +207,11 @@ func AlgoNames(of func(Algo) bool) string {
 func (p *limitParser) check(count string) error {
 	for _, o := range options {
 		if o.algo != "" && o.algo != p.Algo.String() && p.has(o.name) {
-			return wrong("option", o.name, "needs algo="+o.algo)
+			needs := "needs algo=" + o.algo
+			if o.name == "tz" {
+				needs = "needs a window of the calendar, such as 100/day, or algo=window,align=clock"
+			}
+			return wrong("option", o.name, needs)
 		}
 	}
 	if part, text, want := p.conflict(count); part != "" {

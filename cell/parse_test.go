@@ -119,16 +119,18 @@ func TestParseLimitSaysWhatItReads(t *testing.T) {
 
 func TestParseLimitErrors(t *testing.T) {
 	const (
-		number  = "expected 1 to 9007199254740991"
-		bursts  = "expected 1 to 2147483647"
-		length  = "expected 1us to 366d"
-		warm    = "expected 1ms to 24d, in whole ms"
-		cold    = "expected 1.01 to 100, with 2 decimals at most"
-		unit    = "unknown unit, expected us, ms, s, m, h or d"
-		period  = unit + ", such as 1m, or second, minute, hour, day, week, month or year"
-		options = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
-		zone    = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
-		days    = "needs day, week, month or year, or align=clock with a period of whole days"
+		number   = "expected 1 to 9007199254740991"
+		bursts   = "expected 1 to 2147483647"
+		length   = "expected 1us to 366d"
+		warm     = "expected 1ms to 24d, in whole ms"
+		cold     = "expected 1.01 to 100, with 2 decimals at most"
+		unit     = "unknown unit, expected us, ms, s, m, h or d"
+		period   = unit + ", such as 1m, or second, minute, hour, day, week, month or year"
+		comma    = "nothing follows a comma; several limits stand apart by blanks"
+		calendar = "needs a window of the calendar, such as 100/day, or algo=window,align=clock"
+		options  = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
+		zone     = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
+		days     = "needs day, week, month or year, or align=clock with a period of whole days"
 	)
 	for _, c := range []struct{ text, part, of, want string }{
 		{"", "limit", "", "expected count/period, such as 100/1m"},
@@ -182,8 +184,8 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/367d", "period", "367d", length},
 		{"1/31622401s", "period", "31622401s", length},
 		{"1/99999999999999999999d", "period", "99999999999999999999d", length},
-		{"1/1m,", "option", "", options},
-		{"1/1m,,shadow", "option", "", options},
+		{"1/1m,", "option", "", comma},
+		{"1/1m,,shadow", "option", "", comma},
 		{"1/1m, shadow", "option", " shadow", options},
 		{"1/1m,Shadow", "option", "Shadow", options},
 		{"1/1m,count=1", "option", "count=1", options},
@@ -208,7 +210,7 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,algo=window,align=", "align", "", "expected clock"},
 		{"1/1m,algo=window,align=edge", "align", "edge", "expected clock"},
 		{"1/month,align=clock", "align", "clock", "a period of the calendar is always aligned"},
-		{"1/1m,tz=+00:00", "option", "tz", "needs algo=window"},
+		{"1/1m,tz=+00:00", "option", "tz", calendar},
 		{"1/1m,algo=window,tz=+01:00", "tz", "+01:00", "needs align=clock, or a period of the calendar"},
 		{"1/month,tz=+14:01", "tz", "+14:01", zone},
 		{"1/month,tz=-12:01", "tz", "-12:01", zone},
@@ -219,7 +221,7 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/month,tz", "tz", "", zone},
 		{"1/month,tz=+", "tz", "+", zone},
 		{"1/month,tz=Europe/Berlin,tz=UTC", "option", "tz=UTC", "tz is given twice"},
-		{"1/1m,tz=Europe/Berlin", "option", "tz", "needs algo=window"},
+		{"1/1m,tz=Europe/Berlin", "option", "tz", calendar},
 		{"1/1d,algo=window,tz=Europe/Berlin", "tz", "Europe/Berlin", days},
 		{"1/25h,algo=window,align=clock,tz=Europe/Berlin", "tz", "Europe/Berlin", days},
 		{"1/hour,tz=Europe/Berlin", "tz", "Europe/Berlin", days},

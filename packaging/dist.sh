@@ -34,6 +34,7 @@ for os in linux darwin; do
 		mkdir -p "$dir/systemd" "$dir/monitoring"
 		GOOS=$os GOARCH=$arch go build -buildvcs=true -trimpath -ldflags='-s -w' -o "$dir/celld" .
 		cp README.md CHANGELOG.md LICENSE "$dir"
+		cp -r docs "$dir" && rm "$dir"/docs/*.go
 		cp -r "$out/build/files/man" "$out/build/files/completions" "$dir"
 		cp examples/celld.service examples/celld.socket "$dir/systemd"
 		cp examples/monitoring/* "$dir/monitoring"
@@ -52,6 +53,7 @@ cp packaging/package/celld.sysusers packaging/package/copyright packaging/packag
 : "${MAINTAINER:=celld maintainers <maintainers@celld.invalid>}" "${HOMEPAGE:=https://celld.invalid}"
 printf 'celld (%s) stable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' "$version" "$MAINTAINER" \
 	"$(TZ=UTC git log -1 --date=format-local:'%a, %d %b %Y %H:%M:%S +0000' --format=%cd)" | gzip -9n >"$files/changelog.gz"
+cp -r docs "$files" && rm "$files"/docs/*.go
 gzip -9nc CHANGELOG.md >"$files/CHANGELOG.md.gz"
 for page in "$out"/build/files/man/*; do gzip -9nc "$page" >"$files/$(basename "$page").gz"; done
 sed -e 's|/usr/local/bin|/usr/bin|' -e 's|^DynamicUser=yes|User=celld\nGroup=celld\nRemoveIPC=yes|' -e '/^#.*install/d' -e '/^#.*systemctl/d' \

@@ -38,7 +38,7 @@ func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []str
 		name := none.GetSpecifiedName()
 		at := slices.IndexFunc(args, func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") })
 		if at < 0 { // a letter after one dash
-			return words, wrong, UsageError{err}
+			return words, wrong, oneDash(cfg, args, err)
 		}
 		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, suggest(cfg, name, flagOf))})
 		if args = args[at+1:]; len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -78,6 +78,17 @@ func rightValue(s *config.Setting, given string) string {
 	return ": it counts " + kind
 }
 
+// oneDash is the mistake of a flag with one dash.
+func oneDash(cfg *config.Config, args []string, err error) error {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && cfg.Setting(name) != nil {
+			return UsageError{fmt.Errorf("unknown flag -%s; did you mean --%[1]s?", name)}
+		}
+	}
+	return UsageError{err}
+}
+
 func flagOf(name string) string { return "--" + name }
 
 func variableOf(name string) string {
@@ -86,7 +97,8 @@ func variableOf(name string) string {
 
 // suggest says which setting was perhaps meant, as write writes it.
 func suggest(cfg *config.Config, given string, write func(name string) string) string {
-	best, least := "", 3 // more than two letters apart is another word
+	given = strings.ToLower(given)
+	best, least := "", 2+len(given)/3 // what is further apart is another word
 	for _, s := range cfg.Settings() {
 		apart := levenshtein.ComputeDistance(given, s.Name)
 		if len(given) > 2 && strings.HasPrefix(s.Name, given) {

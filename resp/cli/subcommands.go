@@ -9,6 +9,7 @@ import (
 
 	"celld/resp/config"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/pflag"
 )
 
@@ -83,8 +84,18 @@ func isSet(flags *pflag.FlagSet, name string) bool {
 	return flags.Lookup(name).Value.String() == "true"
 }
 
+// unknown is the mistake of a word that is no subcommand.
 func unknown(word string) error {
-	return UsageError{fmt.Errorf("unknown argument %q; see celld --help", word)}
+	hint := "see celld --help"
+	for _, s := range Subcommands {
+		if levenshtein.ComputeDistance(word, s.Name) < 2 {
+			hint = "did you mean celld " + s.Name + "?"
+		}
+	}
+	if word == "check" || word == "version" || word == "help" {
+		hint = "did you mean --" + word + "?"
+	}
+	return UsageError{fmt.Errorf("unknown argument %q; %s", word, hint)}
 }
 
 func findSubcommand(name string) *Subcommand {
