@@ -101,8 +101,8 @@ func TestBinaries(t *testing.T) {
 		root := t.TempDir()
 		harness.Tool(t, "tar", "xzf", filepath.Join(dir, name+".tar.gz"), "-C", root)
 		binary := filepath.Join(root, name, "celld")
-		for _, file := range []string{"LICENSE", "README.md", "man/celld.1", "docs/how-to/login.md", "completions/_celld", "systemd/celld.service",
-			"monitoring/celld-rules.yaml"} {
+		for _, file := range []string{"LICENSE", "README.md", "man/celld.1", "docs/how-to/login.md", "completions/_celld",
+			"systemd/celld.service", "monitoring/celld-rules.yaml"} {
 			if _, err := os.Stat(filepath.Join(root, name, file)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
