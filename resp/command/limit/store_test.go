@@ -66,7 +66,7 @@ func counted() (h *calltest.Host, s *refusing, server *Server) {
 func TestHelpOfCounts(t *testing.T) {
 	h, _, _ := counted()
 	for call, want := range map[string]string{
-		"CL.TOP help":   "*2\r\n+CL.TOP [RESET|n] [policy]\r\n+    Returns the keys",
+		"CL.TOP help":   "*2\r\n+CL.TOP [RESET|[n] [policy]]\r\n+    Returns the keys",
 		"CL.STATS HELP": "*2\r\n+CL.STATS [RESET|policy]\r\n+    Returns how",
 		"CL.TOP 5 help": fails(argument.ErrNoPolicy, "help"), "CL.TOP @help": fails(argument.ErrNoPolicy, "help"),
 	} {
