@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -56,7 +57,7 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
 		if err = errors.Join(err, command.Config.Check()); err == nil {
-			for _, line := range command.Config.Warnings() {
+			for _, line := range slices.Concat(command.Config.Warnings(), command.Config.Idle(command.Given)) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
 			for _, line := range command.Files.Lines() {
@@ -76,6 +77,9 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	cfg := command.Config
 	log := cli.NewLog(lines, cfg)
+	for _, line := range cfg.Idle(command.Given) {
+		log.Warn(line)
+	}
 	memoryFrom := cgroup.Limit(cfg, command.Given("maxmemory"), cgroup.OfContainer(os.DirFS("/")), log)
 	disk := cfg.Persistence()
 	inherited, err := systemd.Sockets()
