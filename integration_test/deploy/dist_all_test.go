@@ -29,7 +29,7 @@ var (
 		if builtIn, err = os.MkdirTemp("", "celld-dist"); err != nil {
 			return "", err
 		}
-		return dist(builtIn)
+		return dist("../..", builtIn)
 	})
 )
 
@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// dist clones the repository into a folder, and builds a release there.
-func dist(dir string) (string, error) {
+// dist clones a repository into a folder, and builds a release there.
+func dist(repository, dir string) (string, error) {
 	clone := filepath.Join(dir, "celld")
-	for _, command := range [][]string{{"git", "clone", "--quiet", "../..", clone}, {clone + "/packaging/dist.sh"}} {
+	for _, command := range [][]string{{"git", "clone", "--quiet", repository, clone}, {clone + "/packaging/dist.sh"}} {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOFLAGS=") })
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -76,7 +76,7 @@ func release(t *testing.T) (dir, version string) {
 func TestDistIsReproducible(t *testing.T) {
 	t.Parallel()
 	one, _ := release(t)
-	other, err := dist(t.TempDir())
+	other, err := dist(filepath.Dir(one), t.TempDir()) // of the same commit
 	if err != nil {
 		t.Fatal(err)
 	}
