@@ -111,17 +111,23 @@ func TestADirectoryThatIsWaitedFor(t *testing.T) {
 		}
 	}
 	w.throttle("b")
-	want := w.states()
-	if err := w.close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
-	other.expect(want)
+	w.handOver(other, opened)
 	if n := strings.Count(text.String(), "waiting"); n != 1 {
 		t.Errorf("it is told %d times: %s", n, text)
 	}
+}
+
+// handOver closes w, and expects that the other, whose start waits for the directory, has what w had.
+func (w *world) handOver(other *world, opened <-chan error) {
+	w.t.Helper()
+	want := w.states()
+	if err := w.close(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		w.t.Fatal(err)
+	}
+	other.expect(want)
 }
 
 // What the process before has written meanwhile is loaded as it is: the time of the wait does not look like a clock that was set back.
@@ -138,14 +144,7 @@ func TestTimePassesWhileADirectoryIsWaitedFor(t *testing.T) {
 			other.pass(second)
 			w.throttle("a")
 		}
-		want := w.states()
-		if err := w.close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-opened; err != nil {
-			t.Fatal(err)
-		}
-		other.expect(want)
+		w.handOver(other, opened)
 		if text := other.log.String(); strings.Contains(text, "clock") {
 			t.Error(text)
 		}

@@ -11,28 +11,54 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestREADMECalls runs the calls of CL.TAKE and CL.THROTTLE that the README shows for a language, between what such a program has around
-// them. The calls in Java and Rust are not run: services in examples/ make the same ones, and are tested.
+// readmeCall is what a program has around the calls that the README shows in its language, in a file of this name. ADDR and PORT stand for
+// celld's. It prints the first four integers of the reply of CL.THROTTLE.
+type readmeCall struct {
+	language, file, before, after string
+	run                           func(t *testing.T, file string) *exec.Cmd
+}
+
+// runREADME runs the calls of the README in each of these languages.
+func runREADME(t *testing.T, calls []readmeCall) {
+	page := celldtest.ReadFile(t, "../../README.md")
+	for _, c := range calls {
+		t.Run(c.language, func(t *testing.T) {
+			t.Parallel()
+			addr := harness.Start(t).Addr
+			_, port := harness.HostPort(addr)
+			block := regexp.MustCompile("(?s)```" + c.language + "\n(.*?)```").FindStringSubmatch(page)
+			if block == nil {
+				t.Fatal("the README has no such block")
+			}
+			file := filepath.Join(t.TempDir(), c.file)
+			text := strings.NewReplacer("ADDR", addr, "PORT", port).Replace(c.before) + block[1] + c.after
+			celldtest.WriteFile(t, text, file)
+			var problems strings.Builder
+			cmd := c.run(t, file)
+			cmd.Stderr = &problems
+			out, err := cmd.Output()
+			if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != "0 16 15 -1" {
+				t.Errorf("%v, %s\n%s\n%s", err, out, problems.String(), text)
+			}
+		})
+	}
+}
+
 func TestREADMECalls(t *testing.T) {
 	t.Parallel()
-	page := celldtest.ReadFile(t, "../../README.md")
-	srv := harness.Start(t)
-	host, port := harness.HostPort(srv.Addr)
-	node := celldtest.Need(t, "node")
-	for language, c := range map[string]struct {
-		before, after string
-		run           func(file string) *exec.Cmd
-	}{
-		"python": {"import redis\nclient = redis.Redis(port=" + port + ")\n", "print(limited, limit, remaining, retry_s)\n",
-			func(file string) *exec.Cmd { return exec.Command(installedClient(t, "python/bin/python"), file) }},
-		"js": {`const client = new (require("ioredis"))(` + port + "); (async () => {\n",
+	runREADME(t, []readmeCall{
+		{"python", "main.py", "import redis\nclient = redis.Redis(port=PORT)\n", "print(limited, limit, remaining, retry_s)\n",
+			func(t *testing.T, file string) *exec.Cmd {
+				return exec.Command(installedClient(t, "python/bin/python"), file)
+			}},
+		{"js", "main.js", `const client = new (require("ioredis"))(PORT); (async () => {` + "\n",
 			"console.log(...throttled.slice(0, 4)); client.quit() })()",
-			func(file string) *exec.Cmd {
-				cmd := exec.Command(node, file)
+			func(t *testing.T, file string) *exec.Cmd {
+				cmd := exec.Command(celldtest.Need(t, "node"), file)
 				cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")))
 				return cmd
 			}},
-		"go": {`package main
+		{"go", "main.go", `package main
 
 import (
 	"context"
@@ -43,20 +69,8 @@ import (
 )
 
 func main() {
-	ctx, client := context.Background(), redis.NewClient(&redis.Options{Addr: "` + host + ":" + port + `"})
+	ctx, client := context.Background(), redis.NewClient(&redis.Options{Addr: "ADDR"})
 `, "	_, _, _ = limited, retryAfter, err\n	fmt.Println(reply[0], reply[1], reply[2], reply[3])\n}\n",
-			func(file string) *exec.Cmd { return exec.Command("go", "run", file) }},
-	} {
-		block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
-		if block == nil {
-			t.Errorf("there is no block in %s", language)
-			continue
-		}
-		file := filepath.Join(t.TempDir(), "main."+map[string]string{"python": "py"}[language]+strings.TrimPrefix(language, "python"))
-		celldtest.WriteFile(t, c.before+strings.ReplaceAll(block[1], "mail:42", "mail:"+language)+c.after, file)
-		out, err := c.run(file).CombinedOutput()
-		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != "0 16 15 -1" {
-			t.Errorf("%s: %v, %s\n%s", language, err, out, celldtest.ReadFile(t, file))
-		}
-	}
+			func(t *testing.T, file string) *exec.Cmd { return exec.Command("go", "run", file) }},
+	})
 }

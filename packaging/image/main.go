@@ -115,11 +115,11 @@ func (r release) image(arch, binary string) (v1.Image, error) {
 	if image, err = mutate.AppendLayers(image, root, program); err != nil {
 		return nil, err
 	}
-	made, err := image.ConfigFile() // it has the layers
+	made, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
-	config := made.DeepCopy()
+	config := made.DeepCopy() // AppendLayers has listed the layers in it
 	config.Architecture, config.OS, config.Created = arch, "linux", v1.Time{Time: r.made}
 	config.Config = v1.Config{
 		User: fmt.Sprintf("%d:%d", user, user), Entrypoint: []string{"/celld"}, WorkingDir: "/", Labels: r.labels(),
