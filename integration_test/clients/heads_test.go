@@ -1,12 +1,10 @@
 package clients
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"celld/integration_test/harness"
@@ -16,11 +14,8 @@ import (
 // TestHeads types in the command at the head of each example, which runs it against what it needs.
 func TestHeads(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	python, node := installedClient(t, "python/bin/python"), celldtest.Need(t, "node")
-	celldtest.WriteFile(t, "#!/bin/sh\nexec "+python+" \"$@\"\n", dir, "python3")
-	if err := os.Chmod(filepath.Join(dir, "python3"), 0o755); err != nil {
-		t.Fatal(err)
+	shims := map[string]string{
+		"python3": "exec " + installedClient(t, "python/bin/python") + ` "$@"`, "node": "exec " + celldtest.Need(t, "node") + ` "$@"`,
 	}
 	tried := 0
 	for _, name := range []string{"crawler", "jobs", "lock", "login", "tokens", "go", "python", "node-ioredis", "node-redis"} {
@@ -42,11 +37,8 @@ func TestHeads(t *testing.T) {
 				addr, web := "127.0.0.1:"+harness.FreePort(t), "127.0.0.1:"+harness.FreePort(t)
 				command := strings.ReplaceAll(head[1], "127.0.0.1:8000", addr)
 				command = strings.Replace(command, "./try ", "./try -listen "+addr+" ", 1)
-				bash := exec.Command("bash", "-c", command)
-				bash.Dir = "../.."
-				bash.Env = append(harness.CleanEnv(), "PATH="+dir+":"+filepath.Dir(node)+":"+os.Getenv("PATH"), "LISTEN="+web,
-					"NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")), "PYTHONDONTWRITEBYTECODE=1")
-				bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				bash := harness.Bash(t, command, "../..", shims, "LISTEN="+web, "PYTHONDONTWRITEBYTECODE=1",
+					"NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")))
 				out := &strings.Builder{}
 				bash.Stdout, bash.Stderr = out, out
 				if err := bash.Start(); err != nil {
@@ -56,8 +48,6 @@ func TestHeads(t *testing.T) {
 					celldtest.Eventually(t, "the service answers", func() bool {
 						return exec.Command("curl", "-sf", "http://"+web+"/").Run() == nil
 					})
-					_ = syscall.Kill(-bash.Process.Pid, syscall.SIGTERM)
-					_ = bash.Wait()
 					return
 				}
 				if err := bash.Wait(); err != nil || out.Len() == 0 {

@@ -1,17 +1,13 @@
 package deploy
 
 import (
-	"context"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
@@ -27,20 +23,8 @@ func shell(t *testing.T, page string, shims map[string]string, replaced ...strin
 	for _, b := range blocks {
 		script.WriteString(strings.NewReplacer(replaced...).Replace(b.typed) + "\necho " + mark + "\n")
 	}
+	bash := harness.Bash(t, script.String()+"exit 0", t.TempDir(), shims)
 	home := t.TempDir()
-	for name, text := range shims {
-		celldtest.WriteFile(t, "#!/bin/bash\n"+text+"\n", home, name)
-		if err := os.Chmod(filepath.Join(home, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	bash := exec.CommandContext(ctx, celldtest.Need(t, "bash"), "-c", script.String()+"exit 0")
-	bash.Dir = t.TempDir()
-	bash.Env = append(harness.CleanEnv(), "PATH="+home+":"+os.Getenv("PATH"))
-	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	bash.Cancel = func() error { return syscall.Kill(-bash.Process.Pid, syscall.SIGKILL) }
 	for name, stream := range map[string]*io.Writer{"out": &bash.Stdout, "errors": &bash.Stderr} {
 		file, err := os.Create(filepath.Join(home, name)) // not pipes, which what runs on would keep open
 		if err != nil {
@@ -50,7 +34,6 @@ func shell(t *testing.T, page string, shims map[string]string, replaced ...strin
 		*stream = file
 	}
 	ended := bash.Run()
-	_ = bash.Cancel() // what it has left in the background
 	printed := celldtest.ReadFile(t, home, "out")
 	if t.Logf("errors: %s", celldtest.ReadFile(t, home, "errors")); ended != nil {
 		t.Errorf("%v, after:\n%s", ended, printed)
@@ -154,25 +137,17 @@ func TestREADME(t *testing.T) {
 			copyFile(t, harness.Binary(t), filepath.Join(dir, "celld"))
 			copyFile(t, harness.Binary(t), filepath.Join(dir, name, "celld"))
 			harness.Tool(t, "tar", "czf", filepath.Join(dir, name+".tar.gz"), "-C", dir, name)
-			celldtest.WriteFile(t, "#!/bin/bash"+docker, dir, "docker")
-			if err := os.Chmod(filepath.Join(dir, "docker"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			bash := exec.Command("bash", "-c", strings.ReplaceAll(way.typed, "\nmake test", "\n# make test")) // which this is a part of
-			bash.Dir = dir
+			script := strings.ReplaceAll(way.typed, "\nmake test", "\n# make test") // which this is a part of
+			where := dir
 			if strings.HasPrefix(way.typed, "go run") {
-				bash.Dir = "../.."
+				where = "../.."
 			}
-			env := append(harness.CleanEnv(), "PATH="+dir+":"+os.Getenv("PATH"), "CELLD_PORT="+port)
-			bash.Env = env
-			bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			shims := map[string]string{"docker": docker, "celld": "exec " + dir + `/celld "$@"`}
+			bash := harness.Bash(t, script, where, shims, "CELLD_PORT="+port)
 			if err := bash.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
-				_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
-				_ = bash.Wait()
-			})
+			env := harness.CleanEnv()
 			for _, export := range regexp.MustCompile(`(?m)^export (\S+)`).FindAllStringSubmatch(way.typed, -1) {
 				env = append(env, export[1])
 			}
