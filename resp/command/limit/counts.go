@@ -14,7 +14,11 @@ import (
 // top is CL.TOP [n] [policy], or CL.TOP RESET. One word is n if it is a number.
 func (f family) top(c *command.Call) {
 	s, args := f.server(), c.Args[1:]
-	if len(args) == 1 && strings.EqualFold(string(args[0]), "reset") {
+	if len(args) > 0 && strings.EqualFold(string(args[0]), "reset") {
+		if len(args) > 1 {
+			c.Error(argument.ErrSyntax)
+			return
+		}
 		s.Denied.Reset()
 		c.OK()
 		return
