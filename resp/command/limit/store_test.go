@@ -66,9 +66,10 @@ func counted() (h *calltest.Host, s *refusing, server *Server) {
 func TestHelpOfCounts(t *testing.T) {
 	h, _, _ := counted()
 	for call, want := range map[string]string{
-		"CL.TOP help":   "*2\r\n+CL.TOP [RESET|[n] [policy]]\r\n+    Returns the keys",
-		"CL.STATS HELP": "*2\r\n+CL.STATS [RESET|policy]\r\n+    Returns how",
-		"CL.TOP reset p": fails(argument.ErrSyntax), "CL.TOP 5 help": fails(argument.ErrNoPolicy, "help"), "CL.TOP @help": fails(argument.ErrNoPolicy, "help"),
+		"CL.TOP help":    "*2\r\n+CL.TOP [RESET|[n] [policy]]\r\n+    Returns the keys",
+		"CL.STATS HELP":  "*2\r\n+CL.STATS [RESET|policy]\r\n+    Returns how",
+		"CL.TOP reset p": fails(argument.ErrSyntax),
+		"CL.TOP 5 help":  fails(argument.ErrNoPolicy, "help"), "CL.TOP @help": fails(argument.ErrNoPolicy, "help"),
 	} {
 		if got := h.Do(strings.Fields(call)...); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", call, got, want)
