@@ -122,8 +122,10 @@ func TestParse(t *testing.T) {
 
 // A duration where a number of units is wanted is told in that unit.
 func TestDurationsInUnits(t *testing.T) {
-	for setting, want := range map[string]string{"wait-max": ": it counts ms, so write 60000", "timeout": ": it counts seconds, so write 60",
-		"slowlog-log-slower-than": ": it counts µs, so write 60000000", "maxclients": "", "maxmemory": ", such as 512mb"} {
+	for setting, want := range map[string]string{
+		"wait-max": ": it counts ms, so write 60000", "timeout": ": it counts seconds, so write 60",
+		"slowlog-log-slower-than": ": it counts µs, so write 60000000", "maxclients": "", "maxmemory": ", such as 512mb",
+	} {
 		if got := rightValue(config.New().Setting(setting), "60s"); got != want {
 			t.Errorf("%s: %q, want %q", setting, got, want)
 		}

@@ -183,7 +183,7 @@ func TestTop(t *testing.T) {
 		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, sketch.Kept),
 		"CL.TOP 101", fails(argument.ErrNotBetween, 1, sketch.Kept),
 		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger),
-		"CL.TOP RESET p", fails(argument.ErrNotInteger))
+		"CL.TOP RESET p", fails(argument.ErrSyntax))
 	for i := range 11 {
 		deny(1, fmt.Sprint("k", i), 0)
 	}
