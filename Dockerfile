@@ -5,11 +5,15 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld .
+RUN CGO_ENABLED=0 go build -tags=grpcnotrace -trimpath -ldflags="-s -w" -o /celld .
+WORKDIR /links/bin
+RUN ln -s /celld ratelimit
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /celld /celld
+# Manifests of envoyproxy/ratelimit name this command.
+COPY --from=build /links/ /
 # A volume that is new gets the owner that the folder has here.
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532

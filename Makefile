@@ -9,13 +9,13 @@ CLIENTS := integration_test/clients/testdata
 GO_FILES = $$(find . -name '*.go' -not -path './$(CACHE)/*' -not -path '*/node_modules/*')
 
 .NOTPARALLEL:
-.PHONY: $(BIN) help build run dist dist-tools module test test-all tower proxies fuzz mutants simulate soak bench go tools clients counting redis-cell engines engines-all throttlecrab fmt vet staticcheck walls go-test clean
+.PHONY: $(BIN) help build run dist dist-tools module test test-all tower proxies fuzz mutants simulate soak bench go tools clients counting redis-cell engines engines-all throttlecrab ratelimit fmt vet staticcheck walls go-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: go ## build the static binary ./celld
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o celld .
+	CGO_ENABLED=0 go build -tags=grpcnotrace -trimpath -ldflags='-s -w' -o celld .
 
 run: go ## start a server on 127.0.0.1:6379
 	go run .
@@ -38,7 +38,7 @@ test-all: FILES += /usr/share/php/Illuminate/Cache/RateLimiter.php:php-illuminat
 	/usr/share/php/Illuminate/Redis/RedisManager.php:php-illuminate-redis /etc/php/*/mods-available/redis.ini:php-redis \
 	/usr/share/php/Predis/Client.php:php-predis $(GEMS)/rack-attack-*:ruby-rack-attack $(GEMS)/redis-[0-9]*:ruby-redis \
 	$(GEMS)/redis-store-*:ruby-redis-store $(GEMS)/activesupport-*:ruby-activesupport $(GEMS)/redis-activesupport-*:ruby-redis-activesupport
-test-all: tools tower proxies counting engines-all dist-tools $(CACHE)/debian/.done test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tools tower proxies ratelimit counting engines-all dist-tools $(CACHE)/debian/.done test ## the same, with the tests that download and compile a lot (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -69,10 +69,19 @@ $(CACHE)/debian/.done:
 	echo "Making a fresh Debian"; \
 	rm -rf $(@D) && debootstrap --variant=minbase bookworm $(@D) >/dev/null && touch $@
 
+RATELIMIT := $(CACHE)/ratelimit/service_cmd
+
+ratelimit: $(RATELIMIT) ## build envoyproxy/ratelimit, for test-all and bench
+
+# The newest commit that is a Go module. Its tags are older, and are none.
+$(RATELIMIT):
+	@echo "Building envoyproxy/ratelimit"; \
+	GOBIN=$(abspath $(@D)) go install github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36
+
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ## measure celld beside its peers in 68 minutes (ARGS=-quick: 11), see bench/README.md
+bench: go tools redis-cell throttlecrab ratelimit ## measure celld beside its peers in 68 minutes (ARGS=-quick: 11), see bench/README.md
 	go -C bench run . $(ARGS)
 
 go: ## check that Go is installed and new enough

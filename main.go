@@ -16,6 +16,7 @@ import (
 	"celld/resp/cgroup"
 	"celld/resp/cli"
 	"celld/resp/clock"
+	"celld/resp/envoy"
 	"celld/resp/listen"
 	"celld/resp/systemd"
 	"celld/resp/web"
@@ -56,8 +57,8 @@ func main() {
 func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
-		if err = errors.Join(err, command.Config.Check()); err == nil {
-			for _, line := range slices.Concat(command.Config.Warnings(), command.Config.Idle(command.Given)) {
+		if err = errors.Join(err, command.Config.Check(), envoy.Check(command.Config.EnvoyOptions())); err == nil {
+			for _, line := range slices.Concat(command.Config.Warnings(), command.Idle()) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
 			for _, line := range command.Files.Lines() {
@@ -77,7 +78,7 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	cfg := command.Config
 	log := cli.NewLog(lines, cfg)
-	for _, line := range cfg.Idle(command.Given) {
+	for _, line := range command.Idle() {
 		log.Warn(line)
 	}
 	memoryFrom := cgroup.Limit(cfg, command.Given("maxmemory"), cgroup.OfContainer(os.DirFS("/")), log)
@@ -120,6 +121,9 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	http := cfg.HTTPOptions()
 	http.Inherited = inherited.HTTP
 	if err := web.Serve(server, http, log); err != nil {
+		return err
+	}
+	if err := envoy.Serve(server, cfg.EnvoyOptions(), log); err != nil {
 		return err
 	}
 	addrs := listen.AddrTexts(listeners)

@@ -27,7 +27,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 // Metrics reads all counters and states. No label has a key. It takes 1 ms with a million keys, as INFO does, and holds up no event loop.
 // Others add theirs.
 func (srv *Server) Metrics(others ...func(*metrics.List)) []metrics.Metric {
-	return srv.metrics.Read(srv.sessions.Clock(), others...)
+	return srv.metrics.Read(srv.sessions.Clock(), slices.Concat(srv.others, others)...)
 }
 
 func (srv *Server) declareServer(l *metrics.List) {

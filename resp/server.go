@@ -23,6 +23,7 @@ type Server struct {
 
 	instance instance
 	metrics  *metrics.Registry // which renders what is measured
+	others   []func(*metrics.List)
 }
 
 // upkeep is the state of the regular work.

@@ -45,8 +45,8 @@ func buildImage(t *testing.T) (i image) {
 		t.Fatal("the Dockerfile has no stage called build")
 	}
 	base := filepath.Join(dir, "base")
-	libraries := regexp.MustCompile(`/\S+`).FindAllString(harness.Tool(t, "ldd", "/bin/sh"), -1)
-	for _, path := range append(libraries, "/bin/sh", authorities) {
+	libraries := regexp.MustCompile(`/\S+`).FindAllString(harness.Tool(t, "ldd", "/bin/sh")+harness.Tool(t, "ldd", "/bin/ln"), -1)
+	for _, path := range append(libraries, "/bin/sh", "/bin/ln", authorities) {
 		if err := os.MkdirAll(filepath.Dir(base+path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -139,8 +139,11 @@ func TestImage(t *testing.T) {
 	t.Parallel()
 	i := buildImage(t)
 	files, err := filepath.Glob(i.root + "/*")
-	if err != nil || !slices.Equal(files, []string{i.root + "/celld", i.root + "/data", i.root + "/etc"}) {
+	if err != nil || !slices.Equal(files, []string{i.root + "/bin", i.root + "/celld", i.root + "/data", i.root + "/etc"}) {
 		t.Errorf("the image has %q, %v", files, err)
+	}
+	if target, err := os.Readlink(i.root + "/bin/ratelimit"); target != "/celld" {
+		t.Errorf("/bin/ratelimit is a link to %q, %v", target, err)
 	}
 	if !strings.Contains(celldtest.ReadFile(t, i.root, "etc/ssl/certs/ca-certificates.crt"), "BEGIN CERTIFICATE") {
 		t.Error("the image has no authorities")

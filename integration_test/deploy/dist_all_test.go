@@ -300,6 +300,9 @@ func TestReleasedImage(t *testing.T) {
 		if info, err := os.Stat(i.root + "/data"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 65532 {
 			t.Errorf("/data: %v", err)
 		}
+		if target, err := os.Readlink(i.root + "/bin/ratelimit"); target != "/celld" {
+			t.Errorf("/bin/ratelimit is a link to %q, %v", target, err)
+		}
 		// An authority of this test stands for a public one.
 		own := celldtest.NewAuthority(t)
 		celldtest.WriteFile(t, trusted+celldtest.ReadFile(t, own.File), i.root, authorities)

@@ -2,10 +2,12 @@ package deploy
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -152,44 +154,59 @@ func TestPoliciesExample(t *testing.T) {
 	}
 }
 
-// TestEnvoyExample derives the policies of docs/how-to/migrate.md from the descriptors that it shows beside them.
-func TestEnvoyExample(t *testing.T) {
+// TestEnvoyPage starts celld as the container of docs/how-to/envoy.md, on the limits that the page shows.
+func TestEnvoyPage(t *testing.T) {
 	t.Parallel()
-	type descriptor struct {
-		Key, Value string
-		RateLimit  struct {
-			Unit            string
-			RequestsPerUnit int `yaml:"requests_per_unit"`
-		} `yaml:"rate_limit"`
-		ShadowMode  bool `yaml:"shadow_mode"`
-		Descriptors []descriptor
-	}
-	page := celldtest.ReadFile(t, "../../docs/how-to/migrate.md")
-	var file struct {
-		Domain      string
-		Descriptors []descriptor
-	}
-	decoder := yaml.NewDecoder(strings.NewReader(blocks(page, "yaml")[0]))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
-	policies := "# " + file.Domain + "\n"
-	var add func(parent string, all []descriptor)
-	add = func(parent string, all []descriptor) {
-		for _, d := range all {
-			name := strings.TrimSuffix(parent+d.Key+":"+strings.ReplaceAll(d.Value, "/", ""), ":")
-			policies += fmt.Sprintf("%-25s %d/1%s,algo=window,align=clock", name, d.RateLimit.RequestsPerUnit, d.RateLimit.Unit[:1])
-			if d.ShadowMode {
-				policies += ",shadow"
-			}
-			policies += "\n"
-			add(name+":", d.Descriptors)
+	shown := blocks(celldtest.ReadFile(t, "../../docs/how-to/envoy.md"), "yaml")
+	var manifest struct {
+		Containers []struct {
+			Command      []string
+			Env          []struct{ Name, Value string }
+			VolumeMounts []struct {
+				MountPath string `yaml:"mountPath"`
+			} `yaml:"volumeMounts"`
 		}
 	}
-	add("", file.Descriptors)
-	if !slices.Contains(blocks(page, "text"), policies) {
-		t.Errorf("the page does not show\n%s", policies)
+	if err := yaml.Unmarshal([]byte(shown[0]), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	container, root := manifest.Containers[0], t.TempDir()
+	dir := filepath.Join(root, container.VolumeMounts[0].MountPath)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	celldtest.WriteFile(t, shown[1], dir, "limits.yaml")
+	celldtest.WriteFile(t, "gold 5/1m\n", root, "policies")
+	env := []string{"PORT=" + harness.FreePort(t), "GRPC_PORT=" + harness.FreePort(t), "CELLD_POLICIES=" + filepath.Join(root, "policies")}
+	for _, v := range container.Env {
+		if v.Name == "RUNTIME_ROOT" {
+			v.Value = root + v.Value
+		}
+		env = append(env, v.Name+"="+v.Value)
+	}
+	program := filepath.Join(root, container.Command[0])
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(harness.Binary(t), program); err != nil {
+		t.Fatal(err)
+	}
+	srv := harness.Spec{Binary: program, Env: env}.Start(t)
+	url := "http://127.0.0.1:" + strings.TrimPrefix(env[0], "PORT=")
+	if status, _, body := harness.Get(srv, url+"/healthcheck"); status != 200 || body != "OK" {
+		t.Errorf("healthcheck: %d %q", status, body)
+	}
+	ask := `{"domain":"shop","descriptors":[{"entries":[{"key":"client","value":"ann"}]},{"entries":[{"key":"plan","value":"gold"}]}]}`
+	answer, err := http.Post(url+"/json", "application/json", strings.NewReader(ask))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	for _, want := range []string{`"limitRemaining":99`, `"limitRemaining":4`} {
+		if answer.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%d %s, want %s", answer.StatusCode, body, want)
+		}
 	}
 }
 

@@ -168,6 +168,8 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("go build %q, and the tests build with %q", got, harness.BuildFlags)
 	}
 	find(`^COPY --from=build .*/celld /celld$`)
+	find(`^RUN ln -s /celld ratelimit$`)
+	find(`^COPY --from=build /links/ /$`)
 	find(`^COPY --from=build ` + authorities + ` ` + authorities + `$`)
 	user := find(`^USER (\d+)(:\d+)?$`)
 	if user[1] == "0" {

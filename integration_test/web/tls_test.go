@@ -194,7 +194,7 @@ func TestBadHTTPSFlags(t *testing.T) {
 		{"--http-tls needs --tls-ca-cert-file", append(pair, "--http-bind", "127.0.0.1:0")},
 		{"--http-tls is for --http-bind", append(pair, "--tls-auth-clients", "no")},
 		{"/nosuch", append(pair, "--http-bind", "127.0.0.1:0", "--tls-auth-clients", "no", "--tls-key-file", "/nosuch")},
-		{"is for --tls-port or --http-tls", append(pair, "--http-bind", "127.0.0.1:0", "--http-tls", "no")},
+		{"is for --tls-port, --http-tls or --envoy-tls", append(pair, "--http-bind", "127.0.0.1:0", "--http-tls", "no")},
 	} {
 		args := append([]string{"--http-tls", "yes"}, test.args...)
 		_, stderr, code := harness.RunToEnd(t, nil, args...)

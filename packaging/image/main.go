@@ -141,7 +141,7 @@ func (r release) root(w *tar.Writer) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"data", "etc", "etc/ssl", "etc/ssl/certs"} {
+	for _, dir := range []string{"bin", "data", "etc", "etc/ssl", "etc/ssl/certs"} {
 		h := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: r.made, Format: tar.FormatPAX}
 		if dir == "data" {
 			h.Uid, h.Gid = user, user
@@ -149,6 +149,11 @@ func (r release) root(w *tar.Writer) error {
 		if err := w.WriteHeader(h); err != nil {
 			return err
 		}
+	}
+	link := &tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/ratelimit", Linkname: "/celld", Mode: 0o777, ModTime: r.made,
+		Format: tar.FormatPAX}
+	if err := w.WriteHeader(link); err != nil { // manifests of envoyproxy/ratelimit name this command
+		return err
 	}
 	passwd := fmt.Sprintf("root:x:0:0:root:/:/nologin\ncelld:x:%d:%d:celld:/data:/nologin\n", user, user)
 	group := fmt.Sprintf("root:x:0:\ncelld:x:%d:\n", user)

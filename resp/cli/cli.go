@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,14 +22,18 @@ import (
 
 // Command is a command line that starts the server.
 type Command struct {
-	Config *config.Config
-	Files  resp.Files // that the settings name
-	Check  bool       // only say what is wrong with it
-	flags  *pflag.FlagSet
+	Config  *config.Config
+	Files   resp.Files // that the settings name
+	Check   bool       // only say what is wrong with it
+	flags   *pflag.FlagSet
+	ignored []string // what the environment asks for, and celld does not do
 }
 
 // Given says whether the command line or the environment sets a setting.
 func (c *Command) Given(setting string) bool { return c.flags.Changed(setting) }
+
+// Idle names what was given and does nothing.
+func (c *Command) Idle() []string { return slices.Concat(c.ignored, c.Config.Idle(c.Given)) }
 
 // Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
 // The error is the subcommand's, or joins a UsageError for each mistake. With --check there is a Command also then.
@@ -58,11 +63,13 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags, cfg)...)
+	ignored, more := readRatelimit(flags, cfg, os.Args[0])
+	wrong = append(wrong, more...)
 	files, unread := resp.ReadFiles(cfg)
 	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})
 	}
-	command := &Command{cfg, files, check, flags}
+	command := &Command{cfg, files, check, flags, ignored}
 	if len(wrong) > 0 && !check {
 		command = nil
 	}

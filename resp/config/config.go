@@ -52,6 +52,7 @@ type Config struct {
 
 	Engine storeConfig
 	HTTP   httpConfig
+	Envoy  envoyConfig
 	TLS    tlsConfig
 
 	MaxMultibulkLen   *Param[int64]
@@ -112,6 +113,7 @@ const (
 	groupDisk     = "Persistence"
 	groupLog      = "Log and diagnostics"
 	groupHTTP     = "HTTP"
+	groupEnvoy    = "Envoy's rate limit service"
 )
 
 // in puts a param in its field of a Config, and returns it for its row.
@@ -181,7 +183,7 @@ func New() *Config {
 		c.rows = slices.Insert(c.rows, at, rows...)
 	}
 	before(groupLimits, c.TLS.rows())
-	before(groupDisk, append(c.Engine.rows(), c.HTTP.rows()...))
+	before(groupDisk, slices.Concat(c.Engine.rows(), c.HTTP.rows(), c.Envoy.rows()))
 	for i := range c.rows {
 		row := &c.rows[i]
 		row.Default = row.Value.String()
@@ -223,7 +225,8 @@ func (c *Config) Persistence() persistence.Options {
 // The error joins one for each that cannot be used.
 func (c *Config) Load(changed func(name string) bool) error {
 	return errors.Join(
-		c.loadEngine(changed), c.loadHTTP(), c.TLS.load(c.HTTP.TLS.Get()), c.loadLogLevel(changed), c.LoadPassword(changed),
+		c.loadEngine(changed), c.loadHTTP(), c.checkEnvoy(), c.TLS.load(c.HTTP.TLS.Get(), c.Envoy.TLS.Get()), c.loadLogLevel(changed),
+		c.LoadPassword(changed),
 	)
 }
 

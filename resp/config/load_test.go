@@ -219,7 +219,7 @@ func TestCheckOfCertificates(t *testing.T) {
 		server(old):                 "TLS: clients refuse the certificate: " + old + ": it was valid until",
 	} {
 		cfg, _ := given(t, strings.Fields(settings)...)
-		if err := cfg.TLS.load(false); err != nil && strings.HasPrefix(settings, "tls-port") {
+		if err := cfg.TLS.load(false, false); err != nil && strings.HasPrefix(settings, "tls-port") {
 			t.Fatal(err)
 		}
 		if err := cfg.checkCertificates(time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -231,7 +231,7 @@ func TestCheckOfCertificates(t *testing.T) {
 		}
 	}
 	cfg, _ := given(t, strings.Fields(server(soon))...)
-	if err := cfg.TLS.load(false); err != nil {
+	if err := cfg.TLS.load(false, false); err != nil {
 		t.Fatal(err)
 	}
 	if lines := cfg.Warnings(); len(lines) != 1 || !strings.HasPrefix(lines[0], "the certificate ends soon: "+soon+" is valid until ") {

@@ -51,19 +51,23 @@ func (c *tlsConfig) rows() []Setting {
 	}
 }
 
-// load reads the certificates. http says that the HTTP port has TLS.
-func (c *tlsConfig) load(http bool) error {
-	if c.Port.Get() == 0 && !http {
+// load reads the certificates. http and envoy say that these ports have TLS.
+func (c *tlsConfig) load(http, envoy bool) error {
+	if c.Port.Get() == 0 && !http && !envoy {
 		for name, path := range map[string]string{"tls-cert-file": c.Cert.Get(), "tls-key-file": c.Key.Get()} {
 			if path != "" {
-				return fmt.Errorf("--%s is for --tls-port or --http-tls, which are not set", name)
+				return fmt.Errorf("--%s is for --tls-port, --http-tls or --envoy-tls, which are not set", name)
 			}
 		}
 		return nil
 	}
 	needer := "--tls-port"
-	if c.Port.Get() == 0 {
+	switch {
+	case c.Port.Get() != 0:
+	case http:
 		needer = "--http-tls"
+	default:
+		needer = "--envoy-tls"
 	}
 	var missing []string
 	if c.Cert.Get() == "" {

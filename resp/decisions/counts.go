@@ -27,6 +27,8 @@ const (
 	TakeLimited
 	CountAllowed
 	CountLimited
+	EnvoyAllowed // the statuses of Envoy's rate limit service, each under its limit
+	EnvoyLimited
 	Blocked       // the limited calls whose limit has block=: their key is denied for that long
 	RuleDenied    // the limited calls that a rule denied
 	ShadowLimited // what a limit with shadow would have decided
@@ -49,6 +51,8 @@ var kindNames = [kinds]struct {
 	TakeLimited:     {"limited", metrics.Metric{Field: "take_limited", JSON: "limited"}, [2]string{"cl.take", "limited"}},
 	CountAllowed:    {"allowed", metrics.Metric{Field: "count_allowed", JSON: "allowed"}, [2]string{"increx", "allowed"}},
 	CountLimited:    {"limited", metrics.Metric{Field: "count_limited", JSON: "limited"}, [2]string{"increx", "limited"}},
+	EnvoyAllowed:    {"allowed", metrics.Metric{Field: "envoy_allowed", JSON: "allowed"}, [2]string{"envoy", "allowed"}},
+	EnvoyLimited:    {"limited", metrics.Metric{Field: "envoy_limited", JSON: "limited"}, [2]string{"envoy", "limited"}},
 	Blocked:         {stats: "blocked"},
 	RuleDenied: {stats: "rule_denied", total: metrics.Metric{Field: "rule_denied", Name: "celld_rule_denials_total",
 		Help: "Calls that a rule denied."}},
@@ -95,7 +99,8 @@ func (s *Sum) Of(n *Counts) (sum int64) {
 
 // Decided is how many calls were allowed and limited, whatever their command.
 func (n *Counts) Decided() (allowed, limited int64) {
-	return n[ThrottleAllowed] + n[TakeAllowed] + n[CountAllowed] + n[AlsoAllowed], n[ThrottleLimited] + n[TakeLimited] + n[CountLimited]
+	return n[ThrottleAllowed] + n[TakeAllowed] + n[CountAllowed] + n[EnvoyAllowed] + n[AlsoAllowed],
+		n[ThrottleLimited] + n[TakeLimited] + n[CountLimited] + n[EnvoyLimited]
 }
 
 // declare adds the metrics of all policies.

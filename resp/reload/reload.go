@@ -32,10 +32,19 @@ type Reloader struct {
 	InForce *policy.Set        // which the process has
 	Store   func() store.Store // which keeps them
 
+	Others []Other // files that others read
+
 	Alone    func() (end func())              // begins a time in which no command or script runs
 	Stopping func() bool                      // what is set now would be lost
 	Failed   func()                           // counts certificates that are not used
 	Survive  func(where string, about ...any) // deferred: it recovers a panic
+}
+
+// Other is files that others read. Reload returns what is to be logged of a change, nil where there is none. Its error joins one for each
+// mistake, and changes nothing.
+type Other struct {
+	What, File string
+	Reload     func() (about []any, err error)
 }
 
 // reloadable is something that Reload reads again.
@@ -52,6 +61,12 @@ func (r *Reloader) Reload() {
 		{"users", r.Config.ACLFile.Get(), r.reloadUsers},
 		{"policies", r.Config.PoliciesFile.Get(), r.reloadPolicies},
 		{"loglevel", r.Config.LogLevelFile.Get(), r.reloadLogLevel},
+	}
+	for _, other := range r.Others {
+		parts = append(parts, reloadable{other.What, other.File, func() (changes, error) {
+			about, err := other.Reload()
+			return changes{about: about}, err
+		}})
 	}
 	parts = slices.DeleteFunc(parts, func(p reloadable) bool { return p.file == "" })
 	if len(parts) == 0 {

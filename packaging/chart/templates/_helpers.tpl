@@ -75,6 +75,10 @@ env:
 {{- if $v.policies }}
   - {name: CELLD_POLICIES, value: /etc/celld/policies}
 {{- end }}
+{{- if $v.envoy.config }}
+  - {name: CELLD_ENVOY_BIND, value: "{{ if eq $v.mode "deployment" }}*{{ else }}127.0.0.1{{ end }}:{{ $v.envoy.port }}"}
+  - {name: CELLD_ENVOY_CONFIG, value: /etc/celld/envoy.yaml}
+{{- end }}
 {{- with $v.tls }}
 {{- if .secretName }}
   - {name: CELLD_TLS_PORT, value: {{ .port | quote }}}
@@ -109,6 +113,9 @@ ports:
 {{- if $v.http.enabled }}
   - {name: http, containerPort: {{ $v.http.port }}}
 {{- end }}
+{{- if $v.envoy.config }}
+  - {name: grpc-envoy, containerPort: {{ $v.envoy.port }}}
+{{- end }}
 {{- if eq $v.mode "sidecar" }}
 restartPolicy: Always
 startupProbe:
@@ -142,7 +149,7 @@ volumeMounts: {{- . | nindent 2 }}
 {{- if $v.persistence.enabled }}
 - {name: data, mountPath: /data}
 {{- end }}
-{{- if $v.policies }}
+{{- if or $v.policies $v.envoy.config }}
 - {name: policies, mountPath: /etc/celld, readOnly: true}
 {{- end }}
 {{- if $v.tls.secretName }}
@@ -159,7 +166,7 @@ volumeMounts: {{- . | nindent 2 }}
 - name: data
   persistentVolumeClaim: {claimName: {{ $v.persistence.existingClaim | default (include "celld.fullname" .) }}}
 {{- end }}
-{{- if $v.policies }}
+{{- if or $v.policies $v.envoy.config }}
 - name: policies
   configMap: {name: {{ include "celld.fullname" . }}}
 {{- end }}

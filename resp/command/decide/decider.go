@@ -230,15 +230,17 @@ func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
 func (d *Decider) limitsOf(calls []store.Call) (limits []limit) {
 	for i := range calls {
 		c := &calls[i]
-		l := limit{Limit: c.Limit, policy: c.Policy}
-		if l.policy != nil {
-			l.row = d.Counts.Of(l.policy)
-		} else {
-			l.row = d.Counts.Literal(c.Limit.Algo)
-		}
-		limits = append(limits, l)
+		limits = append(limits, limit{Limit: c.Limit, policy: c.Policy, row: d.rowOf(c)})
 	}
 	return limits
+}
+
+// rowOf is the row that counts the decisions under a call's limit.
+func (d *Decider) rowOf(c *store.Call) *decisions.Row {
+	if c.Policy != nil {
+		return d.Counts.Of(c.Policy)
+	}
+	return d.Counts.Literal(c.Limit.Algo)
 }
 
 // countShadows counts what limits with shadow would have decided.

@@ -1,0 +1,218 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+
+	"celld/resp"
+	"celld/resp/config"
+	"celld/resp/envoy/domains"
+	"celld/resp/reload"
+	"celld/resp/transport"
+)
+
+// lookTime is how often files and health are looked at.
+const lookTime = 500 * time.Millisecond
+
+// door is where calls come in.
+type door struct {
+	*service
+	server  *resp.Server
+	log     *slog.Logger
+	watcher watcher
+	health  *healthServer
+	grpc    *grpc.Server
+	http    []*http.Server
+	stopped chan struct{}
+}
+
+// Serve reads the configuration, listens as o says, and answers until the server stops. It returns once it listens; without an address it
+// does nothing. A configuration with a mistake is logged, and calls get errors until it is mended. The error says what cannot be read, or
+// why it cannot listen.
+func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
+	if o.Bind == "" && o.HTTPBind == "" {
+		return nil
+	}
+	if _, err := readFiles(o.Config); err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	d := &door{
+		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
+		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
+	}
+	d.health = newHealth(d.unwell, server.Ready)
+	d.grpc = newGRPC(d.service, d.health)
+	doors := []struct {
+		setting, bind, about string
+		serve                func(net.Listener) error
+	}{
+		{"--envoy-bind", o.Bind, "envoy", d.grpc.Serve},
+		{"--envoy-http-bind", o.HTTPBind, "envoy_http", d.serveHTTP(newHTTP(d))},
+		{"--envoy-metrics-bind", o.MetricsBind, "envoy_metrics", d.serveHTTP(newMetrics(d))},
+	}
+	listeners, about := make([]net.Listener, len(doors)), []any{"tls", o.TLS != nil}
+	for i, of := range doors {
+		ln, err := listen(of.setting, of.bind)
+		if err != nil {
+			return err
+		}
+		if listeners[i] = ln; ln != nil {
+			about = append(about, of.about, ln.Addr().String())
+		}
+	}
+	d.reload()
+	server.OnMetrics(d.stats.declare)
+	server.OnReload(reload.Other{What: "envoy", File: o.Config, Reload: d.reloadNow})
+	server.OnStop(d.stop)
+	log.Info("Envoy's rate limit service is served", about...)
+	for i, ln := range listeners {
+		if ln != nil {
+			go doors[i].serve(netutil.LimitListener(ln, o.MaxConnections)) // until stop
+		}
+	}
+	go d.look()
+	return nil
+}
+
+// serveHTTP is what serves a server's listener, and notes that it is to be stopped.
+func (d *door) serveHTTP(server *http.Server) func(net.Listener) error {
+	d.http = append(d.http, server)
+	return server.Serve
+}
+
+// Check reads the configuration. The error joins one for each mistake.
+func Check(o config.EnvoyOptions) error {
+	if o.Config == "" {
+		return nil
+	}
+	files, err := readFiles(o.Config)
+	if err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	_, err = domains.Parse(files, domains.Options{Merge: o.Merge})
+	return err
+}
+
+// listen opens a socket: host:port, or unix:// and the path of a socket file. It returns nil for "".
+func listen(setting, bind string) (ln net.Listener, err error) {
+	path, isUnix := strings.CutPrefix(bind, "unix://")
+	switch {
+	case bind == "":
+		return nil, nil
+	case isUnix:
+		ln, err = transport.ListenUnix(path, 0)
+	case strings.HasPrefix(bind, "[::]:"): // of both families, as everywhere in Envoy's world
+		ln, err = net.Listen("tcp", bind)
+	default:
+		host, port, _ := net.SplitHostPort(bind) // the setting has been checked
+		n, _ := strconv.Atoi(port)
+		ln, err = transport.ListenTCP(host, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return ln, nil
+}
+
+// look looks at the files, and at the health, until the door is closed.
+func (d *door) look() {
+	tick := time.NewTicker(lookTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.stopped:
+			return
+		case <-tick.C:
+			d.reload()
+			d.health.tell(d.unwell())
+		}
+	}
+}
+
+// reload puts a new configuration to use, and logs that, or its mistakes.
+func (d *door) reload() {
+	defer d.server.Survive("reload of Envoy's limits")
+	first := d.set.Load() == nil
+	about, err := d.take(first)
+	for _, one := range each(err) {
+		d.log.Error("Envoy's limits are not loaded", "error", one)
+	}
+	if about != nil {
+		d.log.Info("Envoy's limits are loaded", about...)
+	}
+}
+
+// reloadNow is reload for somebody who says that the files are whole, and logs by himself.
+func (d *door) reloadNow() (about []any, err error) { return d.take(true) }
+
+// take puts a configuration to use if it is new, and returns what is to be logged of it.
+func (d *door) take(hurry bool) (about []any, err error) {
+	set, changed, err := d.watcher.look(hurry)
+	switch {
+	case !changed:
+		return nil, nil
+	case err != nil:
+		d.stats.failed.Add(1)
+		return nil, err
+	}
+	d.set.Store(set)
+	d.stats.loaded.Add(1)
+	return []any{"domains", set.Len(), "limits", set.Limits()}, nil
+}
+
+// each are the errors that errors.Join has joined.
+func each(err error) []error {
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// unwell says why no calls should come here, as far as that is known without a decision, or nil.
+func (d *door) unwell() error {
+	set := d.set.Load()
+	switch {
+	case set == nil:
+		return errors.New("no configuration is loaded")
+	case set.Len() == 0 && d.options.HealthNeedsDomain:
+		return errors.New("the configuration has no domain")
+	}
+	if why := d.server.NotReady(); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// stop ends the service: no new calls, and those that run end before ctx does.
+func (d *door) stop(ctx context.Context) {
+	close(d.stopped)
+	d.health.Shutdown()
+	ended := make(chan struct{})
+	go func() {
+		d.grpc.GracefulStop()
+		close(ended)
+	}()
+	for _, server := range d.http {
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		d.grpc.Stop()
+	}
+}

@@ -1,0 +1,196 @@
+package message
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Errors of Unmarshal.
+var (
+	errCut  = errors.New("the message is cut off or damaged")
+	errUTF8 = errors.New("a text is not UTF-8")
+)
+
+// field is a field of a message: a number, or bytes.
+type field struct {
+	protowire.Number
+	kind  protowire.Type
+	n     uint64
+	bytes []byte
+}
+
+// each calls read for the fields of a message, except those of kinds that its fields do not have.
+func each(b []byte, read func(field) error) error {
+	for len(b) > 0 {
+		var f field
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errCut
+		}
+		b = b[n:]
+		switch f.Number, f.kind = number, kind; kind {
+		case protowire.VarintType:
+			f.n, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, b)
+		}
+		if n < 0 {
+			return errCut
+		}
+		b = b[n:]
+		if kind != protowire.VarintType && kind != protowire.BytesType {
+			continue
+		}
+		if err := read(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// is reports a field of this number and kind. Another kind than the message's is a field that nobody knows.
+func (f *field) is(number protowire.Number, kind protowire.Type) bool {
+	return f.Number == number && f.kind == kind
+}
+
+// text reads a text.
+func (f *field) text(into *string) error {
+	if !utf8.Valid(f.bytes) {
+		return errUTF8
+	}
+	*into = string(f.bytes)
+	return nil
+}
+
+// Unmarshal reads a RateLimitRequest. It does not keep data. Fields that it does not know are left out.
+func Unmarshal(data []byte) (q *Request, err error) {
+	q = &Request{}
+	err = each(data, func(f field) error {
+		switch {
+		case f.is(1, protowire.BytesType):
+			return f.text(&q.Domain)
+		case f.is(2, protowire.BytesType):
+			q.Descriptors = append(q.Descriptors, Descriptor{})
+			return q.Descriptors[len(q.Descriptors)-1].read(f.bytes)
+		case f.is(3, protowire.VarintType):
+			q.Hits = uint32(f.n)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read a RateLimitRequest: %w", err)
+	}
+	return q, nil
+}
+
+func (d *Descriptor) read(b []byte) error {
+	return each(b, func(f field) error {
+		switch {
+		case f.is(1, protowire.BytesType):
+			d.Entries = append(d.Entries, Entry{})
+			return d.Entries[len(d.Entries)-1].read(f.bytes)
+		case f.is(2, protowire.BytesType):
+			if d.Limit == nil {
+				d.Limit = &Limit{}
+			}
+			return d.Limit.read(f.bytes)
+		case f.is(3, protowire.BytesType): // a google.protobuf.UInt64Value
+			if d.Hits == nil {
+				d.Hits = new(uint64)
+			}
+			return each(f.bytes, func(f field) error {
+				if f.is(1, protowire.VarintType) {
+					*d.Hits = f.n
+				}
+				return nil
+			})
+		case f.is(4, protowire.VarintType):
+			d.Negative = f.n != 0
+		}
+		return nil
+	})
+}
+
+func (e *Entry) read(b []byte) error {
+	return each(b, func(f field) error {
+		switch {
+		case f.is(1, protowire.BytesType):
+			return f.text(&e.Key)
+		case f.is(2, protowire.BytesType):
+			return f.text(&e.Value)
+		}
+		return nil
+	})
+}
+
+func (l *Limit) read(b []byte) error {
+	return each(b, func(f field) error {
+		switch {
+		case f.is(1, protowire.VarintType):
+			l.Requests = uint32(f.n)
+		case f.is(2, protowire.VarintType):
+			l.Unit = Unit(f.n)
+		}
+		return nil
+	})
+}
+
+// Marshal appends a RateLimitResponse. As in all of protobuf, a field of 0 or "" is left out.
+func (r *Response) Marshal(b []byte) ([]byte, error) {
+	b = appendVarint(b, 1, uint64(r.Code))
+	var room [128]byte
+	for i := range r.Statuses {
+		b = appendBytes(b, 2, r.Statuses[i].append(room[:0]))
+	}
+	for _, h := range r.Headers {
+		b = appendBytes(b, 3, appendText(appendText(room[:0], 1, h.Name), 2, h.Value))
+	}
+	if r.Metadata == nil {
+		return b, nil
+	}
+	metadata, err := structpb.NewStruct(r.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := proto.MarshalOptions{Deterministic: true}.Marshal(metadata)
+	return appendBytes(b, 6, inner), err
+}
+
+func (s *Status) append(b []byte) []byte {
+	b = appendVarint(b, 1, uint64(s.Code))
+	if l := s.Limit; l != nil {
+		var room [64]byte
+		b = appendBytes(b, 2, appendText(appendVarint(appendVarint(room[:0], 1, uint64(l.Requests)), 2, uint64(l.Unit)), 3, l.Name))
+	}
+	b = appendVarint(b, 3, uint64(s.Remaining))
+	if s.Limit != nil {
+		var room [16]byte
+		b = appendBytes(b, 4, appendVarint(room[:0], 1, uint64(s.Reset))) // a google.protobuf.Duration
+	}
+	return b
+}
+
+func appendVarint(b []byte, number protowire.Number, n uint64) []byte {
+	if n == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), n)
+}
+
+func appendText(b []byte, number protowire.Number, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+}
+
+func appendBytes(b []byte, number protowire.Number, inner []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), inner)
+}
