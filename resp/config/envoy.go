@@ -78,7 +78,7 @@ func (c *Config) EnvoyOptions() EnvoyOptions {
 	e := &c.Envoy
 	o := EnvoyOptions{
 		Bind: e.Bind.Get(), HTTPBind: e.HTTPBind.Get(), MetricsBind: e.MetricsBind.Get(), Config: e.Config.Get(),
-		ClientSAN: e.ClientSAN.Get(),
+		ClientSAN:      e.ClientSAN.Get(),
 		MaxConnections: int(e.MaxConnections.Get()), MaxAge: e.MaxAge.Get(), MaxAgeGrace: e.MaxAgeGrace.Get(),
 		AllOrNone: e.AllOrNone.Get(), Merge: e.MergeDomains.Get(), Shadow: e.Shadow.Get(), Quota: e.Quota.Get(),
 		Metadata: e.Metadata.Get(), HealthNeedsDomain: e.HealthNeedsDomain.Get(),
