@@ -16,6 +16,8 @@ func (c *Config) Idle(given func(name string) bool) (lines []string) {
 			needs = "--appendonly yes"
 		case strings.HasPrefix(s.Name, "store-") && c.Engine.URL.Get() == "":
 			needs = "--store"
+		case strings.HasPrefix(s.Name, "envoy-") && c.Envoy.Bind.Get() == "" && c.Envoy.HTTPBind.Get() == "":
+			needs = "--envoy-bind"
 		}
 		if needs != "" {
 			lines = append(lines, fmt.Sprintf("--%s does nothing without %s", s.Name, needs))

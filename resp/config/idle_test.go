@@ -13,6 +13,8 @@ func TestIdle(t *testing.T) {
 		"store-timeout=1s store-prefix=x":   "--store-prefix does nothing without --store; --store-timeout does nothing without --store",
 		"store-timeout=1s store=redis://h":  "",
 		"maxclients=5":                      "",
+		"envoy-headers=a,b,c":               "--envoy-headers does nothing without --envoy-bind",
+		"envoy-quota=yes envoy-bind=*:8081": "",
 	} {
 		cfg, given := given(t, strings.Fields(settings)...)
 		if got := strings.Join(cfg.Idle(given), "; "); got != want {

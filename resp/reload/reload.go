@@ -53,8 +53,9 @@ type reloadable struct {
 	reload     func() (changes, error) // an error has changed nothing
 }
 
-// Reload reads again the certificates, --aclfile, --policies and --loglevel-file, and logs in one line each what has changed. Where one
-// cannot be used, the log says why, its old content stays in force, and the others are used. Call it once the server serves.
+// Reload reads again the certificates, --aclfile, --policies, --loglevel-file and the files of Others, and logs in one line each what has
+// changed. Where one cannot be used, the log says why, its old content stays in force, and the others are used. Call it once the server
+// serves.
 func (r *Reloader) Reload() {
 	parts := []reloadable{
 		{"certificates", r.Config.TLS.Cert.Get(), r.reloadCertificates},
@@ -70,7 +71,7 @@ func (r *Reloader) Reload() {
 	}
 	parts = slices.DeleteFunc(parts, func(p reloadable) bool { return p.file == "" })
 	if len(parts) == 0 {
-		r.Log.Info("there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")
+		r.Log.Info("there is nothing to reload: none of --tls-cert-file, --aclfile, --policies, --loglevel-file and --envoy-config is set")
 		return
 	}
 	var same, failed []string

@@ -86,7 +86,7 @@ func (w *world) logs(t *testing.T, lines ...string) {
 // Each file gets a line of its own: what has changed in it, or what is wrong with it. A wrong file changes nothing.
 func TestReload(t *testing.T) {
 	w := newWorld(t)
-	w.logs(t, "there is nothing to reload: none of --tls-cert-file, --aclfile, --policies and --loglevel-file is set")
+	w.logs(t, "there is nothing to reload: none of --tls-cert-file, --aclfile, --policies, --loglevel-file and --envoy-config is set")
 	w.Config.PoliciesFile.Put(w.put(t, "policies", "a 1/1s\nb 2/1s\n"))
 	w.logs(t, `msg="a file is reloaded" what=policies file=`+w.dir+`/policies added="[a b]"`, `msg=reloaded unchanged="" failed=""`)
 	w.logs(t, `msg=reloaded unchanged=policies failed=""`)
