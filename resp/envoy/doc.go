@@ -1,9 +1,16 @@
 // Package envoy answers Envoy's rate limit service by gRPC, as envoyproxy/ratelimit does, and by JSON over HTTP. It knows no sessions, and
 // not how a limit is computed: it asks the store's port.
 //
-//	door, err := envoy.Open(server, cfg.EnvoyOptions(), log) // listens, and has read the configuration
-//	door.Serve()                                             // until the server stops
+//	err := envoy.Serve(server, cfg.EnvoyOptions(), log) // until the server stops
 //
-// A request goes this way: message reads it, domains finds the limit of each descriptor, service.go makes a request to the store of each,
-// and tells statuses, headers and metadata from the answers. What envoyproxy/ratelimit does is named with its commit f2fb157.
+// What envoyproxy/ratelimit does is meant as of its commit f2fb157.
+//
+// # How a call of Envoy's is decided
+//
+//  1. shouldRateLimitHandler in grpc.go has message.Unmarshal read the call; door.json in http.go, message.UnmarshalJSON.
+//  2. answer.find in service.go finds the limit of each descriptor in the domains.Set that door.take has loaded.
+//  3. answer.add makes a store.TakeRequest of each: a counter that is forced, or the limit of an algorithm. With --envoy-all-or-none,
+//     answer.decideTogether in together.go makes one of all.
+//  4. answer.send has Service.Decide in resp/session/others.go ask the store, count the decisions, and wait for the disk.
+//  5. answer.judge compares what was counted with the limit, and answer.response in response.go tells statuses, headers and metadata.
 package envoy
