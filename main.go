@@ -57,7 +57,7 @@ func main() {
 func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
-		if err = errors.Join(err, command.Config.Check(), envoy.Check(command.Config.EnvoyOptions())); err == nil {
+		if err = errors.Join(err, command.Config.Check(), cli.Wrong(envoy.Check(command.Config.EnvoyOptions()))); err == nil {
 			for _, line := range slices.Concat(command.Config.Warnings(), command.Idle()) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
@@ -69,6 +69,9 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 		return err
 	}
 	if err != nil || command == nil {
+		return err
+	}
+	if err := cli.Wrong(envoy.CheckFiles(command.Config.EnvoyOptions())); err != nil {
 		return err
 	}
 	return serve(command, lines, exit)

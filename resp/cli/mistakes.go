@@ -16,6 +16,15 @@ import (
 // UsageError is a mistake in the command line or the environment.
 type UsageError struct{ error }
 
+// Wrong makes a UsageError of each error that errors.Join has joined.
+func Wrong(err error) error {
+	var wrong []error
+	for _, one := range Each(err) {
+		wrong = append(wrong, UsageError{one})
+	}
+	return errors.Join(wrong...)
+}
+
 // parse reads the command line into flags, and returns its words. wrong has a UsageError for each value that a flag cannot have, and for
 // each unknown flag. stop is an error after which nothing was read.
 func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []string, wrong []error, stop error) {

@@ -43,9 +43,6 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 	if o.Bind == "" && o.HTTPBind == "" {
 		return nil
 	}
-	if _, err := readFiles(o.Config); err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
-	}
 	d := &door{
 		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
 		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
@@ -92,15 +89,29 @@ func (d *door) serveHTTP(server *http.Server) func(net.Listener) error {
 
 // Check reads the configuration. The error joins one for each mistake.
 func Check(o config.EnvoyOptions) error {
-	if o.Config == "" {
-		return nil
-	}
-	files, err := readFiles(o.Config)
+	files, err := read(o)
 	if err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
+		return err
 	}
 	_, err = domains.Parse(files, domains.Options{Merge: o.Merge})
 	return err
+}
+
+// CheckFiles says which file of the configuration cannot be read, whatever is in it.
+func CheckFiles(o config.EnvoyOptions) error {
+	_, err := read(o)
+	return err
+}
+
+// read reads the files of the configuration, where one is set.
+func read(o config.EnvoyOptions) (files []domains.File, err error) {
+	if o.Config == "" {
+		return nil, nil
+	}
+	if files, err = readFiles(o.Config); err != nil {
+		err = fmt.Errorf("--envoy-config: %w", err)
+	}
+	return files, err
 }
 
 // listen opens a socket: host:port, or unix:// and the path of a socket file. It returns nil for "".
