@@ -3,7 +3,6 @@
 package envoy
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -14,8 +13,6 @@ import (
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
@@ -75,21 +72,4 @@ func startReference(t *testing.T, dir string, env ...string) *reference {
 	}
 	r.client = dial(t, r.grpc)
 	return r
-}
-
-// dial returns a client of a rate limit service.
-func dial(t *testing.T, addr string) ratelimit.RateLimitServiceClient {
-	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return ratelimit.NewRateLimitServiceClient(conn)
-}
-
-func ask(c ratelimit.RateLimitServiceClient, q *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return c.ShouldRateLimit(ctx, q, grpc.WaitForReady(true))
 }
