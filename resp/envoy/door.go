@@ -47,7 +47,7 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
 		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
 	}
-	d.health = newHealth(d.unwell, server.Ready)
+	d.health = newHealth(d.unwell, server.Ready, d.stopped)
 	d.grpc = newGRPC(d.service, d.health)
 	doors := []struct {
 		setting, bind, about string

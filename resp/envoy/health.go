@@ -13,12 +13,13 @@ const healthName = "ratelimit"
 // healthServer tells gRPC's health protocol whether calls should come here.
 type healthServer struct {
 	*health.Server
-	unwell func() error // what is known
-	ready  func() error // what a decision shows
+	unwell  func() error // what is known
+	ready   func() error // what a decision shows
+	stopped <-chan struct{}
 }
 
-func newHealth(unwell, ready func() error) *healthServer {
-	return &healthServer{health.NewServer(), unwell, ready}
+func newHealth(unwell, ready func() error, stopped <-chan struct{}) *healthServer {
+	return &healthServer{health.NewServer(), unwell, ready, stopped}
 }
 
 // now returns why no calls should come here, or nil.
@@ -44,3 +45,25 @@ func (h *healthServer) Check(ctx context.Context, in *grpc_health_v1.HealthCheck
 	h.tell(h.now())
 	return h.Server.Check(ctx, in)
 }
+
+// Watch tells of each change. It ends when the server stops, which would wait for all who watch.
+func (h *healthServer) Watch(in *grpc_health_v1.HealthCheckRequest, to grpc_health_v1.Health_WatchServer) error {
+	ctx, cancel := context.WithCancel(to.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return h.Server.Watch(in, watcherUntil{to, ctx})
+}
+
+// watcherUntil is a watcher until a context ends.
+type watcherUntil struct {
+	grpc_health_v1.Health_WatchServer
+	ctx context.Context
+}
+
+func (w watcherUntil) Context() context.Context { return w.ctx }
