@@ -136,7 +136,9 @@ func (s *Set) seriesOf(domain string, entries []message.Entry, m *Match) Series 
 		switch {
 		case m.Shared != nil && m.Shared[i] != "":
 			part = e.Key + "_" + m.Shared[i]
-		case m.Detailed || next.byValue && e.Value != "":
+		case e.Value == "" && (m.Detailed && m.Shared != nil || !m.Detailed && next.byValue):
+			part = e.Key
+		case m.Detailed || next.byValue:
 			part = name(e)
 		}
 		path, at = append(path, part), next

@@ -1,0 +1,114 @@
+//go:build all
+
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/internal/celldtest"
+)
+
+// series is a counter of a limit, or of a domain that is not configured.
+type series struct{ kind, domain, key1, key2 string }
+
+var (
+	ofLimit   = regexp.MustCompile(`(?m)^ratelimit_service_rate_limit_(\w+)\{domain="([^"]*)",key1="([^"]*)"(?:,key2="([^"]*)")?\} (\S+)$`)
+	ofUnknown = regexp.MustCompile(`(?m)^ratelimit_service_rate_limit_(\w+_domain_not_found)()()() (\S+)$`)
+)
+
+// seriesIn reads a page. The reference, whose series come by statsd, takes a dot in a key for the end of the key.
+func seriesIn(t *testing.T, page string) map[series]int {
+	t.Helper()
+	all := map[series]int{}
+	for _, found := range slices.Concat(ofLimit.FindAllStringSubmatch(page, -1), ofUnknown.FindAllStringSubmatch(page, -1)) {
+		n, err := strconv.Atoi(found[5])
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := append(strings.Split(strings.TrimSuffix(found[3]+"."+found[4], "."), "."), "")
+		all[series{found[1], found[2], keys[0], keys[1]}] += n
+	}
+	maps.DeleteFunc(all, func(_ series, n int) bool { return n == 0 })
+	return all
+}
+
+// TestSameStatistics sends the same requests to envoyproxy/ratelimit and to celld, which then have the same series.
+func TestSameStatistics(t *testing.T) {
+	t.Parallel()
+	const domains, requests, last = 200, 2000, "last"
+	r := &random{Rand: celldtest.NewRand(t), old: newest == ""}
+	dir := mkdir(t, t.TempDir(), "config")
+	files := map[string]string{}
+	for i := range domains {
+		name := fmt.Sprintf("d%d", i)
+		files[name] = r.config(name)
+		celldtest.WriteFile(t, files[name], dir, name+".yaml")
+	}
+	celldtest.WriteFile(t, of(last, 9), dir, "last.yaml")
+	theirs := startReference(t, dir)
+	ours := startOn(t, harness.Spec{Flags: []string{"--envoy-bind", "127.0.0.1:0", "--envoy-config", dir, "--envoy-metrics-bind", "127.0.0.1:0"}})
+	mine := dial(t, ours.grpc)
+	edges := map[string]bool{} // domains of which one may have counted in the next window
+	for i := range requests {
+		domain := fmt.Sprintf("d%d", i%domains)
+		if r.one(40) {
+			domain = "unknown"
+		}
+		q := r.request(domain)
+		awaitMiddle()
+		before := time.Now().Unix()
+		_, wantErr := ask(theirs.client, q)
+		_, gotErr := ask(mine, q)
+		if wantErr != nil || gotErr != nil {
+			t.Fatalf("%v: %v, %v", q, wantErr, gotErr)
+		}
+		if time.Now().Unix() != before {
+			edges[domain] = true
+		}
+	}
+	page := func(url string) string {
+		_, _, text := harness.Get(ours.Server, url+"/metrics")
+		return text
+	}
+	for i := range 2 { // when the second has arrived, all is there that came before the first
+		if _, err := ask(theirs.client, request(last, "client=x")); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = ask(mine, request(last, "client=x"))
+		celldtest.Eventually(t, "the reference has written its statistics", func() bool {
+			return seriesIn(t, page(theirs.prometheus))[series{"total_hits", last, "client", ""}] == i+1
+		})
+	}
+	want, got := seriesIn(t, page(theirs.prometheus)), seriesIn(t, page(ours.metrics))
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	kinds, differences := map[string]int{}, 0
+	for one := range all {
+		if edges[one.domain] {
+			continue
+		}
+		kinds[one.kind]++
+		if got[one] != want[one] {
+			if differences++; differences < 20 {
+				t.Errorf("%q: got %d, want %d\n%s", one, got[one], want[one], files[one.domain])
+			}
+		}
+	}
+	t.Logf("%d series: %v; %d domains left at the edge of a second", len(all), kinds, len(edges))
+	for _, kind := range []string{"total_hits", "over_limit", "near_limit", "within_limit", "shadow_mode", "unknown_domain_not_found"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s was compared", kind)
+		}
+	}
+	if len(edges) > domains/10 {
+		t.Error("too little was compared")
+	}
+}
