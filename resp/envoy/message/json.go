@@ -123,17 +123,23 @@ func readError(err error) error {
 	syntax, semantic := (*jsontext.SyntacticError)(nil), (*json.SemanticError)(nil)
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		return fmt.Errorf("%.200s: the field is given twice", syntax.JSONPointer)
+		return fmt.Errorf("%s: the field is given twice", place(syntax.JSONPointer))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON, at byte %d", syntax.ByteOffset)
 	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
-		return fmt.Errorf("%.200s: an unknown field", semantic.JSONPointer)
+		return fmt.Errorf("%s: an unknown field", place(semantic.JSONPointer))
 	case errors.As(err, &semantic) && semantic.Err != nil:
-		return fmt.Errorf("%.200s: %w", semantic.JSONPointer, semantic.Err)
+		return fmt.Errorf("%s: %w", place(semantic.JSONPointer), semantic.Err)
 	case errors.As(err, &semantic):
-		return fmt.Errorf("%.200s: expected a value of another kind", semantic.JSONPointer)
+		return fmt.Errorf("%s: expected a value of another kind", place(semantic.JSONPointer))
 	}
 	return err
+}
+
+// place is where in a body something is wrong, on a line of its own. The body has its names.
+func place(at jsontext.Pointer) string {
+	quoted := strconv.Quote(string(at[:min(len(at), 200)]))
+	return quoted[1 : len(quoted)-1]
 }
 
 type (
@@ -145,7 +151,7 @@ type (
 	}
 	jsonStatus struct {
 		Code               string     `json:"code"`
-		CurrentLimit       *jsonLimit `json:"currentLimit,omitempty"`
+		CurrentLimit       *jsonLimit `json:"currentLimit,omitzero"`
 		LimitRemaining     uint32     `json:"limitRemaining,omitzero"`
 		DurationUntilReset string     `json:"durationUntilReset,omitempty"`
 	}

@@ -75,8 +75,9 @@ func (u Unit) Period() time.Duration {
 
 // UnitNamed finds a unit by its name in upper or lower case. It returns Unknown for any other name.
 func UnitNamed(name string) Unit {
+	name = strings.ToUpper(name) // strings.EqualFold takes the sign of Kelvin for a k
 	for u := range units {
-		if strings.EqualFold(name, units[u].name) {
+		if name == units[u].name {
 			return Unit(u)
 		}
 	}
