@@ -64,7 +64,7 @@ type parser struct {
 }
 
 func (p *parser) fail(format string, args ...any) {
-	p.errors = append(p.errors, fmt.Errorf(p.file+": "+format, args...))
+	p.errors = append(p.errors, fmt.Errorf("%s: "+format, append([]any{p.file}, args...)...))
 }
 
 // The YAML of a file.
