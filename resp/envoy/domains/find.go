@@ -67,11 +67,11 @@ func (s *Set) Find(domain string, entries []message.Entry) (m Match, ok bool) {
 	}
 	at, byValue := s.domains[domain], false
 	for i, e := range entries {
-		next := at.child(e)
+		next, byPattern := at.child(e)
 		if next == nil {
 			return m, false
 		}
-		if next.share && next.name != name(e) {
+		if byPattern && next.share {
 			if m.Shared == nil {
 				m.Shared = make([]string, len(entries))
 			}
@@ -89,20 +89,20 @@ func (s *Set) Find(domain string, entries []message.Entry) (m Match, ok bool) {
 	return m, true
 }
 
-// child is the node to which an entry leads, or nil.
-func (n *node) child(e message.Entry) *node {
+// child is the node to which an entry leads, or nil, and whether the node's pattern has led there.
+func (n *node) child(e message.Entry) (next *node, byPattern bool) {
 	var room [128]byte
 	whole := append(append(append(room[:0], e.Key...), '_'), e.Value...)
 	if exact := n.children[string(whole)]; exact != nil {
-		return exact
+		return exact, false
 	}
 	if len(n.patterns) > 0 {
 		text := string(whole)
 		if at := slices.IndexFunc(n.patterns, func(p *node) bool { return matches(p.pattern, text) }); at >= 0 {
-			return n.patterns[at]
+			return n.patterns[at], true
 		}
 	}
-	return n.children[e.Key]
+	return n.children[e.Key], false
 }
 
 // matches reports whether a text is the parts in their order, with anything between them.
@@ -131,15 +131,15 @@ func (s *Set) seriesOf(domain string, entries []message.Entry, m *Match) Series 
 	at := s.domains[domain]
 	var path []string
 	for i, e := range entries[:min(2, len(entries))] {
-		next := at.child(e)
+		next, _ := at.child(e)
 		part := next.name
 		switch {
 		case m.Shared != nil && m.Shared[i] != "":
 			part = e.Key + "_" + m.Shared[i]
-		case e.Value == "" && (m.Detailed && m.Shared != nil || !m.Detailed && next.byValue):
-			part = e.Key
-		case m.Detailed || next.byValue:
+		case m.Detailed && m.Shared == nil:
 			part = name(e)
+		case m.Detailed || next.byValue:
+			part = shortName(e)
 		}
 		path, at = append(path, part), next
 	}
@@ -150,9 +150,7 @@ func (s *Set) seriesOf(domain string, entries []message.Entry, m *Match) Series 
 func SeriesOf(domain string, entries []message.Entry) Series {
 	var path []string
 	for _, e := range entries[:min(2, len(entries))] {
-		if path = append(path, e.Key); e.Value != "" {
-			path[len(path)-1] = name(e)
-		}
+		path = append(path, shortName(e))
 	}
 	return seriesAt(domain, path)
 }
@@ -185,3 +183,11 @@ func label(text string) string {
 }
 
 func name(e message.Entry) string { return e.Key + "_" + e.Value }
+
+// shortName is the name without a _ where there is no value.
+func shortName(e message.Entry) string {
+	if e.Value == "" {
+		return e.Key
+	}
+	return name(e)
+}

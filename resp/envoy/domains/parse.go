@@ -3,6 +3,7 @@ package domains
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -137,7 +138,9 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // check finds keys that are not known, and values of kinds that no field has.
 func (p *parser) check(whole map[any]any) {
-	for key, value := range whole {
+	keys := slices.SortedFunc(maps.Keys(whole), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	for _, key := range keys { // sorted, so that the log has the mistakes of a file in one order
+		value := whole[key]
 		name, isText := key.(string)
 		switch {
 		case !isText:
@@ -155,7 +158,7 @@ func (p *parser) check(whole map[any]any) {
 				if inner, isMap := element.(map[any]any); isMap {
 					p.check(inner)
 				} else {
-					p.fail("%s: expected a list of maps, not of %.64v", name, element)
+					p.fail("%s: expected a list of maps, not of %.64s", name, fmt.Sprint(element))
 				}
 			}
 		case map[any]any:
@@ -272,7 +275,7 @@ func readMetadata(fields map[string]any) (*Metadata, error) {
 	}
 	plain := plainMap(fields)
 	if _, err := structpb.NewStruct(plain); err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "proto:\u00a0"))
+		return nil, errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")) // either, by the build
 	}
 	return &Metadata{plain}, nil
 }
