@@ -75,32 +75,32 @@ func wordsOf(r *store.TakeRequest) (words [][]byte) {
 			words = append(words, []byte(word))
 		}
 	}
-	several := r.Calls[0].Policy == nil && len(r.Calls) > 1
-	switch key := string(r.Calls[0].Key); {
-	case r.Cost < 0:
-		add("CL.GIVE", key)
-	case several:
-		add("CL.MTAKE", strconv.Itoa(len(r.Calls)))
-	default:
-		add(takeName, key)
-	}
+	var pairs []string // of a key and a limit
 	for i := range r.Calls {
-		c := &r.Calls[i]
-		if several {
-			add(string(c.Key))
-		}
-		if c.Policy == nil {
-			add(c.Limit.String())
-		} else if c.Policy == c.Policy.Policy.Limits[0] {
-			add("@" + c.Policy.Policy.Name)
+		switch c := &r.Calls[i]; {
+		case c.Policy == nil:
+			pairs = append(pairs, string(c.Key), c.Limit.String())
+		case c.Policy == c.Policy.Policy.Limits[0]: // which stands for all of them
+			pairs = append(pairs, string(c.Key), "@"+c.Policy.Policy.Name)
 		}
 	}
-	if r.Cost < 0 {
+	switch {
+	case r.Cost < 0:
+		add("CL.GIVE")
+		add(pairs...)
 		add(strconv.FormatInt(-r.Cost, 10))
 		return words
+	case len(pairs) > 2:
+		add("CL.MTAKE", strconv.Itoa(len(pairs)/2))
+	default:
+		add(takeName)
 	}
+	add(pairs...)
 	add("COST", strconv.FormatInt(r.Cost, 10))
-	if r.Mode == cell.Force {
+	switch r.Mode {
+	case cell.Peek:
+		add("PEEK")
+	case cell.Force:
 		add("FORCE")
 	}
 	return words
