@@ -87,7 +87,8 @@ func TestProgramName(t *testing.T) {
 	}
 	env := runtime(t, shop)
 	root, rest := value(env, "RUNTIME_ROOT"), env[2:]
-	app := append([]string{"RUNTIME_APPDIRECTORY=" + strings.Repeat("../", 20) + root + "/ratelimit/config"}, rest...) // from the default root
+	// This leads out of the default root.
+	app := append([]string{"RUNTIME_APPDIRECTORY=" + strings.Repeat("../", 20) + root + "/ratelimit/config"}, rest...)
 	expect(t, dial(t, startOn(t, harness.Spec{Binary: program, Env: app}).grpc), "client=ann", firstOf2)
 	s := harness.Spec{Env: append(app, "USE_STATSD=true", "LOG_LEVEL=loud")}.Start(t)
 	if log := s.Log.String(); strings.Contains(log, "Envoy") || strings.Contains(log, "WARN") {
@@ -189,7 +190,8 @@ func TestWarnings(t *testing.T) {
 	if got := harness.Dial(t, s.Addr).Do("CONFIG", "GET", "loglevel"); !strings.Contains(got, "debug") {
 		t.Error(got)
 	}
-	if _, _, page := harness.Get(s.Server, "http://127.0.0.1:"+port+"/metrics"); metric(page, "ratelimit_service_config_load_success") != "1" {
+	_, _, page := harness.Get(s.Server, "http://127.0.0.1:"+port+"/metrics")
+	if metric(page, "ratelimit_service_config_load_success") != "1" {
 		t.Errorf("%s", page)
 	}
 }
@@ -226,7 +228,7 @@ func TestWrongVariables(t *testing.T) {
 	}
 }
 
-// TestSharedLimit: two celld on a Redis share a limit exactly, and it outlives them.
+// TestSharedLimit runs two processes on a Redis. They share a limit exactly, and it outlives them.
 func TestSharedLimit(t *testing.T) {
 	t.Parallel()
 	for name, engine := range map[string]func() []string{

@@ -24,7 +24,7 @@ import (
 	"celld/internal/celldtest"
 )
 
-// shop has limits whose windows do not end while a test runs, unless it runs at New Year.
+// shop is limits whose windows do not end while a test runs, unless it runs at New Year.
 const shop = `domain: shop
 descriptors:
   - key: client

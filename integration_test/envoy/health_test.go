@@ -128,7 +128,8 @@ func TestHealthNeedsDomain(t *testing.T) {
 	t.Parallel()
 	for flag, why := range map[string]string{"no": "", "yes": "the configuration has no domain"} {
 		dir := t.TempDir()
-		s := startOn(t, harness.Spec{Flags: []string{"--envoy-config", dir, "--envoy-bind", "127.0.0.1:0", "--envoy-http-bind", "127.0.0.1:0",
+		s := startOn(t, harness.Spec{Flags: []string{"--envoy-config", dir, "--envoy-bind", "127.0.0.1:0",
+			"--envoy-http-bind", "127.0.0.1:0",
 			"--envoy-health-needs-domain", flag}})
 		h := &health{s, grpc_health_v1.NewHealthClient(connect(t, s.grpc))}
 		if !h.is(why) {

@@ -69,7 +69,8 @@ func TestJSON(t *testing.T) {
 		{client(strings.Repeat("x", 60<<10), ""), 200, left},
 		{client(strings.Repeat("x", 64<<10), ""), 413, "at most 65536 bytes"},
 	} {
-		if code, body := post(t, s.http, test.q); code != test.code || !strings.Contains(body, test.says) || strings.Count(body, "\n") != 1 {
+		code, body := post(t, s.http, test.q)
+		if code != test.code || !strings.Contains(body, test.says) || strings.Count(body, "\n") != 1 {
 			t.Errorf("%.200s: got %d %.300s\nwant %d %s", test.q, code, body, test.code, test.says)
 		}
 	}

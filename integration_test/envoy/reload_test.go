@@ -22,7 +22,8 @@ type reloaded struct {
 
 func startReloaded(t *testing.T, config string) *reloaded {
 	t.Helper()
-	s := startOn(t, harness.Spec{Flags: []string{"--envoy-config", config, "--envoy-bind", "127.0.0.1:0", "--envoy-metrics-bind", "127.0.0.1:0"}})
+	s := startOn(t, harness.Spec{Flags: []string{"--envoy-config", config, "--envoy-bind", "127.0.0.1:0",
+		"--envoy-metrics-bind", "127.0.0.1:0"}})
 	return &reloaded{s, dial(t, s.grpc)}
 }
 
@@ -174,10 +175,12 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 	celldtest.WriteFile(t, of("a", 9), dir, "a.yaml")
-	celldtest.WriteFile(t, "domain: b\ndescriptors:\n- {key: x, rate_limit: {unit: fortnight}}\n- {key: ''}\n- {key: y}\n- {key: y}\n", dir, "b.yaml")
+	celldtest.WriteFile(t, "domain: b\ndescriptors:\n- {key: x, rate_limit: {unit: fortnight}}\n- {key: ''}\n- {key: y}\n- {key: y}\n",
+		dir, "b.yaml")
 	celldtest.WriteFile(t, "domain: a\nnosuch: 1\n", dir, "c.yaml")
 	mistakes := []string{
-		"/b.yaml: b.x: unit 'fortnight': expected second, minute, hour, day, week, month or year", "/b.yaml: a descriptor below b has no key",
+		"/b.yaml: b.x: unit 'fortnight': expected second, minute, hour, day, week, month or year",
+		"/b.yaml: a descriptor below b has no key",
 		"/b.yaml: b.y stands twice", "/c.yaml: unknown key 'nosuch'",
 	}
 	r.Logs(mistakes...)

@@ -54,7 +54,8 @@ func TestSameStatistics(t *testing.T) {
 	}
 	celldtest.WriteFile(t, of(last, 9), dir, "last.yaml")
 	theirs := startReference(t, dir)
-	ours := startOn(t, harness.Spec{Flags: []string{"--envoy-bind", "127.0.0.1:0", "--envoy-config", dir, "--envoy-metrics-bind", "127.0.0.1:0"}})
+	ours := startOn(t, harness.Spec{Flags: []string{"--envoy-bind", "127.0.0.1:0", "--envoy-config", dir,
+		"--envoy-metrics-bind", "127.0.0.1:0"}})
 	mine := dial(t, ours.grpc)
 	edges := map[string]bool{} // domains of which one may have counted in the next window
 	for i := range requests {

@@ -265,7 +265,7 @@ func TestTheLibrarysFiles(t *testing.T) {
 	t.Log(slices.Sorted(maps.Keys(codings)))
 }
 
-// Why the server does not use the library: see docs/design.md.
+// TestTheLibrarysLimits shows why the server does not use the library.
 func TestTheLibrarysLimits(t *testing.T) {
 	var file bytes.Buffer
 	e := encoder.NewEncoder(&file)

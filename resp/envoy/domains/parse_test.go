@@ -120,7 +120,7 @@ c.yaml: the domain 'd' stands in another file, too`
 	}
 }
 
-// TestParseAcceptsWhatTheReferenceDoes has files that look wrong, and that envoyproxy/ratelimit f2fb157 reads. Somebody has them.
+// TestParseAcceptsWhatTheReferenceDoes reads files that look wrong, and that envoyproxy/ratelimit f2fb157 reads. Somebody uses them.
 func TestParseAcceptsWhatTheReferenceDoes(t *testing.T) {
 	for text, want := range map[string]*message.Limit{
 		"domain: d": nil,
@@ -174,7 +174,8 @@ func TestParseText(t *testing.T) {
 }
 
 func TestParseMetadata(t *testing.T) {
-	set := mustParse(t, one("rate_limit: {unit: day}", "metadata: {1: yes, t: 'yes', f: 1.5, n: ~, l: [010, {2: x, 3: {}}], m: {y: {n: 1}}}"))
+	set := mustParse(t, one("rate_limit: {unit: day}",
+		"metadata: {1: yes, t: 'yes', f: 1.5, n: ~, l: [010, {2: x, 3: {}}], m: {y: {n: 1}}}"))
 	m, ok := set.Find("d", []message.Entry{{Key: "k"}})
 	want := map[string]any{"1": true, "t": "yes", "f": 1.5, "n": nil, "l": []any{8, map[string]any{"2": "x", "3": map[string]any{}}},
 		"m": map[string]any{"true": map[string]any{"false": 1}}}
@@ -238,7 +239,8 @@ func TestMerge(t *testing.T) {
 	a := "domain: d\ndescriptors:\n- {key: a, rate_limit: {unit: day}}\n- {key: x, value: '*', rate_limit: {unit: day}}\n"
 	b := "domain: d\ndescriptors:\n- {key: b, rate_limit: {unit: hour}}\n- {key: x, value: 'y*', rate_limit: {unit: hour}}\n"
 	set := mustParse(t, a, "domain: e", b)
-	for key, want := range map[string]message.Unit{"a": message.Day, "b": message.Hour, "x": message.Day} { // the first pattern that matches
+	// For x it is that of the first pattern that matches.
+	for key, want := range map[string]message.Unit{"a": message.Day, "b": message.Hour, "x": message.Day} {
 		if m, ok := set.Find("d", []message.Entry{{Key: key, Value: "y"}}); !ok || m.Unit != want {
 			t.Errorf("%s: got %+v", key, m.Limit)
 		}
@@ -251,7 +253,8 @@ func TestMerge(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add("domain: d\ndescriptors:\n- key: k\n  value: x*\n  share_threshold: true\n  value_to_metric: true\n  metadata: {a: [1, {b: ~}]}\n"+
+	f.Add("domain: d\ndescriptors:\n- key: k\n  value: x*\n  share_threshold: true\n  value_to_metric: true\n"+
+		"  metadata: {a: [1, {b: ~}]}\n"+
 		"  rate_limit: &l {unit: day, requests_per_unit: 5, algorithm: 'gcra,burst=3'}\n  descriptors:\n  - {key: j, rate_limit: *l}\n",
 		"k", "xyz")
 	f.Add("domain: d\ndescriptors: [{key: k, detailed_metric: on, rate_limit: {unlimited: true, replaces: [{name: a}]}}]", "k", "")
