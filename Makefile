@@ -81,7 +81,7 @@ $(RATELIMIT):
 THROTTLECRAB := $(CACHE)/throttlecrab/bin/throttlecrab-server
 
 bench: TOOLS += protoc:protobuf-compiler
-bench: go tools redis-cell throttlecrab ratelimit ## measure celld beside its peers in 68 minutes (ARGS=-quick: 11), see bench/README.md
+bench: go tools redis-cell throttlecrab ratelimit ## measure celld beside its peers in 71 minutes (ARGS=-quick: 11), see bench/README.md
 	go -C bench run . $(ARGS)
 
 go: ## check that Go is installed and new enough

@@ -85,11 +85,13 @@ func netHTTPMain(addr, otherAddr string) error {
 // otherAddr is that of the server's other port.
 func (s *server) otherAddr() string { return fmt.Sprintf("127.0.0.1:%d", s.otherPort) }
 
-// httpArgs are celld's flags about HTTP.
+// httpArgs are celld's flags about HTTP, and about gRPC.
 func httpArgs(s *server) []string {
 	switch {
 	case s.room.policy != "":
 		return []string{"--http-bind", s.otherAddr(), "--policies", filepath.Join(s.dir, policyFile)}
+	case s.room.envoy:
+		return []string{"--envoy-bind", s.otherAddr(), "--envoy-config", filepath.Join(s.dir, limitsDir)}
 	case s.room.scraped:
 		return []string{"--http-bind", s.otherAddr()}
 	}

@@ -8,7 +8,8 @@
 //	go -C bench run . -quick                a tenth of the requests, no 10M keys, 1 round
 //	go -C bench run . -rows '^p128' -peers celld,ping -rounds 1
 //
-// A row of the table in rows.go is one piece of work; its kind (drive, fill, idle, save, waiting, onEngine, added, cores) says how it is
-// done and measured. A peer in peers.go is a server: how it is started, asked and counted. One step is one row on one peer in one round, on
-// a server that was just started and that ends with the step. Rows of the kind cores start none: they run Go benchmarks.
+// A row of the table in rows.go is one piece of work; its kind (drive, checks, rateLimits, fill, idle, save, waiting, onEngine, added,
+// cores) says how it is done and measured. A peer in peers.go is a server: how it is started, asked and counted. One step is one row on one
+// peer in one round, on a server that was just started and that ends with the step. Rows of the kind cores start none: they run Go
+// benchmarks.
 package main

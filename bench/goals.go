@@ -63,7 +63,7 @@ var goals = slices.Concat([]goal{
 	{row: "save-10m", metric: peakRatio, atMost: 1.1},
 	{row: "save-10m", metric: bgsaveLongest, atMost: 5},
 	{row: "save-10m", metric: rewriteLongest, atMost: 5},
-}, countingGoals, coreGoals, waitingGoals, engineGoals, checkGoals)
+}, countingGoals, coreGoals, waitingGoals, engineGoals, checkGoals, envoyGoals)
 
 // words say the goal in a line of the table.
 func (g goal) words() string {

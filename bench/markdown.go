@@ -21,7 +21,8 @@ var (
 		{"CPU µs/command", cpuMicroseconds, true, true}, {"commands/s", perSecond, false, false}, {"p50 ms", p50, false, false},
 		{"p99 ms", p99, true, true}, {"p99.9 ms", p999, false, false}, {"RSS MB", rssMB, false, false},
 	}
-	aofColumns = []column{
+	envoyColumns = append(slices.Clip(driveColumns), column{"fresh process MB", freshMB, true, true})
+	aofColumns   = []column{
 		{"CPU µs/command", cpuMicroseconds, true, true}, {"commands/s", perSecond, true, true}, {"p50 ms", p50, false, false},
 		{"p99 ms", p99, false, false}, {"bytes written/command", bytesWritten, false, false},
 	}
@@ -79,6 +80,7 @@ func (r *report) markdown() string {
 	b.WriteString("\nMedians; least–most of the rounds in parentheses. \"× celld\" is the peer's figure over celld's.\n\n")
 	r.table(&b, "work", driveColumns, func(w work) bool { d, ok := w.(drive); return ok && !d.persists() })
 	r.table(&b, "checks", driveColumns, func(w work) bool { _, ok := w.(checks); return ok })
+	r.table(&b, "Envoy's rate limit service", envoyColumns, func(w work) bool { _, ok := w.(rateLimits); return ok })
 	r.table(&b, "keys", fillColumns, func(w work) bool { _, ok := w.(fill); return ok })
 	r.table(&b, "connections", idleColumns, func(w work) bool { _, ok := w.(idle); return ok })
 	r.table(&b, "append-only file", aofColumns, func(w work) bool { d, ok := w.(drive); return ok && d.persists() })

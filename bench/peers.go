@@ -69,6 +69,7 @@ var allPeers = []*peer{
 	redisPeer("count", "redis-server, INCR", "INCR"),
 	rateOnRedis(),
 	netHTTPPeer(),
+	ratelimitPeer(),
 }
 
 // rateOnRedis is redis_rate, a library of the callers, whose server is the engine of celld's --store as well.
@@ -183,7 +184,7 @@ func (p *peer) counts() bool { return p.command == "INCR" }
 
 // special tells that the peer is only asked in rows about one thing.
 func (p *peer) special() bool {
-	return p.sets() || p.scripts() || p.counts() || p.isLibrary() || p.name == netHTTP
+	return p.sets() || p.scripts() || p.counts() || p.isLibrary() || p.name == netHTTP || p.name == ratelimit
 }
 
 // isLibrary tells that callers ask a library, and that the peer's server is what the library uses.

@@ -82,7 +82,7 @@ var allRows = slices.Concat([]row{
 	{name: "evalsha-p1", title: "CL.THROTTLE through a script, P=1", work: drive{clients: 50, pipeline: 1, keys: 1000, requests: 400_000, question: &wrapper}},
 	{name: "evalsha-p16", title: "CL.THROTTLE through a script, P=16", work: drive{clients: 50, pipeline: 16, keys: 1000, requests: 800_000, question: &wrapper}},
 	{name: "save-10m", title: "10M keys", work: save{keys: 10_000_000}, once: true, big: true},
-}, countingRows, coreRows, waitingRows, engineRows, checkRows)
+}, countingRows, coreRows, waitingRows, engineRows, checkRows, envoyRows)
 
 // taking is the load of the row p16-1k, with CL.TAKE.
 func taking(l limiter) drive {

@@ -21,10 +21,11 @@ type room struct {
 	connections    int
 	cleanupSeconds int     // throttlecrab's: how often it drops expired keys; 0: its default
 	fsync          string  // celld's and redis-server's --appendfsync, or snapshotOnly; empty: nothing on the disk
-	engine         *server // where celld keeps limits; nil: in its memory
+	engine         *server // where celld keeps limits, and envoyproxy/ratelimit counts; nil: in celld's memory
 	tls            bool    // a port with TLS, too
 	policy         string  // the limit that the HTTP port checks; empty: none
 	scraped        bool    // an HTTP port for metrics
+	envoy          bool    // Envoy's rate limit service
 	dir            string  // of a server that was killed, to go on from its files; empty: a new one
 }
 
@@ -38,7 +39,7 @@ type server struct {
 	dir       string
 	addr      string
 	port      int
-	otherPort int // throttlecrab's HTTP port; the others' port of TLS or HTTP
+	otherPort int // throttlecrab's HTTP port; the others' port of TLS, HTTP or gRPC
 	cmd       *exec.Cmd
 	exited    chan struct{}
 }
@@ -65,6 +66,11 @@ func (b *bench) start(p *peer, r room) (_ *server, err error) {
 	}
 	if r.policy != "" {
 		if err := writePolicy(s); err != nil {
+			return nil, err
+		}
+	}
+	if r.envoy {
+		if err := writeEnvoyLimits(s); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +106,7 @@ func (s *server) awaitPong(b *bench) error {
 			return fmt.Errorf("it ended: %s", s.cmd.ProcessState)
 		default:
 		}
-		reply, err := ask(s.addr, "PING")
+		reply, err := s.ping()
 		if err == nil && reply == "PONG" {
 			return nil
 		}
@@ -108,6 +114,15 @@ func (s *server) awaitPong(b *bench) error {
 			return fmt.Errorf("no PONG within %v: %q, %v", patience, reply, err)
 		}
 	}
+}
+
+// ping asks whether the server is there. envoyproxy/ratelimit says so by HTTP only.
+func (s *server) ping() (string, error) {
+	if s.peer.name == ratelimit {
+		_, err := getText("http://" + s.addr + "/healthcheck")
+		return "PONG", err
+	}
+	return ask(s.addr, "PING")
 }
 
 // stop ends the process, waits for that, and removes its files.

@@ -17,6 +17,7 @@ type tools struct {
 	redis          string // empty: not there
 	redisCell      string
 	throttlecrab   string
+	ratelimit      string
 	celld          string
 	before         string // empty: none
 	celldFlags     []string
@@ -28,6 +29,7 @@ func findTools(root, dir string, o options) (tools, error) {
 	t := tools{
 		redisCell:    filepath.Join(root, ".cache", "redis-cell", "libredis_cell.so"),
 		throttlecrab: filepath.Join(root, ".cache", "throttlecrab", "bin", "throttlecrab-server"),
+		ratelimit:    filepath.Join(root, ".cache", "ratelimit", "service_cmd"),
 		celld:        filepath.Join(dir, "celld"),
 		celldFlags:   strings.Fields(o.celld),
 		trees:        map[string]string{"celld": root},
