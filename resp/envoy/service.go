@@ -293,13 +293,18 @@ func (a *answer) judge(it *asked) {
 	switch {
 	case r.Err != nil: // more than can be counted
 		it.over, it.after = true, cell.MaxCost
+	case c.Ruled && c.Limit == counters[it.Unit] && !d.Limited && d.Remaining < d.Limit:
+		share, counted := shareOf(limit, uint64(d.Remaining))
+		it.after, it.over, it.remaining = counted, counted > share && !it.negative, share-min(share, counted)
+		if it.over {
+			it.after = limit + uint64(it.hits)
+		}
 	case c.Ruled:
-		it.over, it.after, it.remaining = d.Limited, limit+uint64(it.hits), 0
+		it.over, it.after, it.remaining = d.Limited && !it.negative, limit+uint64(it.hits), 0
 		if !d.Limited {
-			it.after, it.remaining = 0, limit
+			it.after, it.remaining = 0, min(limit, uint64(d.Remaining))
 		}
 	case c.Limit == counters[it.Unit]:
-		limit = shareOf(limit, d.Limit)
 		it.after = uint64(d.Limit - d.Remaining)
 		it.over, it.remaining = it.after > limit && !it.negative, limit-min(limit, it.after)
 	default:
@@ -327,13 +332,14 @@ func binding(calls []store.Call) *store.Call {
 	return best
 }
 
-// shareOf is the part of a limit that holds where an engine is away and the process decides for a share: the counter's part says which.
-func shareOf(limit uint64, counted int64) uint64 {
-	if counted >= cell.MaxCost || counted <= 0 {
-		return limit
+// shareOf is the part of a limit that holds where an engine is away and the process decides for a share, and what that has counted. What
+// remains in the counter's share says how many shares there are, as next to nothing of it is ever counted.
+func shareOf(limit, remaining uint64) (share, counted uint64) {
+	if remaining == 0 {
+		return 0, cell.MaxCost
 	}
-	processes := (cell.MaxCost + uint64(counted)/2) / uint64(counted)
-	return max(limit/processes, min(limit, 1))
+	shares := cell.MaxCost / remaining
+	return max(limit/shares, min(limit, 1)), cell.MaxCost/shares - remaining
 }
 
 // resetOf is how many seconds there are to the end of a window; where the store does not say, by the clock.
