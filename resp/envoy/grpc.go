@@ -81,7 +81,7 @@ func shouldRateLimitHandler(of any, ctx context.Context, decode func(any) error,
 	}()
 	var in incoming
 	if err := decode(&in); err != nil {
-		return nil, err
+		return nil, s.(*service).refuse(status.Convert(err).Message())
 	}
 	answer := func(context.Context, any) (any, error) { return s.ask(in.Request) }
 	return through(ctx, &in, &grpc.UnaryServerInfo{Server: s, FullMethod: shouldRateLimitMethod}, answer)

@@ -76,6 +76,7 @@ func (d *door) json(w http.ResponseWriter, r *http.Request) {
 	}
 	q, err := message.UnmarshalJSON(body)
 	if err != nil {
+		d.stats.serviceErrors.Add(1)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

@@ -20,9 +20,6 @@ import (
 	"celld/store"
 )
 
-// mostDescriptors is how many descriptors a request may have.
-const mostDescriptors = 1000
-
 // service decides on requests.
 type service struct {
 	limits  Limits
@@ -42,8 +39,6 @@ func (s *service) ask(q *message.Request) (*message.Response, error) {
 		return nil, s.refuse("rate limit domain must not be empty")
 	case len(q.Descriptors) == 0:
 		return nil, s.refuse("rate limit descriptor list must not be empty")
-	case len(q.Descriptors) > mostDescriptors:
-		return nil, s.refuse(fmt.Sprintf("a request has at most %d descriptors", mostDescriptors))
 	case set == nil:
 		s.stats.serviceErrors.Add(1)
 		return nil, status.Error(codes.FailedPrecondition, "no rate limit configuration loaded: the log says why")

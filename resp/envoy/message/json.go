@@ -100,9 +100,12 @@ func UnmarshalJSON(data []byte) (*Request, error) {
 	if in.HitsAddend > math.MaxUint32 {
 		return nil, errors.New("hitsAddend: expected 4294967295 at most")
 	}
-	q := &Request{Domain: in.Domain, Hits: uint32(in.HitsAddend)}
+	q, entries := &Request{Domain: in.Domain, Hits: uint32(in.HitsAddend)}, 0
 	for i := range in.Descriptors {
 		from := &in.Descriptors[i]
+		if entries += len(from.Entries); i == mostDescriptors || entries > mostEntries {
+			return nil, errMany
+		}
 		d := Descriptor{Negative: from.IsNegativeHits, Hits: (*uint64)(from.HitsAddend)}
 		for _, e := range from.Entries {
 			d.Entries = append(d.Entries, Entry{e.Key, e.Value})

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// The bounds of a request. An empty entry has 2 bytes on the wire and 32 in memory.
+const (
+	mostDescriptors = 1000
+	mostEntries     = 5000 // of all descriptors
+)
+
 // Request asks whether a call passes, for each of its descriptors.
 type Request struct {
 	Domain      string

@@ -14,6 +14,7 @@ import (
 var (
 	errCut  = errors.New("the message is cut off or damaged")
 	errUTF8 = errors.New("a text is not UTF-8")
+	errMany = fmt.Errorf("there are more than %d descriptors, or more than %d entries in them", mostDescriptors, mostEntries)
 )
 
 // field is a field of a message: a number, or bytes.
@@ -72,13 +73,17 @@ func (f *field) text(into *string) error {
 // Unmarshal reads a RateLimitRequest. It does not keep data. Fields that it does not know are left out.
 func Unmarshal(data []byte) (q *Request, err error) {
 	q = &Request{}
+	entries := 0
 	err = each(data, func(f field) error {
 		switch {
 		case f.is(1, protowire.BytesType):
 			return f.text(&q.Domain)
 		case f.is(2, protowire.BytesType):
+			if len(q.Descriptors) == mostDescriptors {
+				return errMany
+			}
 			q.Descriptors = append(q.Descriptors, Descriptor{})
-			return q.Descriptors[len(q.Descriptors)-1].read(f.bytes)
+			return q.Descriptors[len(q.Descriptors)-1].read(f.bytes, &entries)
 		case f.is(3, protowire.VarintType):
 			q.Hits = uint32(f.n)
 		}
@@ -90,10 +95,14 @@ func Unmarshal(data []byte) (q *Request, err error) {
 	return q, nil
 }
 
-func (d *Descriptor) read(b []byte) error {
+// read reads a descriptor. entries are those of the request so far.
+func (d *Descriptor) read(b []byte, entries *int) error {
 	return each(b, func(f field) error {
 		switch {
 		case f.is(1, protowire.BytesType):
+			if *entries++; *entries > mostEntries {
+				return errMany
+			}
 			d.Entries = append(d.Entries, Entry{})
 			return d.Entries[len(d.Entries)-1].read(f.bytes)
 		case f.is(2, protowire.BytesType):

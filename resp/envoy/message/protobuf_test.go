@@ -1,7 +1,9 @@
 package message
 
 import (
+	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -104,6 +106,24 @@ func TestUnmarshalErrors(t *testing.T) {
 	} {
 		if q, err := Unmarshal([]byte(data)); err == nil || err.Error() != want {
 			t.Errorf("%q: got %+v, %v, want %s", data, q, err, want)
+		}
+	}
+}
+
+// TestMostOfARequest: a message of 64 KB could have 32,000 entries, which would take a hundred times its memory.
+func TestMostOfARequest(t *testing.T) {
+	for _, of := range []struct {
+		descriptors, entries int // of each
+		ok                   bool
+	}{{1000, 5, true}, {1001, 0, false}, {1, 5000, true}, {1, 5001, false}, {501, 10, false}, {32_000, 0, false}} {
+		d := Descriptor{Entries: slices.Repeat([]Entry{{}}, of.entries)}
+		q := &Request{Descriptors: slices.Repeat([]Descriptor{d}, of.descriptors)}
+		_, err := Unmarshal(encode(q))
+		inJSON := `{"descriptors":[` + strings.TrimSuffix(strings.Repeat(`{"entries":[`+
+			strings.TrimSuffix(strings.Repeat("{},", of.entries), ",")+`]},`, of.descriptors), ",") + `]}`
+		_, errJSON := UnmarshalJSON([]byte(inJSON))
+		if (err == nil) != of.ok || (errJSON == nil) != of.ok || !of.ok && (!errors.Is(err, errMany) || !errors.Is(errJSON, errMany)) {
+			t.Errorf("%+v: %v, JSON: %v", of, err, errJSON)
 		}
 	}
 }
