@@ -112,8 +112,8 @@ func request(domain, entry string) *ratelimit.RateLimitRequest {
 	}}
 }
 
-// told is what an answer says in short: the code, and for each status its code, the limit, what remains, and whether there is a time to the
-// reset; or the error.
+// told is what an answer says in short: the code, and for each status its code, the limit, what remains, and whether its window ends; or
+// the error.
 func told(r *ratelimit.RateLimitResponse, err error) string {
 	if err != nil {
 		return err.Error()

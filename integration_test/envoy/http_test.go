@@ -42,7 +42,7 @@ func TestJSON(t *testing.T) {
 	}{
 		{client("ann", ""), 200, left + `,"limitRemaining":1,"durationUntilReset":"`},
 		{client("ann", ""), 200, left + `,"durationUntilReset":"`},
-		{client("ann", ""), 429, `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"requestsPerUnit":2,"unit":"YEAR"}`},
+		{client("ann", ""), 429, `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"requestsPerUnit":2,`},
 		{client("bob", `, "hitsAddend": 2`), 200, left + `,"durationUntilReset":"`},
 		{client("cleo", `, "hits_addend": "2"`), 200, left + `,"durationUntilReset":"`},
 		{client("dan", `, "hits_addend": null`), 200, left + `,"limitRemaining":1`},

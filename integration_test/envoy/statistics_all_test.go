@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
 )
@@ -58,12 +60,17 @@ func TestSameStatistics(t *testing.T) {
 		"--envoy-metrics-bind", "127.0.0.1:0"}})
 	mine := dial(t, ours.grpc)
 	edges := map[string]bool{} // domains of which one may have counted in the next window
+	asked := map[string]*ratelimit.RateLimitRequest{}
 	for i := range requests {
 		domain := fmt.Sprintf("d%d", i%domains)
 		if r.one(40) {
 			domain = "unknown"
 		}
-		q := r.request(domain)
+		q := asked[domain]
+		if q == nil || r.one(3) {
+			q = r.request(domain)
+			asked[domain] = q
+		}
 		awaitMiddle()
 		before := time.Now().Unix()
 		_, wantErr := ask(theirs.client, q)

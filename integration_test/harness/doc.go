@@ -7,6 +7,7 @@
 //	deploy       the image, and the files for Compose and Kubernetes
 //	peers        the limiters that CL.THROTTLE and CL.TAKE stand in for: redis-cell, redis_rate, nginx, Guava, Redisson, Sentinel, scripts
 //	engine       limits on Redis and Valkey, alone, as Cluster and with Sentinels, and what happens when they fail
+//	envoy        Envoy's rate limit service: by gRPC and HTTP, beside envoyproxy/ratelimit, behind an Envoy
 //	persistence  files: restarts, crashes, full disks, the way to redis-server and back
 //	redis        the commands that Redis has too, compared with redis-server byte for byte
 //	server       flags, sockets, bounds, passwords, hostile and many clients, the end
