@@ -38,7 +38,7 @@ var envoyGoals = []goal{
 
 const ratelimit = "ratelimit"
 
-// ratelimitPeer has its settings in the environment. Without statistics it costs least; all else about speed is its default.
+// ratelimitPeer gets its settings by the environment. Without statistics it costs least; all else about speed is its default.
 func ratelimitPeer() *peer {
 	return &peer{
 		name: ratelimit, title: "envoyproxy/ratelimit + redis-server", command: "ShouldRateLimit",

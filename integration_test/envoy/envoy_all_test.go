@@ -104,8 +104,8 @@ func (f *front) get(url string, headers ...string) (status int, told string) {
 	if (string(body) == "app") != (resp.StatusCode == 200) {
 		f.t.Errorf("%s: %d, %q", url, resp.StatusCode, body)
 	}
-	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit-Limit", "Ratelimit-Remaining",
-		"Ratelimit-Reset", "X-Envoy-Ratelimited", "X-Domain"} {
+	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit-Limit",
+		"Ratelimit-Remaining", "Ratelimit-Reset", "X-Envoy-Ratelimited", "X-Domain"} {
 		value := resp.Header.Get(name)
 		if n, err := strconv.Atoi(value); err == nil && strings.HasSuffix(name, "Reset") && n > 0 && n <= 2*31_536_000 {
 			value = "soon"
