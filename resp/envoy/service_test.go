@@ -1,0 +1,376 @@
+package envoy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"celld/cell"
+	"celld/resp"
+	"celld/resp/config"
+	"celld/resp/envoy/domains"
+	"celld/resp/envoy/message"
+	"celld/store"
+	"celld/store/policy"
+)
+
+// limits is a domain of a descriptor for each line: its key, and the rest of it.
+func limits(lines ...string) string {
+	text := "domain: d\ndescriptors:\n"
+	for _, line := range lines {
+		key, rest, _ := strings.Cut(line, " ")
+		text += "- {key: " + key + ", " + rest + "}\n"
+	}
+	return text
+}
+
+// ask1 asks for descriptors of one entry each, such as "a=x hits=3 negative". It returns the code, and of each status what is left of how
+// much: "OK 4/5, OVER 0/3".
+func (w *world) ask1(descriptors ...string) string {
+	q := &message.Request{Domain: "d"}
+	for _, text := range descriptors {
+		words := strings.Fields(text)
+		key, value, _ := strings.Cut(words[0], "=")
+		d := message.Descriptor{Entries: []message.Entry{{Key: key, Value: value}}}
+		for _, word := range words[1:] {
+			var n uint64
+			switch {
+			case word == "negative":
+				d.Negative = true
+			case strings.HasPrefix(word, "hits="):
+				fmt.Sscanf(word, "hits=%d", &n)
+				d.Hits = &n
+			case strings.HasPrefix(word, "limit="):
+				d.Limit = &message.Limit{Unit: message.Minute}
+				fmt.Sscanf(word, "limit=%d", &d.Limit.Requests)
+			}
+		}
+		q.Descriptors = append(q.Descriptors, d)
+	}
+	answer, err := w.service.ask(q)
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSuffix(answer.Code.String(), "_LIMIT") + ":"
+	for _, s := range answer.Statuses {
+		text += " " + strings.TrimSuffix(s.Code.String(), "_LIMIT")
+		if s.Limit != nil {
+			text += fmt.Sprintf(" %d/%d", s.Remaining, s.Limit.Requests)
+		} else if s.Remaining != 0 {
+			text += " unlimited"
+		}
+	}
+	return text
+}
+
+// steps are asked one after the other: descriptors joined by a comma, and what they get.
+type steps [][2]string
+
+func (w *world) play(t *testing.T, all steps) {
+	t.Helper()
+	for i, step := range all {
+		if got := w.ask1(strings.Split(step[0], ", ")...); got != step[1] {
+			t.Errorf("step %d, %s: got %s, want %s", i+1, step[0], got, step[1])
+		}
+	}
+}
+
+const mostHits = "hits=18446744073709551615"
+
+func TestAnswers(t *testing.T) {
+	for name, of := range map[string]struct {
+		options config.EnvoyOptions
+		limits  []string
+		steps   steps
+	}{
+		"counters count also over the limit": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}"}, steps: steps{
+			{"a=x hits=2", "OK: OK 1/3"}, {"a=x hits=2", "OVER: OVER 0/3"}, {"a=x hits=0", "OVER: OVER 0/3"}, {"a=y hits=3", "OK: OK 0/3"},
+			{"a=y hits=0", "OK: OK 0/3"}, {"a=z hits=0", "OK: OK 3/3"}, {"a=z, a=z", "OK: OK 2/3 OK 1/3"},
+		}},
+		"hits are given back": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}"}, steps: steps{
+			{"a=x hits=5", "OVER: OVER 0/3"}, {"a=x hits=1 negative", "OK: OK 0/3"}, {"a=x hits=0", "OVER: OVER 0/3"},
+			{"a=x hits=3 negative", "OK: OK 2/3"}, {"a=x hits=9 negative", "OK: OK 3/3"}, {"a=y negative", "OK: OK 3/3"}, {"a=x", "OK: OK 2/3"},
+			{"a=x " + mostHits + " negative", "OK: OK 3/3"},
+		}},
+		"more hits than can be counted": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}",
+			"s rate_limit: {unit: minute, requests_per_unit: 3, algorithm: slide}"}, steps: steps{
+			{"a=x " + mostHits, "OVER: OVER 0/3"}, {"a=x", "OVER: OVER 0/3"}, {"a=y", "OK: OK 2/3"}, {"a=y " + mostHits, "OVER: OVER 0/3"},
+			{"s=x " + mostHits, "OVER: OVER 0/3"}, {"s=x", "OK: OK 2/3"},
+		}},
+		"a count of 0": {limits: []string{"a rate_limit: {unit: minute}", "s rate_limit: {unit: minute, algorithm: slide}",
+			"g rate_limit: {unit: minute, algorithm: gcra}", "l rate_limit: {unit: minute, algorithm: log}",
+			"w rate_limit: {unit: minute, algorithm: window}"}, steps: steps{
+			{"a=x", "OVER: OVER 0/0"}, {"a=y hits=0", "OK: OK 0/0"}, {"a=y negative", "OK: OK 0/0"},
+			{"s=x", "OVER: OVER 0/0"}, {"s=x hits=0", "OK: OK 0/0"}, {"s=x negative", "OK: OK 0/0"},
+			{"g=x", "OVER: OVER 0/0"}, {"l=x", "OVER: OVER 0/0"}, {"w=x", "OVER: OVER 0/0"},
+		}},
+		"limits that calls bring along": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}",
+			"u rate_limit: {unlimited: true}"}, steps: steps{
+			{"a=x limit=1", "OK: OK 0/1"}, {"a=x", "OK: OK 1/3"}, {"a=x limit=1", "OVER: OVER 0/1"}, {"a=x limit=9", "OK: OK 5/9"},
+			{"u=x limit=0", "OVER: OVER 0/0"}, {"none=x limit=2", "OK: OK 1/2"}, {"none=x", "OK: OK"}, {"u=x", "OK: OK unlimited"},
+		}},
+		"replaced": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 1, name: n}",
+			"b rate_limit: {unlimited: true, replaces: [{name: n}]}", "c rate_limit: {unit: minute, requests_per_unit: 5, replaces: [{name: n}]}",
+		}, steps: steps{
+			{"a=x, b=x", "OK: OK OK unlimited"}, {"c=x, a=x", "OK: OK 4/5 OK"}, {"a=x", "OK: OK 0/1"}, {"a=x", "OVER: OVER 0/1"},
+			{"a=x, a=x, b=y", "OK: OK OK OK unlimited"},
+		}},
+		"quotas and shadow": {limits: []string{"q quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}",
+			"r quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 2}",
+			"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}"}, steps: steps{
+			{"q=x, r=x", "OK: OK 0/1 OK 1/2"}, {"q=x, r=x", "OK: OVER 0/1 OK 0/2"}, {"q=x, r=x", "OVER: OVER 0/1 OVER 0/2"},
+			{"s=x", "OK: OK 0/1"}, {"s=x", "OK: OK 0/1"}, {"s=x, q=x", "OVER: OK 0/1 OVER 0/1"},
+		}},
+		"all in shadow": {options: config.EnvoyOptions{Shadow: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
+			{"a=x", "OK: OVER 0/0"},
+		}},
+		"all are quotas": {options: config.EnvoyOptions{Quota: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
+			{"a=x", "OVER: OVER 0/0"}, {"a=x, none=x", "OK: OVER 0/0 OK"},
+		}},
+		"algorithms": {limits: []string{"g rate_limit: {unit: minute, requests_per_unit: 3, algorithm: 'gcra,burst=4'}",
+			"s rate_limit: {unit: minute, requests_per_unit: 3, algorithm: slide}",
+			"l rate_limit: {unit: minute, requests_per_unit: 3, algorithm: log}",
+			"w rate_limit: {unit: minute, requests_per_unit: 3, algorithm: window}",
+			"p rate_limit: {algorithm: '@gold'}", "m rate_limit: {algorithm: '@missing'}"}, steps: steps{
+			{"g=x hits=4", "OK: OK 0/3"}, {"g=x", "OVER: OVER 0/3"}, {"g=y hits=5", "OVER: OVER 0/3"}, {"g=y hits=0", "OK: OK 4/3"},
+			{"s=x hits=4", "OVER: OVER 0/3"}, {"s=x hits=2", "OK: OK 1/3"}, {"s=x hits=1 negative", "OK: OK 2/3"},
+			{"l=x hits=4", "OVER: OVER 0/3"}, {"l=x hits=2", "OK: OK 1/3"}, {"w=x hits=4", "OVER: OVER 0/3"}, {"w=x hits=2", "OK: OK 1/3"},
+			{"p=x", "OK: OK 1/2"}, {"p=x hits=2", "OVER: OVER 0/2"}, {"p=x", "OK: OK 0/2"}, {"p=x", "OVER: OVER 0/2"},
+			{"m=x", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
+			{"p=z, m=x", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
+			{"p=z", "OK: OK 1/2"}, // nothing was taken before
+		}},
+		"all or none": {options: config.EnvoyOptions{AllOrNone: true}, limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}",
+			"b rate_limit: {unit: minute, requests_per_unit: 1}", "z rate_limit: {unit: minute}",
+			"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}",
+			"q quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@gold'}"}, steps: steps{
+			{"a=x, b=x", "OK: OK 2/3 OK 0/1"}, {"a=x, b=x", "OVER: OK 2/3 OVER 0/1"}, {"a=x, b=x hits=0", "OK: OK 1/3 OK 0/1"},
+			{"a=x, z=x", "OVER: OK 1/3 OVER 0/0"}, {"a=x hits=2", "OVER: OVER 0/3"}, {"a=x, a=x", "OVER: OK 1/3 OVER 0/3"},
+			{"a=x", "OK: OK 0/3"}, {"a=x hits=1 negative", "OK: OK 1/3"}, {"a=x", "OK: OK 0/3"},
+			{"s=x, a=y", "OK: OK 0/1 OK 2/3"}, {"s=x, a=y", "OK: OK 0/1 OK 1/3"}, // a limit in shadow stops nothing
+			{"q=x, a=x", "OVER: OK 1/1 OVER 0/3"}, {"q=x, a=y", "OK: OK 0/1 OK 0/3"}, {"q=x, q=y", "OK: OVER 0/1 OK 0/1"},
+			{"p=x, a=z", "OK: OK 1/2 OK 2/3"}, {"p=x, b=x", "OVER: OK 1/2 OVER 0/1"}, {"p=x, a=z", "OK: OK 0/2 OK 1/3"},
+			{"a=1 hits=1, b=1 hits=2", "rpc error: code = InvalidArgument desc = with all or none, the descriptors of a request have equal " +
+				"hits_addend, or 0"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, of.options, limits(of.limits...))
+			two, err := cell.ParseLimit("2/1m,algo=window")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ten, err := cell.ParseLimit("10/1h,algo=slide")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.keys.SetPolicy("gold", []cell.Limit{two, ten}, policy.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			w.play(t, of.steps)
+		})
+	}
+}
+
+func TestManyLimits(t *testing.T) {
+	for n, want := range map[int]string{
+		128: "", 129: "rpc error: code = InvalidArgument desc = with all or none, a request has at most 128 limits",
+	} {
+		w := newWorld(t, config.EnvoyOptions{AllOrNone: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("a=%d", i))
+		}
+		if got := w.ask1(all...); !strings.HasPrefix(got, "OK: OK 2/3 OK 2/3") && got != want {
+			t.Errorf("%d limits: %.200s", n, got)
+		}
+		one := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+		if got, want := one.ask1(all...), "OK:"+strings.Repeat(" OK 2/3", n); got != want {
+			t.Errorf("%d counters: %.200s", n, got)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+	for request, want := range map[string]string{
+		`{}`:             "rpc error: code = InvalidArgument desc = rate limit domain must not be empty",
+		`{"domain":"d"}`: "rpc error: code = InvalidArgument desc = rate limit descriptor list must not be empty",
+		`{"domain":"d","descriptors":[{},{"limit":{"requestsPerUnit":1}}]}`: "rpc error: code = InvalidArgument desc = descriptor 2: " +
+			"the unit UNKNOWN of its limit is not known: expected SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
+		`{"domain":"d","descriptors":[{"limit":{"unit":99}}]}`: "rpc error: code = InvalidArgument desc = descriptor 1: " +
+			"the unit 99 of its limit is not known: expected SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
+		`{"domain":"other","descriptors":[{"limit":{"unit":99}}]}`: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
+		`{"domain":"d","descriptors":[{}]}`:                        `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
+	} {
+		if got := w.json(request); got != want {
+			t.Errorf("%s: got %s, want %s", request, got, want)
+		}
+	}
+	w.err = errors.New("the engine is away")
+	if got := w.ask1("a=x"); got != "rpc error: code = Unavailable desc = the engine is away" {
+		t.Errorf("got %s", got)
+	}
+	if got := w.ask1("none=x"); got != "OK: OK" { // nothing is asked
+		t.Errorf("got %s", got)
+	}
+	w.set.Store(nil)
+	if got := w.ask1("a=x"); got != "rpc error: code = FailedPrecondition desc = no rate limit configuration loaded: the log says why" {
+		t.Errorf("got %s", got)
+	}
+	if w.stats.serviceErrors.Load() != 5 || w.stats.storeErrors.Load() != 1 {
+		t.Errorf("counted %d and %d errors", w.stats.serviceErrors.Load(), w.stats.storeErrors.Load())
+	}
+}
+
+// away decides as a process whose engine is away: for one of so many shares, as --store-failure local does.
+type away struct {
+	*world
+	shares int64
+}
+
+func (a away) Decide(requests []store.TakeRequest, verdict func(i int) resp.Verdict) error {
+	for i := range requests {
+		whole := requests[i].Calls
+		calls, limits := make([]store.Call, len(whole)), make([]cell.Limit, len(whole))
+		for j := range whole {
+			limits[j] = whole[j].Limit.Share(a.shares)
+			calls[j] = store.Call{Key: whole[j].Key, Limit: &limits[j], Policy: whole[j].Policy}
+		}
+		one := []store.TakeRequest{{Calls: calls, TakeOptions: requests[i].TakeOptions}}
+		if err := a.world.Decide(one, func(int) resp.Verdict { return resp.Verdict{} }); err != nil {
+			return err
+		}
+		requests[i].Taken, requests[i].Err = one[0].Taken, one[0].Err
+		for j := range whole {
+			d := calls[j].Decision
+			d.Limit = whole[j].Limit.Capacity()
+			whole[j].Answer(d)
+		}
+		verdict(i)
+	}
+	return nil
+}
+
+func TestShares(t *testing.T) {
+	for shares, all := range map[int64]steps{
+		1: {{"a=x hits=0", "OK: OK 40/40"}, {"a=x hits=39", "OK: OK 1/40"}, {"a=x hits=2", "OVER: OVER 0/40"}},
+		4: {{"a=x hits=0", "OK: OK 10/40"}, {"a=x hits=9", "OK: OK 1/40"}, {"a=x hits=2", "OVER: OVER 0/40"},
+			{"a=x hits=1 negative", "OK: OK 0/40"}},
+		20: {{"a=x", "OK: OK 1/40"}, {"a=x", "OK: OK 0/40"}, {"a=x", "OVER: OVER 0/40"}, {"a=x " + mostHits, "OVER: OVER 0/40"}},
+
+		// A share is 1 at least, except of nothing.
+		1000: {{"a=x", "OK: OK 0/40"}, {"a=x", "OVER: OVER 0/40"}, {"z=x", "OVER: OVER 0/0"}, {"s=x", "OK: OK 0/40"}, {"s=x", "OVER: OVER 0/40"}},
+	} {
+		w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 40}", "z rate_limit: {unit: minute}",
+			"s rate_limit: {unit: minute, requests_per_unit: 40, algorithm: slide}"))
+		w.limits = away{w, shares}
+		t.Run(fmt.Sprint(shares), func(t *testing.T) { w.play(t, all) })
+	}
+}
+
+func TestRules(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+	for pattern, deny := range map[string]bool{"envoy|d|a=bad*": true, "envoy|d|a=good": false} {
+		if _, err := w.keys.PutRule(policy.Rule{Pattern: pattern, Deny: deny}, w.nowNS); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.play(t, steps{
+		{"a=bad1", "OVER: OVER 0/3"}, {"a=bad1 negative", "OK: OK 0/3"}, {"a=good hits=9", "OK: OK 3/3"}, {"a=good hits=9", "OK: OK 3/3"},
+		{"a=other, a=bad2", "OVER: OK 2/3 OVER 0/3"},
+	})
+}
+
+// TestKeys: two descriptors share a key only if they are the same. It has all that separates in keys.
+func TestKeys(t *testing.T) {
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("a%|={}_7C\n\x00é*")), 0, 4, -1)
+	descriptor := rapid.Custom(func(t *rapid.T) []string {
+		return append([]string{text.Draw(t, "domain")}, rapid.SliceOfN(text, 0, 4).Draw(t, "texts")...)
+	})
+	key := func(texts []string, together bool) string {
+		var entries []message.Entry
+		for i := 1; i+1 < len(texts); i += 2 {
+			entries = append(entries, message.Entry{Key: texts[i], Value: texts[i+1]})
+		}
+		return string(appendKey(nil, texts[0], entries, nil, together))
+	}
+	plain := regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := descriptor.Draw(t, "a"), descriptor.Draw(t, "b")
+		a, b = a[:(len(a)-1)/2*2+1], b[:(len(b)-1)/2*2+1]
+		for _, together := range []bool{false, true} {
+			ofA, ofB := key(a, together), key(b, together)
+			if (ofA == ofB) != (fmt.Sprintf("%q", a) == fmt.Sprintf("%q", b)) {
+				t.Fatalf("%q has the key %q, and %q has %q", a, ofA, b, ofB)
+			}
+			if !plain.MatchString(ofA) {
+				t.Fatalf("%q has the key %q", a, ofA)
+			}
+		}
+	})
+	for want, got := range map[string]string{
+		"envoy|shop|client=ann|path=/x": key([]string{"shop", "client", "ann", "path", "/x"}, false),
+		"envoy|{sh%7Bop}|a%3Db=c=d":     key([]string{"sh{op", "a=b", "c=d"}, true),
+		"envoy|d":                       key([]string{"d"}, false),
+		"envoy|d|k=a%25*":               string(appendKey(nil, "d", []message.Entry{{Key: "k", Value: "x"}}, []string{"a%*"}, false)),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestSeriesAreBounded(t *testing.T) {
+	st := newStatistics()
+	hit := &asked{hits: 1, shown: &message.Limit{Requests: 5}, after: 1}
+	for i := range mostSeries + 500 {
+		hit.Series = domains.Series{Domain: fmt.Sprintf("d%d", i%2), Key1: fmt.Sprint(i)}
+		st.count(hit, 0.8)
+		st.unknownDomain(fmt.Sprintf("u-%d", i))
+	}
+	if len(st.series) != mostSeries+2 || len(st.unknown) != mostUnknown+1 {
+		t.Errorf("%d series, and %d domains", len(st.series), len(st.unknown))
+	}
+	if n := st.series[domains.Series{Domain: "d1", Key1: "other"}].total.Load(); n != 250 {
+		t.Errorf("others have %d hits", n)
+	}
+	if n := st.unknown["other"].Load(); n != mostSeries+500-mostUnknown {
+		t.Errorf("other domains were asked for %d times", n)
+	}
+	if got := nameOf("ü a.b-c_D9" + strings.Repeat("é", 100)); got != "__a_b_c_D9"+strings.Repeat("_", 27) {
+		t.Errorf("a name is %s", got)
+	}
+}
+
+// TestHitsAreSplit: a call's hits may lie on both sides of a bound.
+func TestHitsAreSplit(t *testing.T) {
+	for _, of := range []struct {
+		before, hits              int
+		total, over, near, within uint64
+	}{
+		{0, 1, 1, 0, 0, 1}, {0, 8, 8, 0, 0, 8}, {0, 9, 9, 0, 1, 9}, {0, 10, 10, 0, 2, 10}, {0, 15, 15, 5, 2, 0}, {8, 1, 1, 0, 1, 1},
+		{9, 1, 1, 0, 1, 1}, {9, 3, 3, 2, 1, 0}, {10, 3, 3, 3, 0, 0}, {20, 1, 1, 1, 0, 0}, {0, 0, 0, 0, 0, 0},
+	} {
+		for _, shadow := range []bool{false, true} {
+			line := fmt.Sprintf("a shadow_mode: %v, rate_limit: {unit: minute, requests_per_unit: 10}", shadow)
+			w := newWorld(t, config.EnvoyOptions{}, limits(line))
+			w.ask1(fmt.Sprintf("a=x hits=%d", of.before))
+			w.stats.series = map[domains.Series]*seriesStats{}
+			w.ask1(fmt.Sprintf("a=x hits=%d", of.hits), "a=x hits=1 negative")
+			n := w.stats.of(domains.Series{Domain: "d", Key1: "a"})
+			got := [5]uint64{n.total.Load(), n.over.Load(), n.near.Load(), n.within.Load(), n.shadow.Load()}
+			want := [5]uint64{of.total, of.over, of.near, of.within}
+			if shadow {
+				want[4] = of.over
+			}
+			if got != want {
+				t.Errorf("%d hits after %d, shadow %v: got %v, want %v", of.hits, of.before, shadow, got, want)
+			}
+		}
+	}
+}
