@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -151,6 +152,7 @@ func (r *ratelimit) redis() {
 	if !hasScheme {
 		scheme, rest = "redis", address
 	}
+	rest = strings.ReplaceAll(rest, ","+scheme+"://", ",") // each of several may have its own
 	if r.yes("REDIS_TLS") {
 		scheme = "rediss"
 	}
@@ -159,17 +161,14 @@ func (r *ratelimit) redis() {
 		scheme = "unix"
 	case kind == "SENTINEL":
 		master, sentinels, _ := strings.Cut(rest, ",")
-		rest = sentinels + "?master=" + master
+		rest = sentinels + "?" + sentinelOptions(master, os.Getenv("REDIS_SENTINEL_AUTH"))
 	case kind != "SINGLE" && kind != "CLUSTER":
 		r.fail("environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not '%.64s'", kind)
 		return
 	}
 	r.set("store", "REDIS_URL", scheme+"://"+rest)
 	if auth := os.Getenv("REDIS_AUTH"); auth != "" {
-		user, password, both := strings.Cut(auth, ":")
-		if !both {
-			user, password = "", auth
-		}
+		user, password := userOf(auth)
 		r.set("store-password", "REDIS_AUTH", password)
 		if user != "" {
 			r.set("store-username", "REDIS_AUTH", user)
@@ -190,6 +189,28 @@ func (r *ratelimit) redis() {
 	if host, port, _ := net.SplitHostPort(rest); port == "6379" && (host == "localhost" || host == "127.0.0.1") {
 		r.set("port", "REDIS_URL", "0") // its default is that Redis's
 	}
+}
+
+// userOf reads user:password, or a password alone.
+func userOf(auth string) (user, password string) {
+	user, password, both := strings.Cut(auth, ":")
+	if !both {
+		return "", auth
+	}
+	return user, password
+}
+
+// sentinelOptions are those of a URL with Sentinels.
+func sentinelOptions(master, auth string) string {
+	options := url.Values{"master": {master}}
+	if auth != "" {
+		user, password := userOf(auth)
+		options.Set("sentinel-password", password)
+		if user != "" {
+			options.Set("sentinel-username", user)
+		}
+	}
+	return options.Encode()
 }
 
 // warnings name what is asked for and not done. What has no effect on decisions is not named: pools, jitter, local caches.
