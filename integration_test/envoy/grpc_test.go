@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -321,9 +322,21 @@ func TestStopAnswers(t *testing.T) {
 	if got := redis.Do("CLIENT", "PAUSE", "60000", "WRITE"); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	answers := make(chan string, 10)
-	for range cap(answers) {
-		go func() { answers <- told(ask(c, request("shop", "client=ann"))) }()
+	ctx, cancel := context.WithTimeout(t.Context(), celldtest.Patience)
+	defer cancel()
+	calls := make([]grpc.ClientStream, 10)
+	for i := range calls {
+		call, err := conn.NewStream(ctx, &grpc.StreamDesc{}, ratelimit.RateLimitService_ShouldRateLimit_FullMethodName)
+		if err == nil {
+			err = call.SendMsg(request("shop", "client=ann"))
+		}
+		if err == nil {
+			err = call.CloseSend()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls[i] = call
 	}
 	celldtest.Eventually(t, "the calls run", func() bool {
 		return !strings.Contains(redis.Do("INFO", "clients"), "\r\nblocked_clients:0\r\n")
@@ -343,10 +356,11 @@ func TestStopAnswers(t *testing.T) {
 		t.Fatal(got)
 	}
 	got := map[string]int{}
-	for range cap(answers) {
-		got[<-answers]++
+	for _, call := range calls {
+		var r ratelimit.RateLimitResponse
+		got[told(&r, call.RecvMsg(&r))]++
 	}
-	if got[secondOf2] != 1 || got[overOf2] != cap(answers)-1 {
+	if got[secondOf2] != 1 || got[overOf2] != len(calls)-1 {
 		t.Errorf("%v", got)
 	}
 	s.Wait(0)

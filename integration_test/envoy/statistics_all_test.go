@@ -54,7 +54,11 @@ func TestSameStatistics(t *testing.T) {
 		files[name] = r.config(name)
 		celldtest.WriteFile(t, files[name], dir, name+".yaml")
 	}
-	celldtest.WriteFile(t, of(last, 9), dir, "last.yaml")
+	celldtest.WriteFile(t, "domain: "+last+`
+descriptors:
+- {key: client, rate_limit: {unit: year, requests_per_unit: 9}}
+- {key: quiet, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
+`, dir, "last.yaml")
 	theirs := startReference(t, dir)
 	ours := startOn(t, harness.Spec{Flags: []string{"--envoy-bind", "127.0.0.1:0", "--envoy-config", dir,
 		"--envoy-metrics-bind", "127.0.0.1:0"}})
@@ -87,10 +91,13 @@ func TestSameStatistics(t *testing.T) {
 		return text
 	}
 	for i := range 2 { // when the second has arrived, all is there that came before the first
-		if _, err := ask(theirs.client, request(last, "client=x")); err != nil {
-			t.Fatal(err)
+		for _, entry := range []string{"quiet=x", "quiet=x", "client=x"} {
+			_, wantErr := ask(theirs.client, request(last, entry))
+			_, gotErr := ask(mine, request(last, entry))
+			if wantErr != nil || gotErr != nil {
+				t.Fatal(wantErr, gotErr)
+			}
 		}
-		_, _ = ask(mine, request(last, "client=x"))
 		celldtest.Eventually(t, "the reference has written its statistics", func() bool {
 			return seriesIn(t, page(theirs.prometheus))[series{"total_hits", last, "client", ""}] == i+1
 		})
