@@ -186,10 +186,9 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	celldtest.WriteFile(t, of("a", 9), dir, "a.yaml")
-	celldtest.WriteFile(t, "domain: b\ndescriptors:\n- {key: x, rate_limit: {unit: fortnight}}\n- {key: ''}\n- {key: y}\n- {key: y}\n",
-		dir, "b.yaml")
-	celldtest.WriteFile(t, "domain: a\nnosuch: 1\n", dir, "c.yaml")
+	put(t, of("a", 9), dir, "a.yaml")
+	put(t, "domain: b\ndescriptors: [{key: x, rate_limit: {unit: fortnight}}, {key: ''}, {key: y}, {key: y}]\n", dir, "b.yaml")
+	put(t, "domain: a\nnosuch: 1\n", dir, "c.yaml")
 	mistakes := []string{
 		"/b.yaml: b.x: unit 'fortnight': expected second, minute, hour, day, week, month or year",
 		"/b.yaml: a descriptor below b has no key",

@@ -145,7 +145,8 @@ func TestRatelimitMistakes(t *testing.T) {
 			"celld verifies the name; give the one in the certificate: REDIS_URL=rediss://host:port?server-name=name",
 		"USE_PROMETHEUS=true PROMETHEUS_ADDR=9090": `environment variable PROMETHEUS_ADDR "0.0.0.0:": `,
 	} {
-		if _, _, wrong := ratelimitOf(t, "celld", "RUNTIME_ROOT=/data "+variables); wrong == nil || !strings.HasPrefix(wrong.Error(), want) {
+		_, _, wrong := ratelimitOf(t, "celld", "RUNTIME_ROOT=/data "+variables)
+		if wrong == nil || !strings.HasPrefix(wrong.Error(), want) {
 			t.Errorf("%s: got %v, want %s", variables, wrong, want)
 		}
 	}

@@ -93,7 +93,8 @@ func TestAnswers(t *testing.T) {
 		}},
 		"hits are given back": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}"}, steps: steps{
 			{"a=x hits=5", "OVER: OVER 0/3"}, {"a=x hits=1 negative", "OK: OK 0/3"}, {"a=x hits=0", "OVER: OVER 0/3"},
-			{"a=x hits=3 negative", "OK: OK 2/3"}, {"a=x hits=9 negative", "OK: OK 3/3"}, {"a=y negative", "OK: OK 3/3"}, {"a=x", "OK: OK 2/3"},
+			{"a=x hits=3 negative", "OK: OK 2/3"}, {"a=x hits=9 negative", "OK: OK 3/3"},
+			{"a=y negative", "OK: OK 3/3"}, {"a=x", "OK: OK 2/3"},
 			{"a=x " + mostHits + " negative", "OK: OK 3/3"},
 		}},
 		"more hits than can be counted": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}",
@@ -114,7 +115,8 @@ func TestAnswers(t *testing.T) {
 			{"u=x limit=0", "OVER: OVER 0/0"}, {"none=x limit=2", "OK: OK 1/2"}, {"none=x", "OK: OK"}, {"u=x", "OK: OK unlimited"},
 		}},
 		"replaced": {limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 1, name: n}",
-			"b rate_limit: {unlimited: true, replaces: [{name: n}]}", "c rate_limit: {unit: minute, requests_per_unit: 5, replaces: [{name: n}]}",
+			"b rate_limit: {unlimited: true, replaces: [{name: n}]}",
+			"c rate_limit: {unit: minute, requests_per_unit: 5, replaces: [{name: n}]}",
 		}, steps: steps{
 			{"a=x, b=x", "OK: OK OK unlimited"}, {"c=x, a=x", "OK: OK 4/5 OK"}, {"a=x", "OK: OK 0/1"}, {"a=x", "OVER: OVER 0/1"},
 			{"a=x, a=x, b=y", "OK: OK OK OK unlimited"},
@@ -144,7 +146,8 @@ func TestAnswers(t *testing.T) {
 			{"p=z, m=x", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
 			{"p=z", "OK: OK 1/2"}, // nothing was taken before
 		}},
-		"all or none": {options: config.EnvoyOptions{AllOrNone: true}, limits: []string{"a rate_limit: {unit: minute, requests_per_unit: 3}",
+		"all or none": {options: config.EnvoyOptions{AllOrNone: true}, limits: []string{
+			"a rate_limit: {unit: minute, requests_per_unit: 3}",
 			"b rate_limit: {unit: minute, requests_per_unit: 1}", "z rate_limit: {unit: minute}",
 			"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}",
 			"q quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@gold'}"}, steps: steps{
@@ -154,7 +157,8 @@ func TestAnswers(t *testing.T) {
 			{"s=x, a=y", "OK: OK 0/1 OK 2/3"}, {"s=x, a=y", "OK: OK 0/1 OK 1/3"}, // a limit in shadow stops nothing
 			{"q=x, a=x", "OVER: OK 1/1 OVER 0/3"}, {"q=x, a=y", "OK: OK 0/1 OK 0/3"}, {"q=x, q=y", "OK: OVER 0/1 OK 0/1"},
 			{"p=x, a=z", "OK: OK 1/2 OK 2/3"}, {"p=x, b=x", "OVER: OK 1/2 OVER 0/1"}, {"p=x, a=z", "OK: OK 0/2 OK 1/3"},
-			{"a=1 hits=1, b=1 hits=2", "rpc error: code = InvalidArgument desc = with all or none, the descriptors of a request have equal " +
+			{"a=1 hits=1, b=1 hits=2", "rpc error: code = InvalidArgument desc = with all or none, the descriptors of a request " +
+				"have equal " +
 				"hits_addend, or 0"},
 		}},
 	} {
@@ -266,7 +270,8 @@ func TestShares(t *testing.T) {
 		// A share is 1 at least, except of nothing.
 		1000: {{"a=x", "OK: OK 0/40"}, {"a=x", "OVER: OVER 0/40"}, {"z=x", "OVER: OVER 0/0"}, {"s=x", "OK: OK 0/40"}, {"s=x", "OVER: OVER 0/40"}},
 	} {
-		w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 40}", "z rate_limit: {unit: minute}",
+		w := newWorld(t, config.EnvoyOptions{}, limits(
+			"a rate_limit: {unit: minute, requests_per_unit: 40}", "z rate_limit: {unit: minute}",
 			"s rate_limit: {unit: minute, requests_per_unit: 40, algorithm: slide}"))
 		w.limits = away{w, shares}
 		t.Run(fmt.Sprint(shares), func(t *testing.T) { w.play(t, all) })
