@@ -83,9 +83,14 @@ func shouldRateLimitHandler(of any, ctx context.Context, decode func(any) error,
 	}()
 	var in incoming
 	if err := decode(&in); err != nil {
-		return nil, s.refuse(status.Convert(err).Message())
+		return nil, err
 	}
-	answer := func(context.Context, any) (any, error) { return s.ask(in.Request) }
+	answer := func(context.Context, any) (any, error) {
+		if in.wrong != nil {
+			return nil, s.refuse(in.wrong.Error())
+		}
+		return s.ask(in.Request)
+	}
 	return through(ctx, &in, &grpc.UnaryServerInfo{Server: s, FullMethod: shouldRateLimitMethod}, answer)
 }
 
@@ -102,21 +107,24 @@ func (s *service) measure(ctx context.Context, in any, info *grpc.UnaryServerInf
 	return answer(ctx, in)
 }
 
-// incoming is a request that the codec reads.
-type incoming struct{ *message.Request }
+// incoming is a request that the codec reads. wrong is why it cannot: of an error, gRPC would make INTERNAL before anybody sees it.
+type incoming struct {
+	*message.Request
+	wrong error
+}
 
 // codec reads and writes the messages of the rate limit service by hand, and all others, those of the health service, as protobuf does.
 type codec struct{ encoding.CodecV2 }
 
-func (c codec) Unmarshal(data mem.BufferSlice, into any) (err error) {
+func (c codec) Unmarshal(data mem.BufferSlice, into any) error {
 	in, own := into.(*incoming)
 	if !own {
 		return c.CodecV2.Unmarshal(data, into)
 	}
 	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer whole.Free()
-	in.Request, err = message.Unmarshal(whole.ReadOnlyData())
-	return err
+	in.Request, in.wrong = message.Unmarshal(whole.ReadOnlyData())
+	return nil
 }
 
 func (c codec) Marshal(from any) (mem.BufferSlice, error) {
