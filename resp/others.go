@@ -2,6 +2,7 @@ package resp
 
 import (
 	"celld/resp/command/decide"
+	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/reload"
 	"celld/store"
@@ -20,6 +21,9 @@ func (srv *Server) Decide(requests []store.TakeRequest, verdict func(i int) Verd
 
 // Policy returns the policy of a name, or that to which it falls back; nil: there is none.
 func (srv *Server) Policy(name string) *policy.Policy { return srv.sessions.Store.Policy([]byte(name)) }
+
+// Loading reports that the server reads its files, and refuses calls until then.
+func (srv *Server) Loading() bool { return srv.sessions.Gate.Has(gate.Loading) }
 
 // OnMetrics is told of metrics beside the server's own. Call it before Serve.
 func (srv *Server) OnMetrics(declare func(*metrics.List)) { srv.others = append(srv.others, declare) }

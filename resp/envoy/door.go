@@ -200,6 +200,8 @@ func (d *door) unwell() error {
 		return errors.New("no configuration is loaded")
 	case set.Len() == 0 && d.options.HealthNeedsDomain:
 		return errors.New("the configuration has no domain")
+	case d.server.Loading():
+		return errors.New("the server is loading its files")
 	}
 	if why := d.server.NotReady(); why != "" {
 		return errors.New(why)
