@@ -98,8 +98,12 @@ func (srv *Server) stopOthers() (wait func()) {
 	}
 }
 
-// Listen opens the sockets: see listen.Sockets.
-func (srv *Server) Listen() ([]transport.Listener, error) { return srv.sockets.Listen() }
+// Listen opens the sockets: see listen.Sockets. From now on, calls are refused until Serve has read the files: others may let some in
+// before Serve does.
+func (srv *Server) Listen() ([]transport.Listener, error) {
+	srv.sessions.Gate.Set(gate.Loading, srv.sessions.Persist.On())
+	return srv.sockets.Listen()
+}
 
 // Reload reads the files again: see reload.Reloader.
 func (srv *Server) Reload() { srv.reloads.Reload() }

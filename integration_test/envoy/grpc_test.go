@@ -94,13 +94,13 @@ func TestRefusals(t *testing.T) {
 		{&ratelimit.RateLimitRequest{Domain: "shop"}, codes.InvalidArgument, "rate limit descriptor list must not be empty"},
 		{limited(envoytype.RateLimitUnit_UNKNOWN), codes.InvalidArgument, "the unit UNKNOWN of its limit is not known"},
 		{limited(99), codes.InvalidArgument, "the unit 99 of its limit is not known"},
-		{many, codes.InvalidArgument, "at most 1000 descriptors"},
+		{many, codes.InvalidArgument, "more than 1000 descriptors"},
 		{long, codes.ResourceExhausted, "larger than max"},
-		{"\x0a\x05shop", codes.Internal, "cut off"},          // a text of 5 bytes has 4
-		{"\x0a\x02\xff\xfe", codes.Internal, "not UTF-8"},    // as a domain
-		{"\xff\xff\xff\xff\xff", codes.Internal, "cut off"},  // no tag
-		{"\x12\x03\x0a\x7f\x0a", codes.Internal, "cut off"},  // in an entry
-		{"\x12\xff\xff\xff\xff\x0f", codes.Internal, "cut "}, // 4 GB that do not come
+		{"\x0a\x05shop", codes.InvalidArgument, "cut off"},          // a text of 5 bytes has 4
+		{"\x0a\x02\xff\xfe", codes.InvalidArgument, "not UTF-8"},    // as a domain
+		{"\xff\xff\xff\xff\xff", codes.InvalidArgument, "cut off"},  // no tag
+		{"\x12\x03\x0a\x7f\x0a", codes.InvalidArgument, "cut off"},  // in an entry
+		{"\x12\xff\xff\xff\xff\x0f", codes.InvalidArgument, "cut "}, // 4 GB that do not come
 	} {
 		var err error
 		if text, raw := test.q.(string); raw {

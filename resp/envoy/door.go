@@ -47,7 +47,7 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
 		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
 	}
-	d.health = newHealth(d.unwell, server.Ready, d.stopped)
+	d.health = newHealth(d.unwell, d.stopped)
 	d.grpc = newGRPC(d.service, d.health)
 	doors := []struct {
 		setting, bind, about string
@@ -145,7 +145,7 @@ func (d *door) look() {
 			return
 		case <-tick.C:
 			d.reload()
-			d.health.tell(d.unwell())
+			d.health.update()
 		}
 	}
 }
@@ -192,7 +192,7 @@ func each(err error) []error {
 	return []error{err}
 }
 
-// unwell says why no calls should come here, as far as that is known without a decision, or nil.
+// unwell says why no calls should come here, or nil.
 func (d *door) unwell() error {
 	set := d.set.Load()
 	switch {

@@ -13,27 +13,19 @@ const healthName = "ratelimit"
 // healthServer tells gRPC's health protocol whether calls should come here.
 type healthServer struct {
 	*health.Server
-	unwell  func() error // what is known
-	ready   func() error // what a decision shows
-	stopped <-chan struct{}
+	unwell  func() error
+	stopped chan struct{}
 }
 
-func newHealth(unwell, ready func() error, stopped <-chan struct{}) *healthServer {
-	return &healthServer{health.NewServer(), unwell, ready, stopped}
+// newHealth makes one that ends what it tells those who watch when stopped is closed.
+func newHealth(unwell func() error, stopped chan struct{}) *healthServer {
+	return &healthServer{health.NewServer(), unwell, stopped}
 }
 
-// now returns why no calls should come here, or nil.
-func (h *healthServer) now() error {
-	if err := h.unwell(); err != nil {
-		return err
-	}
-	return h.ready()
-}
-
-// tell tells those who watch.
-func (h *healthServer) tell(err error) {
+// update tells those who watch.
+func (h *healthServer) update() {
 	serving := grpc_health_v1.HealthCheckResponse_SERVING
-	if err != nil {
+	if h.unwell() != nil {
 		serving = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	h.SetServingStatus("", serving)
@@ -42,11 +34,11 @@ func (h *healthServer) tell(err error) {
 
 // Check tells what is so now.
 func (h *healthServer) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	h.tell(h.now())
+	h.update()
 	return h.Server.Check(ctx, in)
 }
 
-// Watch tells of each change. It ends when the server stops, which would wait for all who watch.
+// Watch tells what is so now, and each change, until the service stops: else a client who watches would hold up its end.
 func (h *healthServer) Watch(in *grpc_health_v1.HealthCheckRequest, to grpc_health_v1.Health_WatchServer) error {
 	ctx, cancel := context.WithCancel(to.Context())
 	defer cancel()
@@ -57,13 +49,13 @@ func (h *healthServer) Watch(in *grpc_health_v1.HealthCheckRequest, to grpc_heal
 		case <-ctx.Done():
 		}
 	}()
-	return h.Server.Watch(in, watcherUntil{to, ctx})
+	return h.Server.Watch(in, watcherOfHealth{to, ctx})
 }
 
-// watcherUntil is a watcher until a context ends.
-type watcherUntil struct {
+// watcherOfHealth is a client who watches until a context ends.
+type watcherOfHealth struct {
 	grpc_health_v1.Health_WatchServer
 	ctx context.Context
 }
 
-func (w watcherUntil) Context() context.Context { return w.ctx }
+func (w watcherOfHealth) Context() context.Context { return w.ctx }

@@ -107,7 +107,7 @@ func httpStatus(code codes.Code) int {
 
 // healthcheck answers OK, or says why not.
 func (d *door) healthcheck(w http.ResponseWriter, _ *http.Request) {
-	if err := d.health.now(); err != nil {
+	if err := d.unwell(); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

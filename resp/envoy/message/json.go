@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,7 +54,8 @@ func (n *jsonInteger) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 			*n = jsonInteger(whole)
 			return nil
 		}
-		if x, err := strconv.ParseFloat(text, 64); err == nil && x >= 0 && x < 1<<53 && x == math.Trunc(x) {
+		decimal := text != "" && strings.Trim(text, "0123456789.eE+-") == "" && strings.IndexByte("+.", text[0]) < 0
+		if x, err := strconv.ParseFloat(text, 64); decimal && err == nil && x >= 0 && x < 1<<64 && x == math.Trunc(x) {
 			*n = jsonInteger(x)
 			return nil
 		}
