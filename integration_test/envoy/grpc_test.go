@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
@@ -66,6 +67,36 @@ func TestDecisions(t *testing.T) {
 	own.Descriptors[0].Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: envoytype.RateLimitUnit_MONTH}
 	if got, want := told(ask(c, own)), "OK / OK of 5 a MONTH, 2 left, ends"; got != want {
 		t.Errorf("a limit of its own: got %s, want %s", got, want)
+	}
+}
+
+// TestAllOrNone: a request that is denied takes nothing.
+func TestAllOrNone(t *testing.T) {
+	t.Parallel()
+	s := start(t, shop+"  - {key: never, rate_limit: {unit: year, requests_per_unit: 0}}\n", "--envoy-all-or-none", "yes")
+	c := dial(t, s.grpc)
+	both := func(one, other string) string {
+		q := request("shop", one)
+		q.Descriptors = append(q.Descriptors, request("shop", other).Descriptors...)
+		return told(ask(c, q))
+	}
+	expect(t, c, "client=ann", firstOf2)
+	expect(t, c, "client=ann", secondOf2)
+	const denied = "OVER_LIMIT / OVER_LIMIT of 2 a YEAR, 0 left, ends / OK of 2 a YEAR, 2 left, ends"
+	for range 3 {
+		if got := both("client=ann", "client=bob"); got != denied {
+			t.Errorf("got %s, want %s", got, denied)
+		}
+		if got := both("never=", "client=bob"); !strings.HasPrefix(got, "OVER_LIMIT / OVER_LIMIT") {
+			t.Error(got)
+		}
+	}
+	expect(t, c, "client=bob", firstOf2)
+	q := request("shop", "client=cleo")
+	q.Descriptors = append(q.Descriptors, request("shop", "client=dan").Descriptors...)
+	q.Descriptors[0].HitsAddend = wrapperspb.UInt64(2)
+	if _, err := ask(c, q); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "equal hits_addend") {
+		t.Errorf("unequal hits: %v", err)
 	}
 }
 

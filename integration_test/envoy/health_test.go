@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"context"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,9 +60,7 @@ func TestHealth(t *testing.T) {
 	if got := metric(page, `ratelimit_service_total_requests{grpc_method="Check"}`); got != "3" {
 		t.Errorf("%s checks", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), celldtest.Patience)
-	defer cancel()
-	watch, err := h.Watch(ctx, &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
+	watch, err := h.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "ratelimit"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.has("a=2", "b=3", "c=none")
+	someLooks(t)
 	if got := r.loads(); got != "7 good, 0 bad" {
 		t.Error(got)
 	}
@@ -195,6 +196,7 @@ func TestBadFiles(t *testing.T) {
 		"/b.yaml: b.y stands twice", "/c.yaml: unknown key 'nosuch'",
 	}
 	r.Logs(mistakes...)
+	someLooks(t)
 	if got := told(ask(r.c, request("a", "client=ann"))); got != overOf2 {
 		t.Errorf("a bad set has changed the limit: %s", got)
 	}
@@ -215,7 +217,18 @@ func TestBadFiles(t *testing.T) {
 	}
 	put(t, of("b", 6), dir, "c.yaml")
 	r.Logs("/c.yaml: the domain 'b' stands in another file, too")
+	someLooks(t)
 	r.has("a=9", "b=5")
+	if got := r.loads(); got != "2 good, 3 bad" {
+		t.Error(got)
+	}
+}
+
+// someLooks waits until celld, which looks each half second, has looked at its files several times.
+func someLooks(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	celldtest.Eventually(t, "2 s have passed", func() bool { return time.Since(began) > 2*time.Second })
 }
 
 // TestMerge puts a domain together of several files.
