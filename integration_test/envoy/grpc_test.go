@@ -397,6 +397,22 @@ func TestStopAnswers(t *testing.T) {
 	s.Wait(0)
 }
 
+// TestCrash: what was answered is on the disk.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	dir, file := t.TempDir(), t.TempDir()+"/limits.yaml"
+	celldtest.WriteFile(t, shop, file)
+	flags := []string{"--envoy-config", file, "--envoy-bind", "127.0.0.1:0", "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"}
+	for _, want := range []string{firstOf2, secondOf2, overOf2} {
+		s := startOn(t, harness.Spec{Dies: true, Flags: flags})
+		c := dial(t, s.grpc)
+		expect(t, c, "client=ann", want)
+		expect(t, c, "slide=ann", want)
+		s.Cmd.Process.Kill()
+		<-s.Exited
+	}
+}
+
 // TestEngineAway: without its engine celld says that it is unavailable.
 func TestEngineAway(t *testing.T) {
 	t.Parallel()
