@@ -109,7 +109,9 @@ func (w rateLimits) run(b *bench, p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Fixed windows: gRPC's Go client would send pings to measure the bandwidth, which Envoy does not.
 	conn, err := grpc.NewClient(s.otherAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(asBytes{}), grpc.WaitForReady(true)))
 	if err != nil {
 		return nil, err

@@ -44,6 +44,8 @@ func newGRPC(s *service, health grpc_health_v1.HealthServer) *grpc.Server {
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
 		grpc.MaxRecvMsgSize(mostMessage),
 		grpc.MaxConcurrentStreams(mostCalls),
+		grpc.StaticStreamWindowSize(mostMessage), // a window that follows the bandwidth grows to 16 MB, and sends pings to measure it
+		grpc.StaticConnWindowSize(mostMessage),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.NumStreamWorkers(workers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
