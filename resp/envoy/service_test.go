@@ -222,11 +222,15 @@ func TestErrors(t *testing.T) {
 	if got := w.ask1("none=x"); got != "OK: OK" { // nothing is asked
 		t.Errorf("got %s", got)
 	}
+	w.options.AllOrNone, w.options.Quota = true, true // then all are asked in a second round
+	if got := w.ask1("a=x"); got != "rpc error: code = Unavailable desc = the engine is away" {
+		t.Errorf("of quotas: got %s", got)
+	}
 	w.set.Store(nil)
 	if got := w.ask1("a=x"); got != "rpc error: code = FailedPrecondition desc = no rate limit configuration loaded: the log says why" {
 		t.Errorf("got %s", got)
 	}
-	if w.stats.serviceErrors.Load() != 5 || w.stats.storeErrors.Load() != 1 {
+	if w.stats.serviceErrors.Load() != 5 || w.stats.storeErrors.Load() != 2 {
 		t.Errorf("counted %d and %d errors", w.stats.serviceErrors.Load(), w.stats.storeErrors.Load())
 	}
 }
@@ -377,5 +381,16 @@ func TestHitsAreSplit(t *testing.T) {
 				t.Errorf("%d hits after %d, shadow %v: got %v, want %v", of.hits, of.before, shadow, got, want)
 			}
 		}
+	}
+}
+
+// An algorithm's hits are near its limit as a counter's are; what is denied is over.
+func TestHitsOfAnAlgorithmAreSplit(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 10, algorithm: slide}"))
+	w.ask1("a=x hits=9") // one of them is beyond 8
+	w.ask1("a=x hits=2") // denied
+	n := w.stats.of(domains.Series{Domain: "d", Key1: "a"})
+	if got := [4]uint64{n.total.Load(), n.within.Load(), n.near.Load(), n.over.Load()}; got != [4]uint64{11, 9, 1, 2} {
+		t.Errorf("total, within, near and over: %v", got)
 	}
 }

@@ -99,7 +99,8 @@ func TestUnmarshalErrors(t *testing.T) {
 		"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": cut, // a number of more than 64 bits
 		"\x0c":                  cut, // the end of a group that has not begun
 		"\x12\x02\x0a\x05":      cut,
-		"\x12\x03\x1a\x01\x08":  cut,
+		"\x12\x03\x1a\x01\x08":  cut, // of a descriptor's hits
+		"\x12\x03\x12\x01\x08":  cut, // of its limit
 		string(wire(1, "\xff")): utf8,
 		string(wire(2, wire(1, wire(1, "\xc3\x28")))):     utf8,
 		string(wire(2, wire(1, wire(2, "\xed\xa0\x80")))): utf8, // half of a pair of UTF-16

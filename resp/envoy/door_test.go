@@ -1,0 +1,245 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"celld/internal/celldtest"
+	"celld/resp"
+	"celld/resp/config"
+	"celld/resp/metrics"
+	"celld/store/memory"
+)
+
+// newDoor is a door to a server that does not listen, on a file with this text.
+func newDoor(t *testing.T, text string) (*door, *celldtest.LogBuffer) {
+	t.Helper()
+	log := &celldtest.LogBuffer{}
+	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
+	d := &door{service: &newWorld(t, config.EnvoyOptions{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
+		watcher: watcher{path: filepath.Join(t.TempDir(), "limits.yaml")}}
+	d.set.Store(nil)
+	d.panicked = server.Panicked
+	write(t, d.watcher.path, text)
+	return d, log
+}
+
+// post asks /json.
+func (d *door) post(body io.Reader) (code int, text string) {
+	w := httptest.NewRecorder()
+	newHTTP(d).Handler.ServeHTTP(w, httptest.NewRequest("POST", "/json", body))
+	return w.Code, w.Body.String()
+}
+
+func TestJSONByHTTP(t *testing.T) {
+	d, _ := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"x"}]}]}`
+	want := func(body io.Reader, code int, says string) {
+		t.Helper()
+		if got, text := d.post(body); got != code || !strings.Contains(text, says) || strings.Count(text, "\n") != 1 {
+			t.Errorf("%d %q, want %d %q", got, text, code, says)
+		}
+	}
+	want(strings.NewReader(ask), http.StatusServiceUnavailable, "no rate limit configuration loaded")
+	d.reload()
+	want(strings.NewReader(ask), http.StatusOK, `{"overallCode":"OK","statuses":[{"code":"OK"`)
+	want(strings.NewReader(ask), http.StatusTooManyRequests, `"overallCode":"OVER_LIMIT"`)
+	want(strings.NewReader(`{"domain":""}`), http.StatusBadRequest, "domain must not be empty")
+	want(strings.NewReader(`{`), http.StatusBadRequest, "not JSON, at byte 1")
+	want(strings.NewReader(strings.Repeat(" ", mostMessage+1)), http.StatusRequestEntityTooLarge, "at most 65536 bytes")
+	want(io.MultiReader(strings.NewReader(ask), cutOff{}), http.StatusBadRequest, "the request ends too early")
+	d.limits = panicking{}
+	if code, text := d.post(strings.NewReader(ask)); code != http.StatusInternalServerError || text != "" {
+		t.Errorf("after a panic: %d %q", code, text)
+	}
+	w := httptest.NewRecorder()
+	newHTTP(d).Handler.ServeHTTP(w, httptest.NewRequest("GET", "/json", nil))
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+}
+
+// cutOff is a body whose sender has gone.
+type cutOff struct{}
+
+func (cutOff) Read([]byte) (int, error) { return 0, errors.New("gone") }
+
+// A configuration is taken if it is good; the one before stays if not.
+func TestReload(t *testing.T) {
+	d, log := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+	if err := d.unwell(); err == nil || err.Error() != "no configuration is loaded" {
+		t.Errorf("before: %v", err)
+	}
+	d.reload()
+	told := strings.Contains(log.String(), "Envoy's limits are loaded\" domains=1 limits=1")
+	if d.unwell() != nil || d.stats.loaded.Load() != 1 || !told {
+		t.Errorf("%v, %d, %s", d.unwell(), d.stats.loaded.Load(), log)
+	}
+	set := d.set.Load()
+	write(t, d.watcher.path, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: x}}, {key: ''}]\n")
+	d.reload()
+	d.reload() // the second look that sees it
+	mistake := regexp.MustCompile(`not loaded" error="[^ ]*limits.yaml: (d.a: unit 'x'|a descriptor below d has no key)`)
+	said := mistake.FindAllString(log.String(), -1)
+	if d.set.Load() != set || d.stats.failed.Load() != 1 || len(said) != 2 {
+		t.Errorf("%d, %q of %s", d.stats.failed.Load(), said, log)
+	}
+	if err := os.Remove(d.watcher.path); err != nil {
+		t.Fatal(err)
+	}
+	if about, err := d.take(true); about != nil || err == nil || !strings.Contains(err.Error(), "no such file") || d.set.Load() != set {
+		t.Errorf("%v, %v", about, err)
+	}
+	d.options.HealthNeedsDomain = true
+	d.watcher.path = t.TempDir()
+	if about, err := d.reloadNow(); err != nil || len(about) == 0 {
+		t.Errorf("%v, %v", about, err)
+	}
+	if err := d.unwell(); err == nil || err.Error() != "the configuration has no domain" {
+		t.Errorf("without a domain: %v", err)
+	}
+}
+
+// What Serve opens is closed when the server stops.
+func TestServe(t *testing.T) {
+	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
+	log := &celldtest.LogBuffer{}
+	dir := files(t, map[string]string{"a.yaml": limits("a rate_limit: {unit: minute, requests_per_unit: 1}")})
+	o := config.EnvoyOptions{Bind: "127.0.0.1:0", HTTPBind: "[::]:0", MetricsBind: "127.0.0.1:0", Config: dir, MaxConnections: 3}
+	if err := Serve(server, o, slog.New(slog.NewTextHandler(log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	find := func(name string) string {
+		t.Helper()
+		found := regexp.MustCompile(name + `=\S*?(:\d+)`).FindStringSubmatch(log.String())
+		if found == nil {
+			t.Fatalf("no %s in %s", name, log)
+		}
+		return "http://127.0.0.1" + found[1]
+	}
+	get := func(url string) (int, string) {
+		t.Helper()
+		answer, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(body)
+	}
+	if code, text := get(find("envoy_http") + "/healthcheck"); code != http.StatusOK || text != "OK" {
+		t.Errorf("healthcheck: %d %q", code, text)
+	}
+	code, text := get(find("envoy_metrics") + "/any")
+	if code != http.StatusOK || !strings.Contains(text, "\nratelimit_service_config_load_success 1\n") {
+		t.Errorf("metrics: %d %q", code, text)
+	}
+	find("envoy")
+	write(t, filepath.Join(dir, "b.yaml"), "nosuch: 1\n")
+	celldtest.Eventually(t, "the mistake is told", func() bool { return strings.Contains(log.String(), "unknown key 'nosuch'") })
+
+	if Serve(server, config.EnvoyOptions{}, nil) != nil {
+		t.Error("without an address there is an error")
+	}
+	for bind, want := range map[string]string{
+		"unix:///no/such/socket": "--envoy-bind: ",
+		"192.0.2.1:1":            "--envoy-bind: listen on 192.0.2.1:1",
+	} {
+		o.Bind = bind
+		if err := Serve(server, o, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", bind, err)
+		}
+	}
+}
+
+// A stop ends slow requests by HTTP with its context.
+func TestStop(t *testing.T) {
+	d, _ := newDoor(t, "domain: d\n")
+	d.stopped = make(chan struct{})
+	d.health = newHealth(d.unwell, d.stopped)
+	d.grpc = newGRPC(d.service, d.health)
+	inside, out := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(inside)
+		<-out
+	}))
+	defer close(out)
+	d.http = []*http.Server{slow.Config}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := http.Get(slow.URL)
+		failed <- err
+	}()
+	<-inside
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	d.stop(ctx)
+	if err := <-failed; err == nil {
+		t.Error("a slow request was answered")
+	}
+	select {
+	case <-d.stopped:
+	default:
+		t.Error("who looks goes on")
+	}
+}
+
+// Metrics have the names of envoyproxy/ratelimit.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{Shadow: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}",
+		"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}"))
+	w.ask1("a=1 hits=7", "s=1", "s=1")
+	w.json(`{"domain":"9z-é.x","descriptors":[{}]}`)
+	w.json(`{}`)
+	m := &w.stats.methods[shouldRateLimit]
+	for _, took := range []time.Duration{0, 7 * time.Millisecond, 20 * time.Second} {
+		m.done(time.Now().Add(-took))
+	}
+	var list []metrics.Metric
+	list = metrics.New().Read(0, w.stats.declare)
+	page := string(metrics.AppendText(nil, list))
+	for _, want := range []string{
+		`ratelimit_service_rate_limit_total_hits{domain="d",key1="a"} 7`, `ratelimit_service_rate_limit_over_limit{domain="d",key1="a"} 2`,
+		`ratelimit_service_rate_limit_near_limit{domain="d",key1="a"} 1`,
+		`ratelimit_service_rate_limit_within_limit{domain="d",key1="s"} 1`,
+		`ratelimit_service_rate_limit_shadow_mode{domain="d",key1="s"} 1`, `ratelimit_service_rate_limit_9z___x_domain_not_found 1`,
+		`ratelimit_service_global_shadow_mode 1`, `ratelimit_service_should_rate_limit_error{err_type="service_error"} 1`,
+		`ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 3`,
+		`ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="0.005"} 1`,
+		`ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="10"} 2`,
+		`ratelimit_service_response_time_seconds_bucket{grpc_method="ShouldRateLimit",le="+Inf"} 3`,
+		`ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 3`,
+	} {
+		if !strings.Contains(page, want+"\n") {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	if !regexp.MustCompile(`response_time_seconds_sum\{grpc_method="ShouldRateLimit"\} 20\.0`).MatchString(page) {
+		t.Errorf("the sum of the times is wrong in\n%s", page)
+	}
+}
+
+// The metadata of limits is merged, the first wins, and what the configuration has stays as it is.
+func TestMetadataIsMerged(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{Metadata: true}, limits(
+		"a metadata: {x: 1, m: {p: 1, q: {r: 1}}}, rate_limit: {unit: minute, requests_per_unit: 9}",
+		"b metadata: {x: 2, y: 2, m: {p: 2, q: {s: 2}}, t: {u: 2}}, rate_limit: {unit: minute, requests_per_unit: 1}"))
+	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a"}]},{"entries":[{"key":"b"}]}]}`
+	const both = `"metadata":{"m":{"p":1,"q":{"r":1,"s":2}},"t":{"u":2},"x":1,"y":2}`
+	const first = `"metadata":{"m":{"p":1,"q":{"r":1}},"x":1}`
+	for _, want := range []string{both, first} { // the second call is over the limit of b
+		if got := w.json(ask); !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
