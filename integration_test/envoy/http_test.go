@@ -196,7 +196,7 @@ func TestCommands(t *testing.T) {
 	}
 	r.Play(
 		harness.Step{"EXISTS envoy|shop|client=looks", ":0"}, // who looks leaves nothing
-		harness.Step{"CL.TOP", "*2\r\n*2\r\n$21\r\nenvoy|shop|client=ann\r\n:2\r\n*2\r\n$22\r\nenvoy|shop|slide=a%7Cb\r\n:1"},
+		harness.Step{"CL.TOP", "*2\r\n*2\r\n$21\r\nenvoy|shop|client=ann\r\n:2\r\n*2\r\n$28\r\nenvoy|shop|slide=a%7Cb|slide\r\n:1"},
 		harness.Step{"EXISTS envoy|shop|client=ann", ":1"}, harness.Step{"EXISTS envoy|shop|client=bob", ":0"},
 		harness.Step{"CL.RULE ADD DENY envoy|shop|client=bob", ":1"}, harness.Step{"CL.RULE ADD ALLOW envoy|shop|slide=*", ":1"},
 	)

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"celld/cell"
@@ -44,9 +45,10 @@ func window(l *message.Limit) *cell.Limit {
 }
 
 // appendKey appends the key of a descriptor's count: envoy|domain|key=value|key=value. What separates is escaped as in URLs, so that no two
-// descriptors share a key; those of envoyproxy/ratelimit, joined by _, do. Limits that are taken together have the domain in braces: they
-// are no counts, and on a Cluster they must stand in one slot.
-func appendKey(b []byte, domain string, entries []message.Entry, shared []string, together bool) []byte {
+// descriptors share a key; those of envoyproxy/ratelimit, joined by _, do. The name of an algorithm stands behind them, as what it leaves
+// is no count. Limits that are taken together have the domain in braces: they are no counts either, and on a Cluster they must stand in
+// one slot.
+func appendKey(b []byte, domain string, entries []message.Entry, shared []string, algorithm string, together bool) []byte {
 	b = append(b, "envoy|"...)
 	if together {
 		b = append(b, '{')
@@ -62,6 +64,10 @@ func appendKey(b []byte, domain string, entries []message.Entry, shared []string
 			value = shared[i]
 		}
 		b = appendEscaped(append(b, '='), value, "%|")
+	}
+	if algorithm != "" {
+		name, _, _ := strings.Cut(algorithm, ",")
+		b = appendEscaped(append(b, '|'), name, "%|=")
 	}
 	return b
 }

@@ -200,7 +200,7 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 	it := &a.asked[i]
 	if it.key == nil {
 		from := len(a.keys)
-		a.keys = appendKey(a.keys, a.Domain, a.Descriptors[i].Entries, it.Shared, a.options.AllOrNone)
+		a.keys = appendKey(a.keys, a.Domain, a.Descriptors[i].Entries, it.Shared, it.Algorithm, a.options.AllOrNone)
 		it.key = a.keys[from:len(a.keys):len(a.keys)]
 	}
 	switch {

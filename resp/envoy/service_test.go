@@ -301,20 +301,22 @@ func TestKeys(t *testing.T) {
 	descriptor := rapid.Custom(func(t *rapid.T) []string {
 		return append([]string{text.Draw(t, "domain")}, rapid.SliceOfN(text, 0, 4).Draw(t, "texts")...)
 	})
-	key := func(texts []string, together bool) string {
+	key := func(texts []string, algorithm string, together bool) string {
 		var entries []message.Entry
 		for i := 1; i+1 < len(texts); i += 2 {
 			entries = append(entries, message.Entry{Key: texts[i], Value: texts[i+1]})
 		}
-		return string(appendKey(nil, texts[0], entries, nil, together))
+		return string(appendKey(nil, texts[0], entries, nil, algorithm, together))
 	}
+	algorithm := rapid.SampledFrom([]string{"", "slide", "@a=b|c"})
 	plain := regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := descriptor.Draw(t, "a"), descriptor.Draw(t, "b")
 		a, b = a[:(len(a)-1)/2*2+1], b[:(len(b)-1)/2*2+1]
 		for _, together := range []bool{false, true} {
-			ofA, ofB := key(a, together), key(b, together)
-			if (ofA == ofB) != (fmt.Sprintf("%q", a) == fmt.Sprintf("%q", b)) {
+			algorithmA, algorithmB := algorithm.Draw(t, "algorithm of a"), algorithm.Draw(t, "algorithm of b")
+			ofA, ofB := key(a, algorithmA, together), key(b, algorithmB, together)
+			if (ofA == ofB) != (algorithmA == algorithmB && fmt.Sprintf("%q", a) == fmt.Sprintf("%q", b)) {
 				t.Fatalf("%q has the key %q, and %q has %q", a, ofA, b, ofB)
 			}
 			if !plain.MatchString(ofA) {
@@ -323,10 +325,11 @@ func TestKeys(t *testing.T) {
 		}
 	})
 	for want, got := range map[string]string{
-		"envoy|shop|client=ann|path=/x": key([]string{"shop", "client", "ann", "path", "/x"}, false),
-		"envoy|{sh%7Bop}|a%3Db=c=d":     key([]string{"sh{op", "a=b", "c=d"}, true),
-		"envoy|d":                       key([]string{"d"}, false),
-		"envoy|d|k=a%25*":               string(appendKey(nil, "d", []message.Entry{{Key: "k", Value: "x"}}, []string{"a%*"}, false)),
+		"envoy|shop|client=ann|path=/x": key([]string{"shop", "client", "ann", "path", "/x"}, "", false),
+		"envoy|shop|a=b|gcra":           key([]string{"shop", "a", "b"}, "gcra,burst=5", false),
+		"envoy|{sh%7Bop}|a%3Db=c=d":     key([]string{"sh{op", "a=b", "c=d"}, "", true),
+		"envoy|d":                       key([]string{"d"}, "", false),
+		"envoy|d|k=a%25*":               string(appendKey(nil, "d", []message.Entry{{Key: "k", Value: "x"}}, []string{"a%*"}, "", false)),
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -392,5 +395,29 @@ func TestHitsOfAnAlgorithmAreSplit(t *testing.T) {
 	n := w.stats.of(domains.Series{Domain: "d", Key1: "a"})
 	if got := [4]uint64{n.total.Load(), n.within.Load(), n.near.Load(), n.over.Load()}; got != [4]uint64{11, 9, 1, 2} {
 		t.Errorf("total, within, near and over: %v", got)
+	}
+}
+
+// A limit that gets another algorithm, or comes to be taken together with others, begins anew, and finds what was counted when it comes
+// back. If it shared a state with the counter, whose count is 2^53, celld would scale what was used.
+func TestAnotherAlgorithm(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"window": func(w *world) {
+			w.configure(t, limits("a rate_limit: {unit: minute, requests_per_unit: 5, algorithm: 'window,align=clock'}"))
+		},
+		"together": func(w *world) { w.options.AllOrNone = true },
+	} {
+		counter := limits("a rate_limit: {unit: minute, requests_per_unit: 5}")
+		w := newWorld(t, config.EnvoyOptions{}, counter)
+		w.ask1("a=x hits=2")
+		change(w)
+		if got := w.ask1("a=x"); got != "OK: OK 4/5" {
+			t.Errorf("%s: first %s", name, got)
+		}
+		w.options.AllOrNone = false
+		w.configure(t, counter)
+		if got := w.ask1("a=x"); got != "OK: OK 2/5" {
+			t.Errorf("%s: then %s", name, got)
+		}
 	}
 }
