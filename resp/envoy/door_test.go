@@ -205,9 +205,7 @@ func TestMetrics(t *testing.T) {
 	for _, took := range []time.Duration{0, 7 * time.Millisecond, 20 * time.Second} {
 		m.done(time.Now().Add(-took))
 	}
-	var list []metrics.Metric
-	list = metrics.New().Read(0, w.stats.declare)
-	page := string(metrics.AppendText(nil, list))
+	page := string(metrics.AppendText(nil, metrics.New().Read(0, w.stats.declare)))
 	for _, want := range []string{
 		`ratelimit_service_rate_limit_total_hits{domain="d",key1="a"} 7`, `ratelimit_service_rate_limit_over_limit{domain="d",key1="a"} 2`,
 		`ratelimit_service_rate_limit_near_limit{domain="d",key1="a"} 1`,
