@@ -165,6 +165,9 @@ func TestEnvoyPage(t *testing.T) {
 			VolumeMounts []struct {
 				MountPath string `yaml:"mountPath"`
 			} `yaml:"volumeMounts"`
+			Probe struct {
+				HTTPGet struct{ Path string } `yaml:"httpGet"`
+			} `yaml:"readinessProbe"`
 		}
 	}
 	if err := yaml.Unmarshal([]byte(shown[0]), &manifest); err != nil {
@@ -193,8 +196,11 @@ func TestEnvoyPage(t *testing.T) {
 	}
 	srv := harness.Spec{Binary: program, Env: env}.Start(t)
 	url := "http://127.0.0.1:" + strings.TrimPrefix(env[0], "PORT=")
-	if status, _, body := harness.Get(srv, url+"/healthcheck"); status != 200 || body != "OK" {
+	if status, _, body := harness.Get(srv, url+container.Probe.HTTPGet.Path); status != 200 || body != "OK" {
 		t.Errorf("healthcheck: %d %q", status, body)
+	}
+	if strings.Contains(srv.Log.String(), `"level":"WARN"`) {
+		t.Errorf("it warns: %s", srv.Log)
 	}
 	ask := `{"domain":"shop","descriptors":[{"entries":[{"key":"client","value":"ann"}]},{"entries":[{"key":"plan","value":"gold"}]}]}`
 	answer, err := http.Post(url+"/json", "application/json", strings.NewReader(ask))

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"go.yaml.in/yaml/v3"
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
@@ -33,49 +32,6 @@ func value(env []string, name string) (text string) {
 		}
 	}
 	return text
-}
-
-// TestManifest starts celld by the variables that docs/how-to/envoy.md shows.
-func TestManifest(t *testing.T) {
-	t.Parallel()
-	_, text, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/how-to/envoy.md"), "```yaml\n")
-	text, _, _ = strings.Cut(text, "```")
-	var manifest struct {
-		Containers []struct {
-			Command      []string
-			Env          []struct{ Name, Value string }
-			VolumeMounts []struct {
-				MountPath string `yaml:"mountPath"`
-			} `yaml:"volumeMounts"`
-			Probe struct {
-				HTTPGet struct{ Path string } `yaml:"httpGet"`
-			} `yaml:"readinessProbe"`
-		}
-	}
-	if err := yaml.Unmarshal([]byte(text), &manifest); err != nil || len(manifest.Containers) != 1 {
-		t.Fatalf("%v in %s", err, text)
-	}
-	c := manifest.Containers[0]
-	root, program := t.TempDir(), filepath.Join(t.TempDir(), filepath.Base(c.Command[0]))
-	if err := os.Symlink(harness.Binary(t), program); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "PORT=" + harness.FreePort(t), "GRPC_PORT=" + harness.FreePort(t)}
-	for _, one := range c.Env {
-		if one.Name == "RUNTIME_ROOT" {
-			one.Value = filepath.Join(root, one.Value)
-		}
-		env = append(env, one.Name+"="+one.Value)
-	}
-	celldtest.WriteFile(t, shop, mkdir(t, root, c.VolumeMounts[0].MountPath), "limits.yaml")
-	s := startOn(t, harness.Spec{Binary: program, Env: env})
-	expect(t, dial(t, s.grpc), "client=ann", firstOf2)
-	if code, _, body := harness.Get(s.Server, s.http+c.Probe.HTTPGet.Path); code != 200 || body != "OK" {
-		t.Errorf("the probe: %d %q", code, body)
-	}
-	if strings.Contains(s.Log.String(), `"level":"WARN"`) {
-		t.Errorf("it warns:\n%s", s.Log)
-	}
 }
 
 // TestProgramName: the variables hold where the program is called ratelimit, and else only with one of RUNTIME_….
