@@ -1,8 +1,14 @@
 package envoy
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -11,6 +17,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"celld/internal/celldtest"
 	"celld/resp"
 	"celld/resp/config"
 	"celld/store"
@@ -81,5 +88,44 @@ func TestGRPC(t *testing.T) {
 	w.limits = w
 	if answer, err := call(shouldRateLimitMethod, good); err != nil || len(panics) != 1 || panics[0] != "inside" {
 		t.Errorf("after a panic: %q, %v; %v is logged", answer, err, panics)
+	}
+}
+
+// A client's certificate must have the name, where one is asked for.
+func TestClientName(t *testing.T) {
+	authority := celldtest.NewAuthority(t)
+	pair := func(name string, c *x509.Certificate) tls.Certificate {
+		cert, err := tls.LoadX509KeyPair(authority.Sign(name, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert
+	}
+	server := pair("server", &x509.Certificate{DNSNames: []string{"server"}})
+	client := pair("client", &x509.Certificate{DNSNames: []string{"envoy.mesh"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, authority.File)))
+	config := &tls.Config{Certificates: []tls.Certificate{server}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert}
+	for san, ok := range map[string]bool{"": true, "envoy.mesh": true, "other.mesh": false} {
+		here, there := net.Pipe()
+		go func() {
+			c := tls.Client(there, &tls.Config{Certificates: []tls.Certificate{client}, RootCAs: trusted, ServerName: "server",
+				NextProtos: []string{"h2"}})
+			_ = c.Handshake()
+			_, _ = io.Copy(io.Discard, c)
+		}()
+		_, _, err := certificates{config: func() *tls.Config { return config }, san: san}.ServerHandshake(here)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", san, err)
+		}
+		here.Close()
+		there.Close()
+	}
+}
+
+// An age of 0 is for ever, as gRPC would take it for its default.
+func TestAge(t *testing.T) {
+	if ageOf(0) != math.MaxInt64 || ageOf(time.Hour) != time.Hour {
+		t.Errorf("%v, %v", ageOf(0), ageOf(time.Hour))
 	}
 }

@@ -303,7 +303,7 @@ func (a *answer) judge(it *asked) {
 		it.after = uint64(d.Limit - d.Remaining)
 		it.over, it.remaining = it.after > limit && !it.negative, limit-min(limit, it.after)
 	default:
-		it.over, it.remaining = d.Limited && !it.negative, uint64(d.Remaining)
+		it.over, it.remaining = denies(c) && !it.negative, uint64(d.Remaining)
 		it.after = limit - min(limit, it.remaining)
 		if it.over {
 			it.after = limit + uint64(it.hits)
@@ -311,21 +311,25 @@ func (a *answer) judge(it *asked) {
 	}
 }
 
-// binding is the call of a descriptor's limits that says most: one that is denied, else the one with the least left.
+// binding is the call of a descriptor's limits that says most: one that denies, else the one with the least left. A limit of a policy that
+// has shadow says nothing beside others.
 func binding(calls []store.Call) *store.Call {
 	best := &calls[0]
 	for i := range calls {
-		c := &calls[i]
-		limited := c.Decision.Limited && !(c.Policy != nil && c.Limit.Shadow)
-		if limited {
+		switch c := &calls[i]; {
+		case denies(c):
 			return c
-		}
-		if c.Decision.Remaining < best.Decision.Remaining {
+		case shadowed(best) && !shadowed(c), shadowed(best) == shadowed(c) && c.Decision.Remaining < best.Decision.Remaining:
 			best = c
 		}
 	}
 	return best
 }
+
+func denies(c *store.Call) bool { return c.Decision.Limited && !shadowed(c) }
+
+// shadowed reports a limit that never denies by its policy's word. That of a descriptor with shadow_mode is told as it is.
+func shadowed(c *store.Call) bool { return c.Policy != nil && c.Limit.Shadow }
 
 // shareOf is the part of a limit that holds where an engine is away and the process decides for a share, and what that has counted. What
 // remains in the counter's share says how many shares there are, as next to nothing of it is ever counted.

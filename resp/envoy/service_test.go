@@ -421,3 +421,30 @@ func TestAnotherAlgorithm(t *testing.T) {
 		}
 	}
 }
+
+// What callers are told is what is counted.
+func TestVerdicts(t *testing.T) {
+	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 1}",
+		"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@two'}"))
+	var two []cell.Limit
+	for _, text := range []string{"1/1h,shadow", "2/1m"} {
+		limit, err := cell.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two = append(two, limit)
+	}
+	if _, err := w.keys.SetPolicy("two", two, policy.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		"[{false false} {false true} {false false}] OK: OK 0/1 OK 0/1 OK 1/2", // the first limit of the policy has less left
+		"[{true false} {true true} {false false}] OVER: OVER 0/1 OK 0/1 OK 0/2",
+		"[{true false} {true true} {true false}] OVER: OVER 0/1 OK 0/1 OVER 0/2", // but the second alone denies
+	} {
+		told := w.ask1("a=x", "s=x", "p=x")
+		if got := fmt.Sprint(w.verdicts) + " " + told; got != want {
+			t.Errorf("call %d: got %s, want %s", i+1, got, want)
+		}
+	}
+}
