@@ -102,7 +102,8 @@ func TestClientName(t *testing.T) {
 		return cert
 	}
 	server := pair("server", &x509.Certificate{DNSNames: []string{"server"}})
-	client := pair("client", &x509.Certificate{DNSNames: []string{"envoy.mesh"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	client := pair("client", &x509.Certificate{
+		DNSNames: []string{"envoy.mesh"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, authority.File)))
 	config := &tls.Config{Certificates: []tls.Certificate{server}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert}
