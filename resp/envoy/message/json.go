@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"celld/resp/jsonbody"
 )
 
 // The JSON of protobuf (https://protobuf.dev/programming-guides/json/): names as the messages have them or in camel case, integers as
@@ -40,27 +42,19 @@ type jsonInteger uint64
 
 // UnmarshalJSONFrom reads 3, 3.0, 3e0 or "3".
 func (n *jsonInteger) UnmarshalJSONFrom(in *jsontext.Decoder) error {
-	token, err := in.ReadToken()
-	if err != nil {
-		return err
-	}
-	switch token.Kind() {
-	case 'n':
-		*n = 0
-		return nil
-	case '0', '"':
-		text := token.String()
+	return readToken(in, "an integer of 0 or more", func(kind jsontext.Kind, text string) bool {
 		if whole, err := strconv.ParseUint(text, 10, 64); err == nil {
 			*n = jsonInteger(whole)
-			return nil
+			return true
 		}
 		decimal := text != "" && strings.Trim(text, "0123456789.eE+-") == "" && strings.IndexByte("+.", text[0]) < 0
-		if x, err := strconv.ParseFloat(text, 64); decimal && err == nil && x >= 0 && x < 1<<64 && x == math.Trunc(x) {
-			*n = jsonInteger(x)
-			return nil
+		x, err := strconv.ParseFloat(text, 64)
+		if !decimal || err != nil || x < 0 || x >= 1<<64 || x != math.Trunc(x) {
+			return false
 		}
-	}
-	return errors.New("expected an integer of 0 or more")
+		*n = jsonInteger(x)
+		return true
+	})
 }
 
 // jsonUnit is a unit by its name or number. The message of a request has no name for weeks; WEEK is accepted all the same.
@@ -68,36 +62,44 @@ type jsonUnit Unit
 
 // UnmarshalJSONFrom reads "MINUTE" or 2.
 func (u *jsonUnit) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	return readToken(in, "a unit, such as MINUTE", func(kind jsontext.Kind, text string) bool {
+		if kind == '0' {
+			n, err := strconv.ParseInt(text, 10, 32)
+			*u = jsonUnit(n)
+			return err == nil
+		}
+		for unit := range units {
+			if text == units[unit].name {
+				*u = jsonUnit(unit)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// readToken reads a number or a text. null leaves the zero value.
+func readToken(in *jsontext.Decoder, want string, read func(kind jsontext.Kind, text string) (ok bool)) error {
 	token, err := in.ReadToken()
 	if err != nil {
 		return err
 	}
-	switch token.Kind() {
+	switch kind := token.Kind(); kind {
 	case 'n':
-		*u = jsonUnit(Unknown)
 		return nil
-	case '0':
-		n, err := strconv.ParseInt(token.String(), 10, 32)
-		if err == nil {
-			*u = jsonUnit(n)
+	case '0', '"':
+		if read(kind, token.String()) {
 			return nil
 		}
-	case '"':
-		for unit := range units {
-			if token.String() == units[unit].name {
-				*u = jsonUnit(unit)
-				return nil
-			}
-		}
 	}
-	return errors.New("expected a unit, such as MINUTE")
+	return jsonbody.Expected(want)
 }
 
 // UnmarshalJSON reads a RateLimitRequest. The error says which field is wrong.
 func UnmarshalJSON(data []byte) (*Request, error) {
 	var in jsonRequest
-	if err := json.Unmarshal(data, &in, json.RejectUnknownMembers(true)); err != nil {
-		return nil, readError(err)
+	if err := jsonbody.Read(data, &in, jsonbody.Strictly); err != nil {
+		return nil, err
 	}
 	if in.HitsAddend > math.MaxUint32 {
 		return nil, errors.New("hitsAddend: expected 4294967295 at most")
@@ -121,30 +123,6 @@ func UnmarshalJSON(data []byte) (*Request, error) {
 		q.Descriptors = append(q.Descriptors, d)
 	}
 	return q, nil
-}
-
-// readError says in a line what is wrong with a body.
-func readError(err error) error {
-	syntax, semantic := (*jsontext.SyntacticError)(nil), (*json.SemanticError)(nil)
-	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		return fmt.Errorf("%s: the field is given twice", place(syntax.JSONPointer))
-	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON, at byte %d", syntax.ByteOffset)
-	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
-		return fmt.Errorf("%s: an unknown field", place(semantic.JSONPointer))
-	case errors.As(err, &semantic) && semantic.Err != nil:
-		return fmt.Errorf("%s: %w", place(semantic.JSONPointer), semantic.Err)
-	case errors.As(err, &semantic):
-		return fmt.Errorf("%s: expected a value of another kind", place(semantic.JSONPointer))
-	}
-	return err
-}
-
-// place is where in a body something is wrong, on a line of its own. The body has its names.
-func place(at jsontext.Pointer) string {
-	quoted := strconv.Quote(string(at[:min(len(at), 200)]))
-	return quoted[1 : len(quoted)-1]
 }
 
 type (

@@ -12,9 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"celld/resp"
 	"celld/resp/web/answers"
 	"celld/resp/wire"
@@ -87,62 +84,6 @@ func isJSON(text string) bool {
 	kind, _, err := mime.ParseMediaType(text)
 	return err == nil && kind == jsonType[0]
 }
-
-// readBody reads a body, in which each field is known and stands once. The error says where it is wrong.
-func readBody(body []byte, into any, options ...json.Options) error {
-	err := json.Unmarshal(body, into, options...)
-	syntax, semantic := (*jsontext.SyntacticError)(nil), (*json.SemanticError)(nil)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		return fieldError(syntax.JSONPointer, "the field is given twice")
-	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON, at byte %d", syntax.ByteOffset)
-	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
-		return fieldError(semantic.JSONPointer, "an unknown field")
-	case errors.As(err, &semantic):
-		return fieldError(semantic.JSONPointer, "expected "+kindOf(semantic))
-	}
-	return err
-}
-
-// kindOf is what a field should be.
-func kindOf(err *json.SemanticError) string {
-	switch kind := err.GoType.String(); {
-	case strings.Contains(kind, "int64"):
-		return "an integer, up to 9007199254740991"
-	case strings.Contains(kind, "bool"):
-		return "true or false"
-	case strings.HasPrefix(kind, "[]"):
-		return "a list"
-	case kind == "string":
-		return "a string"
-	}
-	return "an object"
-}
-
-// fieldError is what is wrong with a field, such as calls[3].limits[0].
-func fieldError(at jsontext.Pointer, what string) error {
-	var path strings.Builder
-	for token := range at.Tokens() {
-		if n, err := strconv.Atoi(token); err == nil {
-			fmt.Fprintf(&path, "[%d]", n)
-			continue
-		}
-		if path.Len() > 0 {
-			path.WriteByte('.')
-		}
-		path.WriteString(token)
-	}
-	if path.Len() == 0 {
-		return errors.New("the body: " + what)
-	}
-	return fmt.Errorf("%.200s: %s", path.String(), what)
-}
-
-// strictly refuses fields that are not known.
-var strictly = json.RejectUnknownMembers(true)
 
 // exchange is what a request needs. They are used again: so a take allocates 1.8 KB and not 4.5.
 type exchange struct {

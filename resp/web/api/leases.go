@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
 	"celld/resp/wire"
 )
@@ -62,7 +63,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request, x *exchange, command
 // readChange reads a body that has a key and these fields, and no others.
 func readChange(body []byte, command string, fields []string) (words []string, err error) {
 	var c change
-	if err := readBody(body, &c, strictly); err != nil {
+	if err := jsonbody.Read(body, &c, jsonbody.Strictly); err != nil {
 		return nil, err
 	}
 	if c.Key == nil {

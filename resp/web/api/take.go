@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"celld/resp"
+	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
 	"celld/resp/wire"
 )
@@ -43,7 +44,7 @@ var modes = map[string]string{"take": "", "peek": "PEEK", "upto": "UPTO", "force
 // take is POST /v1/take.
 func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
 	var c call
-	if err := readBody(x.body.Bytes(), &c, strictly); err != nil {
+	if err := jsonbody.Read(x.body.Bytes(), &c, jsonbody.Strictly); err != nil {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"celld/resp/jsonbody"
 	"celld/resp/wire"
 )
 
@@ -53,7 +54,7 @@ func retryOf(numbers [5]int64) int64 {
 
 func readThrottled(body []byte) (words []string, err error) {
 	var t throttled
-	if err := readBody(body, &t); err != nil {
+	if err := jsonbody.Read(body, &t); err != nil {
 		return nil, err
 	}
 	if t.Key == nil {
