@@ -155,8 +155,10 @@ func (d *door) reload() {
 	defer d.server.Survive("reload of Envoy's limits")
 	first := d.set.Load() == nil
 	about, err := d.take(first)
-	for _, one := range each(err) {
-		d.log.Error("Envoy's limits are not loaded", "error", one)
+	if err != nil { // one line for each mistake
+		for line := range strings.Lines(err.Error()) {
+			d.log.Error("Envoy's limits are not loaded", "error", strings.TrimSpace(line))
+		}
 	}
 	if about != nil {
 		d.log.Info("Envoy's limits are loaded", about...)
@@ -179,17 +181,6 @@ func (d *door) take(hurry bool) (about []any, err error) {
 	d.set.Store(set)
 	d.stats.loaded.Add(1)
 	return []any{"domains", set.Len(), "limits", set.Limits()}, nil
-}
-
-// each are the errors that errors.Join has joined.
-func each(err error) []error {
-	if joined, several := err.(interface{ Unwrap() []error }); several {
-		return joined.Unwrap()
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
 }
 
 // unwell says why no calls should come here, or nil.

@@ -40,36 +40,61 @@ const takeName = "CL.TAKE"
 // and shown to monitors. It returns when the call is decided, and is on the disk where replies wait for that. With an engine that takes
 // --store-timeout at most. The error is a *CallError. Any goroutine may call it.
 func (srv *Service) Take(key, limit string, options ...string) (answer store.TakeRequest, err error) {
+	err = srv.inProcess("call from within",
+		func(c *scratch, w store.Waker) (decided bool, refused *CallError) {
+			return srv.askWithin(c, w, key, limit, options)
+		},
+		func(c *scratch) (changes bool, refused *CallError) {
+			answer, refused = srv.answerWithin(c)
+			return refused == nil && answer.Mode != cell.Peek, refused
+		})
+	return answer, err
+}
+
+// inProcess has ask ask for calls, while no transaction or script runs alone, and then answer count them. It returns when what has changed is
+// on the disk, where replies wait for that. ask tells whether the calls are decided, else w is woken. Calls that have only looked are
+// answered also while the disk is slow. The error is a *CallError.
+func (srv *Service) inProcess(where string, ask func(c *scratch, w store.Waker) (decided bool, refused *CallError),
+	answer func(c *scratch) (changes bool, refused *CallError),
+) (err error) {
 	err = &CallError{errInternal, ErrPanicked} // which a panic leaves
-	defer srv.Survive("call from within")
-	c, answered := srv.scratches.get(&srv.deciding), make(woken, 1)
+	defer srv.Survive(where)
+	c, answered, changes := srv.scratches.get(&srv.deciding), make(woken, 1), false
 	if srv.Synchronous {
 		srv.Persist.Begin()
 	}
-	decided, refused := srv.askWithin(c, answered, key, limit, options)
+	decided, refused := srv.besideOthers(c, func() (bool, *CallError) { return ask(c, answered) })
 	if refused == nil {
 		if !decided {
 			<-answered
 		}
-		answer, refused = srv.answerWithin(c)
+		changes, refused = answer(c)
 	}
 	err = nil
 	switch {
 	case !srv.Synchronous:
-	case refused == nil && answer.Mode != cell.Peek:
+	case changes:
 		err = srv.commit()
-	default: // it has only looked: it is answered also while the disk is slow
+	default:
 		srv.Persist.Leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)
 	srv.scratches.put(c)
 	switch {
 	case refused != nil:
-		return answer, refused
+		return refused
 	case err != nil:
-		return answer, &CallError{formatError(ErrMisconf, err), err}
+		return &CallError{formatError(ErrMisconf, err), err}
 	}
-	return answer, nil
+	return nil
+}
+
+// besideOthers runs ask while no transaction or script runs alone.
+func (srv *Service) besideOthers(c *scratch, ask func() (decided bool, refused *CallError)) (decided bool, refused *CallError) {
+	lane := srv.Execution.Lane(c.lane)
+	lane.RLock()
+	defer lane.RUnlock()
+	return ask()
 }
 
 // refuseWithin returns the error of a call that the server does not take now, or nil.
@@ -86,11 +111,9 @@ func (srv *Service) refuseWithin(row *command.Row) *CallError {
 	return nil
 }
 
-// askWithin asks for a call, while no transaction or script runs alone. It returns whether the call is decided, or why it is refused.
+// askWithin asks for a call. It returns whether the call is decided, or why it is refused.
 func (srv *Service) askWithin(c *scratch, w store.Waker, key, limit string, options []string) (decided bool, refused *CallError) {
-	lane, row := srv.Execution.Lane(c.lane), srv.Commands.Find([]byte(takeName))
-	lane.RLock()
-	defer lane.RUnlock()
+	row := srv.Commands.Find([]byte(takeName))
 	if refused = srv.refuseWithin(row); refused != nil {
 		srv.Stats.Rejected(row, refused.Text)
 		return false, refused
