@@ -120,9 +120,9 @@ func TestVariables(t *testing.T) {
 			c := dial(t, addr)
 			switch {
 			case strings.HasPrefix(name, "mutual"):
-				c = dial(t, addr, trust(t, ca, mine, myKey))
+				c = dial(t, addr, ca.Client(mine, myKey))
 			case strings.HasPrefix(name, "tls"):
-				c = dial(t, addr, trust(t, ca, "", ""))
+				c = dial(t, addr, ca.Client("", ""))
 			}
 			got := ""
 			if strings.HasPrefix(test.want, "code") {

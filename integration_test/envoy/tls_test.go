@@ -37,22 +37,6 @@ func startSecure(t *testing.T, flags ...string) *secure {
 	return s
 }
 
-// trust trusts an authority, and shows a certificate whose file is not empty, whoever has signed it.
-func trust(t *testing.T, ca *celldtest.Authority, cert, key string) *tls.Config {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, ca.File)))
-	config := &tls.Config{RootCAs: pool}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
-	}
-	return config
-}
-
 // try asks once, without waiting for a connection that may come.
 func try(t *testing.T, s *secure, with ...*tls.Config) string {
 	t.Helper()
@@ -89,7 +73,7 @@ func TestTLSClients(t *testing.T) {
 			sign("theirs", celldtest.NewAuthority(t), clientCert("envoy.mesh", "third.mesh"))
 			sign("old", s.ca, old)
 			for name, pair := range files {
-				got, may := try(t, s, trust(t, s.ca, pair[0], pair[1])), strings.Contains(test.may, name)
+				got, may := try(t, s, s.ca.Client(pair[0], pair[1])), strings.Contains(test.may, name)
 				if (got == noLimit) != may {
 					t.Errorf("certificate %s: %s; want it served: %v", name, got, may)
 				}
@@ -97,7 +81,7 @@ func TestTLSClients(t *testing.T) {
 			if got := try(t, s); got == noLimit { // the client's default is no TLS
 				t.Error("a call in the clear is answered")
 			}
-			if got := try(t, s, trust(t, celldtest.NewAuthority(t), files["mine"][0], files["mine"][1])); got == noLimit {
+			if got := try(t, s, celldtest.NewAuthority(t).Client(files["mine"][0], files["mine"][1])); got == noLimit {
 				t.Error("a client that trusts another is served")
 			}
 		})
@@ -109,7 +93,7 @@ func TestTLSRenewal(t *testing.T) {
 	t.Parallel()
 	s := startSecure(t)
 	mine, myKey := s.ca.Sign("app", clientCert())
-	trusting := trust(t, s.ca, mine, myKey)
+	trusting := s.ca.Client(mine, myKey)
 	name := func() string {
 		conn, err := tls.Dial("tcp", s.grpc, trusting)
 		if err != nil {

@@ -40,7 +40,7 @@ func TestClients(t *testing.T) {
 		}
 	})
 	t.Run("go-redis", func(t *testing.T) {
-		client := redis.NewClient(&redis.Options{Addr: addr, Password: "sesame", TLSConfig: w.config(t, w.mine, w.myKey)})
+		client := redis.NewClient(&redis.Options{Addr: addr, Password: "sesame", TLSConfig: w.ca.Client(w.mine, w.myKey)})
 		defer client.Close()
 		got, err := client.Do(t.Context(), "CL.THROTTLE", "go", "15", "30", "60").Int64Slice()
 		if err != nil || fmt.Sprint(got) != "[0 16 15 -1 2]" {

@@ -43,7 +43,7 @@ func TestRenewal(t *testing.T) {
 	copyOver(t, first, w.cert)
 	copyOver(t, firstKey, w.key)
 	srv, addr := w.start(t)
-	config := w.config(t, w.mine, w.myKey)
+	config := w.ca.Client(w.mine, w.myKey)
 	serving := func() string {
 		c, err := dial(t, addr, config)
 		if err != nil {
@@ -133,7 +133,7 @@ func TestHalfHandshakes(t *testing.T) {
 	w := newWorld(t)
 	srv, addr := w.start(t, "--tls-auth-clients", "no", "--tls-max-handshakes", "200")
 	plain := harness.Dial(t, srv.Addr)
-	secure, err := dial(t, addr, w.config(t, "", ""))
+	secure, err := dial(t, addr, w.ca.Client("", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestHalfHandshakes(t *testing.T) {
 		}
 	}
 	t.Logf("two calls took %v at most", longest)
-	if err := ping(t, addr, w.config(t, "", "")); err != nil {
+	if err := ping(t, addr, w.ca.Client("", "")); err != nil {
 		t.Errorf("a new client: %v", err)
 	}
 	celldtest.Eventually(t, "2,800 have gone", func() bool {
@@ -170,7 +170,7 @@ func TestRandomRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	srv, addr := w.start(t, "--tls-auth-clients", "no")
-	config := w.config(t, "", "")
+	config := w.ca.Client("", "")
 	random := make([]byte, 4096)
 	for i := range 300 {
 		conn, err := net.Dial("tcp", addr)

@@ -49,22 +49,6 @@ func (w *world) start(t *testing.T, flags ...string) (srv *harness.Server, addr 
 	return srv, "127.0.0.1:" + port
 }
 
-// config is a client's that trusts the authority. It shows a certificate whose file is not empty, whoever signed it.
-func (w *world) config(t *testing.T, cert, key string) *tls.Config {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, w.ca.File)))
-	config := &tls.Config{RootCAs: pool}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
-	}
-	return config
-}
-
 func dial(t *testing.T, addr string, config *tls.Config) (*harness.Conn, error) {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addr, config)
@@ -102,7 +86,7 @@ func TestWhoMayConnect(t *testing.T) {
 			for name, files := range map[string][2]string{
 				"mine": {w.mine, w.myKey}, "none": {}, "theirs": {w.theirs, w.theirKey}, "old": {w.old, w.oldKey},
 			} {
-				config := w.config(t, files[0], files[1])
+				config := w.ca.Client(files[0], files[1])
 				config.MinVersion, config.MaxVersion = version, version
 				if err := ping(t, addr, config); (err == nil) != may[name] {
 					t.Errorf("tls-auth-clients %s, certificate %s, %s: %v", mode, name, tls.VersionName(version), err)
@@ -121,7 +105,7 @@ func TestVersionsAndCiphers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, addr := w.start(t, "--tls-auth-clients", "no", "--tls-protocols", "TLSv1.2", "--tls-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305")
-	config := w.config(t, "", "")
+	config := w.ca.Client("", "")
 	c, err := dial(t, addr, config)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +139,7 @@ func TestOnlyTLS(t *testing.T) {
 			t.Errorf("it listens on %q", srv.Addrs)
 		}
 	}
-	c, err := dial(t, addr, w.config(t, "", ""))
+	c, err := dial(t, addr, w.ca.Client("", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +254,7 @@ func TestAFarewellEndsAWait(t *testing.T) {
 		celldtest.Eventually(t, "a call is decided", func() bool {
 			return strings.HasPrefix(plain.Do("CL.TAKE", "k", "1/1h"), "*7\r\n:1\r\n")
 		})
-		c, err := dial(t, addr, w.config(t, w.mine, w.myKey))
+		c, err := dial(t, addr, w.ca.Client(w.mine, w.myKey))
 		if err != nil {
 			t.Fatal(err)
 		}

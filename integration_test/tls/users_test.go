@@ -27,7 +27,7 @@ func (w *world) sign(t *testing.T, by *celldtest.Authority, name string, uris ..
 		c.URIs = append(c.URIs, uri)
 	}
 	cert, key := by.Sign(name, c)
-	return w.config(t, cert, key)
+	return w.ca.Client(cert, key)
 }
 
 // as connects, and reports as whom: its user, or why it may do nothing.
@@ -65,7 +65,7 @@ func TestUsersOfCertificates(t *testing.T) {
 		{"off", "optional", map[string]string{"app": "-NOAUTH", "uris": "-NOAUTH", "bare": "-NOAUTH"}},
 	} {
 		configs := map[string]*tls.Config{
-			"bare": w.config(t, "", ""), "expired": w.config(t, w.old, w.oldKey),
+			"bare": w.ca.Client("", ""), "expired": w.ca.Client(w.old, w.oldKey),
 			"stranger": w.sign(t, w.stranger, "app", both...), "uris": w.sign(t, w.ca, "uris", both...),
 			"offs": w.sign(t, w.ca, "offs", both[:2]...),
 		}

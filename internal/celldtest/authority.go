@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -59,4 +60,20 @@ func (a *Authority) Sign(name string, c *x509.Certificate) (certFile, keyFile st
 	WriteFile(a.t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), certFile)
 	WriteFile(a.t, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})), keyFile)
 	return certFile, keyFile
+}
+
+// Client is the config of a client that trusts the authority. It shows a certificate whose file is not empty, whoever signed it.
+func (a *Authority) Client(cert, key string) *tls.Config {
+	a.t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(ReadFile(a.t, a.File)))
+	config := &tls.Config{RootCAs: pool}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return config
 }

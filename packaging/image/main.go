@@ -119,7 +119,7 @@ func (r release) image(arch, binary string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := made.DeepCopy() // AppendLayers has listed the layers in it
+	config := made.DeepCopy() // it names the layers that were added above
 	config.Architecture, config.OS, config.Created = arch, "linux", v1.Time{Time: r.made}
 	config.Config = v1.Config{
 		User: fmt.Sprintf("%d:%d", user, user), Entrypoint: []string{"/celld"}, WorkingDir: "/", Labels: r.labels(),

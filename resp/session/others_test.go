@@ -137,3 +137,31 @@ func TestDecideSurvivesAPanic(t *testing.T) {
 		p.want("SET a 1", "+OK\r\n")
 	}
 }
+
+// TestDecideWaitsForTheDisk: what is taken is on the disk when Decide returns; what the disk refuses is an error, and does not count. Who
+// only looks waits for nothing.
+func TestDecideWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
+	disk := &sessiontest.Disk{}
+	w := newWorldOn(t, disk, t.TempDir())
+	if err := w.Persist.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(cost int64, mode cell.Mode) error {
+		return w.Decide([]store.TakeRequest{{Calls: w.callsOf("k 9/1h"), TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}}, passes)
+	}
+	syncs := disk.Syncs.Load()
+	if err := ask(1, cell.Force); err != nil || disk.Syncs.Load() != syncs+1 {
+		t.Errorf("%v, %d syncs, want 1", err, disk.Syncs.Load()-syncs)
+	}
+	if err := ask(0, cell.Peek); err != nil || disk.Syncs.Load() != syncs+1 {
+		t.Errorf("who looks: %v, %d syncs", err, disk.Syncs.Load()-syncs)
+	}
+	disk.Full.Store(true)
+	if err := ask(1, cell.Force); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+		t.Errorf("a full disk: %v", err)
+	}
+	if n := w.Decisions.Sum(); n[decisions.EnvoyAllowed] != 1 {
+		t.Errorf("%d decisions count, want 1", n[decisions.EnvoyAllowed])
+	}
+}
