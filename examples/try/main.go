@@ -49,8 +49,10 @@ func run(listen, dir string, proxy bool, program []string) (code int, err error)
 	if len(program) == 0 {
 		return 2, errors.New("name a program to run, such as: go run ./login ann secret")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, fail := context.WithCancelCause(interrupted)
+	defer fail(nil)
 	var checks []string
 	if proxy {
 		listen, checks = "127.0.0.1:3000", []string{"--http-bind", "127.0.0.1:8080"}
@@ -60,7 +62,7 @@ func run(listen, dir string, proxy bool, program []string) (code int, err error)
 		return 1, err
 	}
 	go http.Serve(service, &example{})
-	celld, addr, err := start(ctx, checks)
+	celld, addr, err := start(ctx, fail, checks)
 	if err != nil {
 		return 1, err
 	}
@@ -72,14 +74,17 @@ func run(listen, dir string, proxy bool, program []string) (code int, err error)
 	cmd.Env = append(os.Environ(), "RATE_LIMITER=redis://"+addr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	err = cmd.Run()
+	if ctx.Err() != nil && interrupted.Err() == nil {
+		return 1, context.Cause(ctx)
+	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
 }
 
-// start builds celld and starts it on a free port, until stop.
-func start(ctx context.Context, flags []string) (stop func(), addr string, err error) {
+// start builds celld and starts it, until stop. It calls fail when celld ends by itself.
+func start(ctx context.Context, fail context.CancelCauseFunc, flags []string) (stop func(), addr string, err error) {
 	dir, err := os.MkdirTemp("", "celld-try")
 	if err != nil {
 		return nil, "", err
@@ -88,36 +93,48 @@ func start(ctx context.Context, flags []string) (stop func(), addr string, err e
 	if err := os.WriteFile(file, []byte(policies), 0o600); err != nil {
 		return nil, "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-o", binary, ".")
 	build.Dir, build.Stderr = "..", os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, "", fmt.Errorf("build celld: %w", err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	// celld gets a socket that listens, as from systemd. A free port of which it is told may be another's before celld has it.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err
 	}
-	addr = free.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	free.Close()
-	celld := exec.Command(binary, append(flags, "--port", port, "--policies", file, "--loglevel", "warning")...)
-	celld.Stderr = os.Stderr
+	defer listener.Close()
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, "", err
+	}
+	defer socket.Close()
+	celld := exec.Command("sh", "-c", `LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"`, binary)
+	celld.Args = append(append(celld.Args, flags...), "--policies", file, "--loglevel", "warning")
+	celld.ExtraFiles, celld.Stderr = []*os.File{socket}, os.Stderr
 	if err := celld.Start(); err != nil {
 		return nil, "", err
 	}
+	ended := make(chan struct{})
+	go func() {
+		fail(fmt.Errorf("celld ended: %w", celld.Wait()))
+		close(ended)
+	}()
 	stop = func() {
 		_ = celld.Process.Kill()
-		_ = celld.Wait()
+		<-ended
 		_ = os.RemoveAll(dir)
 	}
+	addr = listener.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
 	for ctx.Err() == nil {
-		if exec.Command(binary, "ready", "--port", port).Run() == nil {
+		if exec.CommandContext(ctx, binary, "ready", "--port", port).Run() == nil { // HTTP, too, is there then
 			return stop, addr, nil
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	stop()
-	return nil, "", ctx.Err()
+	return nil, "", context.Cause(ctx)
 }
 
 // example is the service. It refuses a write to its number under a lock that another has held since.

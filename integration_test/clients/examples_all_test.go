@@ -16,7 +16,7 @@ func TestCompiledExamples(t *testing.T) {
 		{"java-jedis", true, javaExample},
 		{"java-lettuce", true, javaExample},
 		{"rust", true, func(t *testing.T, dir string) *exec.Cmd {
-			cmd := exec.Command(celldtest.Need(t, "cargo"), "run", "--quiet")
+			cmd := harness.Command(t, celldtest.Need(t, "cargo"), "run", "--quiet")
 			cmd.Env = []string{"CARGO_TARGET_DIR=" + harness.CachePath(t, "examples/target"), "CARGO_PROFILE_DEV_DEBUG=none"}
 			return cmd
 		}},
@@ -24,6 +24,6 @@ func TestCompiledExamples(t *testing.T) {
 }
 
 func javaExample(t *testing.T, dir string) *exec.Cmd {
-	return exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"),
+	return harness.Command(t, celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+harness.CachePath(t, "maven"),
 		"compile", "exec:java")
 }

@@ -27,9 +27,9 @@ type example struct {
 }
 
 var examples = []example{
-	{"go", false, func(t *testing.T, _ string) *exec.Cmd { return exec.Command(harness.Example(t, "go")) }},
+	{"go", false, func(t *testing.T, _ string) *exec.Cmd { return harness.Command(t, harness.Example(t, "go")) }},
 	{"python", false, func(t *testing.T, dir string) *exec.Cmd {
-		return exec.Command(installedClient(t, "python/bin/python"), "service.py")
+		return harness.Command(t, installedClient(t, "python/bin/python"), "service.py")
 	}},
 	{"node-ioredis", false, nodeExample("ioredis")},
 	{"node-redis", false, nodeExample("redis")},
@@ -37,7 +37,7 @@ var examples = []example{
 
 func nodeExample(module string) func(t *testing.T, dir string) *exec.Cmd {
 	return func(t *testing.T, dir string) *exec.Cmd {
-		cmd := exec.Command(celldtest.Need(t, "node"), "service.js")
+		cmd := harness.Command(t, celldtest.Need(t, "node"), "service.js")
 		cmd.Env = []string{"NODE_PATH=" + filepath.Dir(installedClient(t, "node_modules/"+module))}
 		return cmd
 	}
@@ -127,7 +127,7 @@ func startService(t *testing.T, cmd *exec.Cmd) *service {
 		select {
 		case <-exited:
 			t.Fatalf("%v ended: %v\n%s", cmd.Args, cmd.ProcessState, s.log)
-		case <-time.After(20 * time.Millisecond): // without an end: it may download and compile a hundred packages first
+		case <-time.After(20 * time.Millisecond): // until programTime: it may download and compile a hundred packages first
 		}
 	}
 	return s

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -46,7 +45,7 @@ func TestHeads(t *testing.T) {
 				}
 				if strings.HasPrefix(filepath.Base(file), "service") || name == "go" { // it serves until somebody ends it
 					celldtest.Eventually(t, "the service answers", func() bool {
-						return exec.Command("curl", "-sf", "http://"+web+"/").Run() == nil
+						return harness.Command(t, "curl", "-sf", "http://"+web+"/").Run() == nil
 					})
 					return
 				}

@@ -3,7 +3,6 @@
 package clients
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestJavaScripts(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			host, port := harness.HostPort(harness.Start(t).Addr)
-			cmd := exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "Scripts", client, host, port)
+			cmd := harness.Command(t, celldtest.Need(t, "java"), "-classpath", classes, "Scripts", client, host, port)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			if got, err := cmd.Output(); err != nil || string(got) != javaScripts {

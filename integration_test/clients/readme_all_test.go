@@ -28,7 +28,7 @@ class Main {
 	}
 }
 `, func(t *testing.T, file string) *exec.Cmd {
-			return exec.Command(celldtest.Need(t, "java"), "--class-path", harness.JavaClasses(t, "../../examples/java-jedis"), file)
+			return harness.Command(t, celldtest.Need(t, "java"), "--class-path", harness.JavaClasses(t, "../../examples/java-jedis"), file)
 		}},
 		{"rust", "main.rs", `use redis::cmd;
 
@@ -47,7 +47,7 @@ fn main() -> redis::RedisResult<()> {
 				t.Fatal(err)
 			}
 			celldtest.WriteFile(t, celldtest.ReadFile(t, "../../examples/rust/Cargo.toml"), dir, "Cargo.toml")
-			cmd := exec.Command(celldtest.Need(t, "cargo"), "run", "--quiet")
+			cmd := harness.Command(t, celldtest.Need(t, "cargo"), "run", "--quiet")
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "CARGO_TARGET_DIR="+harness.CachePath(t, "examples/readme"), "CARGO_PROFILE_DEV_DEBUG=none")
 			return cmd

@@ -49,12 +49,12 @@ func TestREADMECalls(t *testing.T) {
 	runREADME(t, []readmeCall{
 		{"python", "main.py", "import redis\nclient = redis.Redis(port=PORT)\n", "print(limited, limit, remaining, retry_s)\n",
 			func(t *testing.T, file string) *exec.Cmd {
-				return exec.Command(installedClient(t, "python/bin/python"), file)
+				return harness.Command(t, installedClient(t, "python/bin/python"), file)
 			}},
 		{"js", "main.js", `const client = new (require("ioredis"))(PORT); (async () => {` + "\n",
 			"console.log(...throttled.slice(0, 4)); client.quit() })()",
 			func(t *testing.T, file string) *exec.Cmd {
-				cmd := exec.Command(celldtest.Need(t, "node"), file)
+				cmd := harness.Command(t, celldtest.Need(t, "node"), file)
 				cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+filepath.Dir(installedClient(t, "node_modules/ioredis")))
 				return cmd
 			}},
@@ -71,6 +71,6 @@ import (
 func main() {
 	ctx, client := context.Background(), redis.NewClient(&redis.Options{Addr: "ADDR"})
 `, "	_, _, _ = limited, retryAfter, err\n	fmt.Println(reply[0], reply[1], reply[2], reply[3])\n}\n",
-			func(t *testing.T, file string) *exec.Cmd { return exec.Command("go", "run", file) }},
+			func(t *testing.T, file string) *exec.Cmd { return harness.Command(t, "go", "run", file) }},
 	})
 }

@@ -217,7 +217,7 @@ func TestRedisCLIInteractive(t *testing.T) {
 	celldtest.Need(t, "redis-cli")
 	srv := harness.Start(t)
 	host, port := harness.HostPort(srv.Addr)
-	cmd := exec.Command("redis-cli", "-h", host, "-p", port)
+	cmd := harness.Command(t, "redis-cli", "-h", host, "-p", port)
 	cmd.Env = append(harness.CleanEnv(), "TERM=xterm", "HOME="+t.TempDir())
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 200})
 	if err != nil {

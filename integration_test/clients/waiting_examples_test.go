@@ -24,13 +24,13 @@ import (
 // languages are the languages of the examples for waiting and leases, each with what runs an example.
 var languages = map[string]func(t *testing.T, example string) *exec.Cmd{
 	"go": func(t *testing.T, example string) *exec.Cmd {
-		return exec.Command(harness.Example(t, example))
+		return harness.Command(t, harness.Example(t, example))
 	},
 	"python": func(t *testing.T, example string) *exec.Cmd {
-		return exec.Command(installedClient(t, "python/bin/python"), fmt.Sprintf("../../examples/%s/%[1]s.py", example))
+		return harness.Command(t, installedClient(t, "python/bin/python"), fmt.Sprintf("../../examples/%s/%[1]s.py", example))
 	},
 	"node": func(t *testing.T, example string) *exec.Cmd {
-		cmd := exec.Command(celldtest.Need(t, "node"), fmt.Sprintf("../../examples/%s/%[1]s.js", example))
+		cmd := harness.Command(t, celldtest.Need(t, "node"), fmt.Sprintf("../../examples/%s/%[1]s.js", example))
 		cmd.Env = []string{"NODE_PATH=" + filepath.Dir(installedClient(t, "node_modules/ioredis"))}
 		return cmd
 	},
@@ -52,7 +52,6 @@ func begin(t *testing.T, language, example string, srv *harness.Server, args ...
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Process.Kill() })
 	return r
 }
 
@@ -64,6 +63,17 @@ func (r *run) end(t *testing.T, code int) string {
 		t.Errorf("%v: %v\n%s", r.Args, err, r.out.String())
 	}
 	return r.out.String()
+}
+
+// next waits for what the service that an example calls has to say.
+func next[T any](t *testing.T, from chan T) (said T) {
+	t.Helper()
+	select {
+	case said = <-from:
+	case <-time.After(celldtest.Patience):
+		t.Fatalf("not within %v: the example calls the service", celldtest.Patience)
+	}
+	return said
 }
 
 // serve is a service that the examples call, until the test ends.
@@ -162,7 +172,7 @@ func TestExampleJobs(t *testing.T) {
 	}
 	for language := range languages {
 		r := begin(t, language, "jobs", srv, url+"/stuck")
-		<-stuck
+		next(t, stuck)
 		r.Process.Kill()
 		r.Wait()
 	}
@@ -219,16 +229,19 @@ func TestExampleLock(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			srv, s := harness.Start(t), &number{}
-			asked, goOn := make(chan bool), make(chan bool)
+			asked, goOn := make(chan bool, 9), make(chan bool, 1)
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet {
 					asked <- true
-					<-goOn
+					select {
+					case <-goOn:
+					case <-r.Context().Done():
+					}
 				}
 				s.ServeHTTP(w, r)
 			})
 			r := begin(t, language, "lock", srv, url, "1")
-			<-asked
+			next(t, asked)
 			r.Process.Signal(syscall.SIGSTOP)
 			reply, id := harness.Dial(t, srv.Addr).Lease("lock:number", "1/5s,algo=conc", "WAIT", "60000")
 			if reply.Limited != 0 {
@@ -263,7 +276,7 @@ func TestExampleTokens(t *testing.T) {
 				}
 			}
 			c.Do("CL.POLICY", "SET", "llm", fmt.Sprintf("%d/1d,algo=window", budget))
-			during, goOn := make(chan bool), make(chan int)
+			during, goOn := make(chan bool, 9), make(chan int, 1)
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
 				during <- true
@@ -276,7 +289,7 @@ func TestExampleTokens(t *testing.T) {
 			})
 			ask := func(name string) *run {
 				r := begin(t, language, "tokens", srv, url, name, prompt)
-				<-during
+				next(t, during)
 				return r
 			}
 			r := ask("one")

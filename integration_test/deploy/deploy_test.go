@@ -130,7 +130,7 @@ func startContained(t *testing.T, env []string, args ...string) contained {
 	harness.NeedRoot(t)
 	celldtest.Need(t, "ip")
 	celldtest.Need(t, "nsenter")
-	if out, err := exec.Command("unshare", "-f", "-p", "-m", "-n", "true").CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, "unshare", "-f", "-p", "-m", "-n", "true").CombinedOutput(); err != nil {
 		celldtest.Missing(t, "no namespaces here: %v, %s", err, out)
 	}
 	const script = `mount --make-rprivate / && mount -t proc proc /proc && ip link set lo up && ip addr add 192.0.2.1/32 dev lo && shift 4 && exec "$0" "$@"` // without --port and --log-format of spec

@@ -84,7 +84,7 @@ func TestDistIsReproducible(t *testing.T) {
 	if again := celldtest.ReadFile(t, other, "SHA256SUMS"); again != sums {
 		t.Errorf("built twice:\n%s\n%s", sums, again)
 	}
-	check := exec.Command("sha256sum", "--check", "--quiet", "SHA256SUMS")
+	check := harness.Command(t, "sha256sum", "--check", "--quiet", "SHA256SUMS")
 	check.Dir = one
 	if out, err := check.CombinedOutput(); err != nil || strings.Count(sums, "\n") != 14 {
 		t.Errorf("%v, %s\n%s", err, out, sums)
@@ -152,7 +152,7 @@ func TestDeb(t *testing.T) {
 		celldtest.Missing(t, "no fresh Debian: make .cache/debian/.done")
 	}
 	deb := filepath.Join(dir, "celld_"+version+"_amd64.deb")
-	if out, err := exec.Command("lintian", "--fail-on", "error", "--allow-root", deb).CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, "lintian", "--fail-on", "error", "--allow-root", deb).CombinedOutput(); err != nil {
 		t.Errorf("lintian: %v\n%s", err, out)
 	}
 	root := filepath.Join(t.TempDir(), "root")

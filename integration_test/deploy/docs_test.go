@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -89,7 +88,7 @@ func typeIn(t *testing.T, addr, block string, env []string) (screen string) {
 		if !known {
 			t.Fatalf("%q: only redis-cli is run", command)
 		}
-		shell := exec.Command("sh", "-c", "redis-cli --no-raw -h "+host+" -p "+port+" "+rest)
+		shell := harness.Command(t, "sh", "-c", "redis-cli --no-raw -h "+host+" -p "+port+" "+rest)
 		shell.Env = env
 		out, _ := shell.CombinedOutput() // an error is in the output as well
 		screen += line + string(out)
@@ -104,7 +103,7 @@ func TestShellExamples(t *testing.T) {
 	flags := 0
 	for _, page := range docPages(t) {
 		for _, block := range blocks(celldtest.ReadFile(t, page), "sh") {
-			check := exec.Command("sh", "-n")
+			check := harness.Command(t, "sh", "-n")
 			check.Stdin = strings.NewReader(block)
 			if out, err := check.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v, %s\n%s", page, err, out, block)

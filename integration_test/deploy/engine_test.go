@@ -34,7 +34,7 @@ func sharesLimits(t *testing.T, c contained, probe, engine []string) {
 	t.Helper()
 	inside := []string{"nsenter", "-t", strconv.Itoa(c.Cmd.Process.Pid), "-n", "--"}
 	run := func(words ...string) string {
-		cmd := exec.Command(inside[0], slices.Concat(inside[1:], words)...)
+		cmd := harness.Command(t, inside[0], slices.Concat(inside[1:], words)...)
 		cmd.Env = append(harness.CleanEnv(), "REDISCLI_AUTH="+enginePassword)
 		out, _ := cmd.CombinedOutput()
 		return string(out)

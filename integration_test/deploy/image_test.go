@@ -41,7 +41,7 @@ func TestEmptyRoot(t *testing.T) {
 
 	_, port := harness.HostPort(srv.Addr)
 	health := func(port string) (string, error) { // as HEALTHCHECK does, with the container's environment
-		cmd := exec.Command("/celld", "ping")
+		cmd := harness.Command(t, "/celld", "ping")
 		cmd.SysProcAttr, cmd.Dir, cmd.Env = jail, "/", []string{"CELLD_PORT=" + port}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -115,7 +115,7 @@ func TestEmptyRootTrusts(t *testing.T) {
 // that this one writes, and Linux executes no file that is open for writing.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	if out, err := exec.Command("cp", from, to).CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, "cp", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
 	}
 }

@@ -3,7 +3,6 @@ package deploy
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -89,7 +88,7 @@ func TestSystemdVerify(t *testing.T) {
 	}
 	socket := filepath.Join(filepath.Dir(path), "celld.socket")
 	celldtest.WriteFile(t, celldtest.ReadFile(t, "../../examples/celld.socket"), socket)
-	if out, err := exec.Command(analyze, "verify", path, socket).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := harness.Command(t, analyze, "verify", path, socket).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }

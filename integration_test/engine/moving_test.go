@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -69,7 +68,7 @@ func TestMovingFromMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	pipe := exec.Command(cli, "-h", host, "-p", port, "--pipe")
+	pipe := harness.Command(t, cli, "-h", host, "-p", port, "--pipe")
 	pipe.Stdin = log
 	if out, err := pipe.CombinedOutput(); err != nil || !strings.Contains(string(out), "errors: 0,") {
 		t.Fatalf("%v, %s", err, out)
@@ -77,7 +76,7 @@ func TestMovingFromMemory(t *testing.T) {
 	if got := fmt.Sprint(looks(harness.Dial(t, harness.Start(t, "--store", f.URL).Addr))); got != want {
 		t.Errorf("on the engine:\n%s, want\n%s", got, want)
 	}
-	if out, err := exec.Command(cli, "-h", host, "-p", port, "--rdb", filepath.Join(back, "dump.rdb")).CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, cli, "-h", host, "-p", port, "--rdb", filepath.Join(back, "dump.rdb")).CombinedOutput(); err != nil {
 		t.Fatalf("%v, %s", err, out)
 	}
 	if got := fmt.Sprint(looks(harness.Dial(t, harness.StartOn(t, back, "--save", "300 1").Addr))); got != want {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ var otherwise = map[string]string{
 // only test-all has those of CL.THROTTLE in folder peers, too, and a Cluster and Sentinels, and that on three engines.
 func TestSameAsInMemory(t *testing.T) {
 	run := func(t *testing.T, f *engines.Fleet, args ...string) {
-		cmd := exec.Command("go", append([]string{"test", "-count=1", "-timeout=20m", "-vet=off", "-ldflags=-s -w"}, args...)...)
+		cmd := harness.Command(t, "go", append([]string{"test", "-count=1", "-timeout=20m", "-vet=off", "-ldflags=-s -w"}, args...)...)
 		cmd.Env = append(os.Environ(), harness.StoreVariable+"="+f.URL)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %v\n%s", cmd.Args, err, out)

@@ -21,7 +21,7 @@ func Bash(t testing.TB, script, dir string, shims map[string]string, env ...stri
 			t.Fatal(err)
 		}
 	}
-	bash := exec.Command(celldtest.Need(t, "bash"), "-c", script)
+	bash := Command(t, celldtest.Need(t, "bash"), "-c", script)
 	bash.Dir, bash.Env = dir, append(append(CleanEnv(), "PATH="+path+":"+os.Getenv("PATH")), env...)
 	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	t.Cleanup(func() {

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -29,7 +28,7 @@ func JavaClasses(t testing.TB, project string) string {
 	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile",
+	build := Command(t, celldtest.Need(t, "mvn"), "--quiet", "--batch-mode", "-Dmaven.repo.local="+CachePath(t, "maven"), "compile",
 		"dependency:build-classpath", "-Dmdep.outputFile=classpath")
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {

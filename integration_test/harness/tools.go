@@ -21,6 +21,20 @@ func NeedRoot(t testing.TB) {
 	}
 }
 
+// Command is exec.Command for a program that a test waits for. It ends with the test, and after programTime: one that hangs would keep the
+// test's name and what the program has printed from everybody.
+func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), programTime)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 10 * time.Second // its children may hold its outputs
+	return cmd
+}
+
+// programTime is far above what a program takes on a loaded machine that downloads and compiles it first.
+const programTime = 20 * time.Minute
+
 // Tool runs a program to its end and returns what it printed on both outputs. Its own exit code must be 0.
 func Tool(t testing.TB, name string, args ...string) string {
 	t.Helper()
@@ -34,9 +48,7 @@ func Tool(t testing.TB, name string, args ...string) string {
 // TryTool runs a program with this standard input.
 func TryTool(t testing.TB, stdin, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, celldtest.Need(t, name), args...)
+	cmd := Command(t, celldtest.Need(t, name), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = CleanEnv()
 	out, err := cmd.CombinedOutput()
@@ -53,7 +65,7 @@ func Script(t testing.TB, env []string, program string, args ...string) (output 
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := Command(t, program, args...)
 	cmd.Dir = "testdata"
 	cmd.Env = slices.Concat(CleanEnv(), []string{"PYTHONDONTWRITEBYTECODE=1"}, env)
 	var stderr strings.Builder

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func startOnSmallDisk(t *testing.T, dies bool, flags ...string) *smallDisk {
 	celldtest.Need(t, "unshare")
 	dir := t.TempDir()
 	const mount = `mount -t tmpfs -o size=1m none "$D" && `
-	probe := exec.Command("unshare", "-m", "sh", "-c", mount+"true")
+	probe := harness.Command(t, "unshare", "-m", "sh", "-c", mount+"true")
 	if probe.Env = append(os.Environ(), "D="+dir); probe.Run() != nil {
 		celldtest.Missing(t, "no mounts here")
 	}

@@ -3,7 +3,6 @@ package persistence
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -130,7 +129,7 @@ func TestPersistenceRefusesDamage(t *testing.T) {
 			if !found {
 				t.Fatalf("the reason does not say what to do: %s", reason)
 			}
-			fix := exec.Command("sh", "-c", command)
+			fix := harness.Command(t, "sh", "-c", command)
 			fix.Stdin = strings.NewReader("y\n")
 			out, err := fix.CombinedOutput()
 			if err != nil {

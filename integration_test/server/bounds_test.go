@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +114,7 @@ func TestMaxClientsRaised(t *testing.T) {
 	t.Parallel()
 	celldtest.Need(t, "prlimit")
 	srv := harness.Spec{Wrap: []string{"prlimit", "--nofile=300:300"}, Flags: []string{"--io-threads", "1", "--maxclients", "10"}}.Start(t)
-	if out, err := exec.Command("prlimit", "--nofile=64:", "--pid", strconv.Itoa(srv.Cmd.Process.Pid)).CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, "prlimit", "--nofile=64:", "--pid", strconv.Itoa(srv.Cmd.Process.Pid)).CombinedOutput(); err != nil {
 		t.Fatalf("prlimit: %v, %s", err, out)
 	}
 	if got := harness.Dial(t, srv.Addr).Do("CONFIG", "SET", "maxclients", "200"); got != "+OK\r\n" {

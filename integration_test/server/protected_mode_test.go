@@ -1,7 +1,6 @@
 package server
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -16,7 +15,7 @@ func TestProtectedMode(t *testing.T) {
 	for _, tool := range []string{"unshare", "ip", "redis-cli"} {
 		celldtest.Need(t, tool)
 	}
-	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
+	if out, err := harness.Command(t, "unshare", "-n", "true").CombinedOutput(); err != nil {
 		celldtest.Missing(t, "no network namespaces here: %v, %s", err, out)
 	}
 	const served, denied = "PONG", "DENIED celld is running in protected mode"
@@ -41,7 +40,7 @@ func TestProtectedMode(t *testing.T) {
 				echo "outside $(redis-cli -h 192.0.2.1 ` + test.auth + ` PING 2>&1)"
 				echo "loopback $(redis-cli -h 127.0.0.1 ` + test.auth + ` PING 2>&1)"
 				kill $pid && wait $pid && cat "$1"`
-			cmd := exec.Command("unshare", "-n", "sh", "-c", script, harness.Binary(t), t.TempDir()+"/log")
+			cmd := harness.Command(t, "unshare", "-n", "sh", "-c", script, harness.Binary(t), t.TempDir()+"/log")
 			cmd.Env = harness.CleanEnv()
 			out, err := cmd.CombinedOutput()
 			if err != nil {

@@ -3,7 +3,6 @@ package tls
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -66,7 +65,7 @@ r.call("CL.THROTTLE", "js", 15, 30, 60).then(got => { console.log("[" + got.join
 			if _, err := os.Stat(harness.CachePath(t, "clients/node_modules/ioredis")); err != nil {
 				celldtest.Missing(t, "not installed (make clients does it): %v", err)
 			}
-			cmd := exec.Command(program, flag, script, port, w.ca.File, w.mine, w.myKey)
+			cmd := harness.Command(t, program, flag, script, port, w.ca.File, w.mine, w.myKey)
 			cmd.Env = append(harness.CleanEnv(), "NODE_PATH="+harness.CachePath(t, "clients/node_modules"))
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "[0, 16, 15, -1, 2]\n" {
 				t.Errorf("%v: %s", err, out)

@@ -3,7 +3,6 @@
 package tls
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -37,7 +36,7 @@ func TestJedis(t *testing.T) {
 	} {
 		args := append(test.flags[:len(test.flags):len(test.flags)], "-Djdk.tls.client.protocols="+test.version, "-classpath", classes,
 			"testdata/Secure.java", test.url)
-		cmd := exec.Command(celldtest.Need(t, "java"), args...)
+		cmd := harness.Command(t, celldtest.Need(t, "java"), args...)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		if out, err := cmd.Output(); string(out) != test.want || (err == nil) != (test.want != "") {

@@ -3,10 +3,10 @@ package tls
 import (
 	"bufio"
 	"io"
-	"os/exec"
 	"strings"
 	"testing"
 
+	"celld/integration_test/harness"
 	"celld/internal/celldtest"
 )
 
@@ -16,7 +16,7 @@ func TestOpenSSLAsksForMore(t *testing.T) {
 	w := newWorld(t)
 	srv, addr := w.start(t, "--tls-auth-clients", "no")
 	for version, says := range map[string]string{"-tls1_3": "+PONG", "-tls1_2": ""} {
-		cmd := exec.Command(celldtest.Need(t, "openssl"), "s_client", version, "-connect", addr, "-CAfile", w.ca.File)
+		cmd := harness.Command(t, celldtest.Need(t, "openssl"), "s_client", version, "-connect", addr, "-CAfile", w.ca.File)
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // RunPeer runs another server until the test ends, whose directory then goes, and returns when it listens. Its log is shown
@@ -19,11 +20,16 @@ func RunPeer(t testing.TB, name, dir string, cmd *exec.Cmd, listens func() bool)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	cmd.WaitDelay = 10 * time.Second // its children may hold its outputs
 	exited := make(chan struct{})
 	go func() { cmd.Wait(); close(exited) }()
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
+		hangs := time.AfterFunc(Patience, func() { cmd.Process.Kill() })
 		<-exited
+		if !hangs.Stop() {
+			t.Errorf("%s has not ended %v after it was told to", name, Patience)
+		}
 		if t.Failed() {
 			t.Logf("%s's log:\n%s", name, log.String())
 		}
