@@ -3,7 +3,6 @@ package peers
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -17,7 +16,7 @@ func startGuava(t *testing.T) *program {
 	if _, err := os.Stat(guavaJar); err != nil {
 		celldtest.Missing(t, "no Guava: %v", err)
 	}
-	p := startProgram(t, "Guava", exec.Command(java, "-cp", guavaJar, "testdata/guava/Wait.java"))
+	p := startProgram(t, "Guava", harness.Command(t, java, "-cp", guavaJar, "testdata/guava/Wait.java"))
 	p.do(0, "create", "first", "1000") // loads what it needs, so that it is quick from now on
 	for range 3 {
 		p.do(0, "acquire", "first", "1")

@@ -4,7 +4,6 @@ package peers
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ func startRedisson(t *testing.T) redissonPair {
 	classes, port := harness.JavaClasses(t, "testdata/waiting"), harness.FreePort(t)
 	celldtest.StartRedis(t, "--port", port)
 	p := startProgram(t, "Redisson",
-		exec.Command(celldtest.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
+		harness.Command(t, celldtest.Need(t, "java"), "-classpath", classes, "RunRedisson", "redis://127.0.0.1:"+port))
 	for i := range 10 { // loads what it needs, so that it is quick from now on
 		p.do(i, "here", "trySetRate", "first", "1000", "1000")
 		p.do(i, "here", "tryAcquire", "first", "1", "1000")
@@ -268,7 +267,7 @@ func (p redissonPair) lock(t *testing.T) {
 // TestWaitSentinel runs Sentinel's rules of a flow one after another.
 func TestWaitSentinel(t *testing.T) {
 	t.Parallel()
-	p := startProgram(t, "Sentinel", exec.Command(celldtest.Need(t, "java"), "-Dproject.name=celld", "-Dcsp.sentinel.log.dir="+t.TempDir(),
+	p := startProgram(t, "Sentinel", harness.Command(t, celldtest.Need(t, "java"), "-Dproject.name=celld", "-Dcsp.sentinel.log.dir="+t.TempDir(),
 		"-classpath", harness.JavaClasses(t, "testdata/waiting"), "RunSentinel"))
 	p.do(0, "rate", "first", "1000")
 	for i := range 10 {

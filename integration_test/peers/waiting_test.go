@@ -119,7 +119,7 @@ type program struct {
 	ended   chan struct{} // closed when it has
 }
 
-// startProgram runs it until the test ends.
+// startProgram runs it, a harness.Command, until the test ends.
 func startProgram(t *testing.T, name string, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, name: name, answers: map[string]chan string{}, ended: make(chan struct{})}
@@ -147,10 +147,9 @@ func startProgram(t *testing.T, name string, cmd *exec.Cmd) *program {
 		}
 	}()
 	t.Cleanup(func() {
-		in.Close() // which ends it
 		<-p.ended
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Logf("%s: %v\n%s", name, err, errors.String())
+		if _ = cmd.Wait(); t.Failed() {
+			t.Logf("%s: %v\n%s", name, cmd.ProcessState, errors.String())
 		}
 	})
 	return p
