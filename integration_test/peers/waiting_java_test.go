@@ -267,8 +267,8 @@ func (p redissonPair) lock(t *testing.T) {
 // TestWaitSentinel runs Sentinel's rules of a flow one after another.
 func TestWaitSentinel(t *testing.T) {
 	t.Parallel()
-	p := startProgram(t, "Sentinel", harness.Command(t, celldtest.Need(t, "java"), "-Dproject.name=celld", "-Dcsp.sentinel.log.dir="+t.TempDir(),
-		"-classpath", harness.JavaClasses(t, "testdata/waiting"), "RunSentinel"))
+	p := startProgram(t, "Sentinel", harness.Command(t, celldtest.Need(t, "java"), "-Dproject.name=celld",
+		"-Dcsp.sentinel.log.dir="+t.TempDir(), "-classpath", harness.JavaClasses(t, "testdata/waiting"), "RunSentinel"))
 	p.do(0, "rate", "first", "1000")
 	for i := range 10 {
 		p.do(i, "pass", "first")
