@@ -46,12 +46,16 @@ type Call struct {
 	Key      []byte
 	Limit    *cell.Limit
 	Policy   *policy.Limit // nil: a literal
+	Times    int64         // it takes the Cost so many times at once; 0: once. Only without Terms, and with a Cost of 0 or more
 	Decision cell.Decision // out: what this limit says by itself
 	Ruled    bool          // out: a rule has decided, or nobody has; the call has taken nothing
 }
 
 // CallOf is a call of a policy's limit.
 func CallOf(key []byte, l *policy.Limit) Call { return Call{Key: key, Limit: &l.Limit, Policy: l} }
+
+// CostOf is what a call takes of a Take with this Cost.
+func (c *Call) CostOf(cost int64) int64 { return cost * max(c.Times, 1) }
 
 // PolicyID is the ID of the policy's limit; 0: a literal.
 func (c *Call) PolicyID() uint32 {

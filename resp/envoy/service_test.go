@@ -157,9 +157,10 @@ func TestAnswers(t *testing.T) {
 			{"s=x, a=y", "OK: OK 0/1 OK 2/3"}, {"s=x, a=y", "OK: OK 0/1 OK 1/3"}, // a limit in shadow stops nothing
 			{"q=x, a=x", "OVER: OK 1/1 OVER 0/3"}, {"q=x, a=y", "OK: OK 0/1 OK 0/3"}, {"q=x, q=y", "OK: OVER 0/1 OK 0/1"},
 			{"p=x, a=z", "OK: OK 1/2 OK 2/3"}, {"p=x, b=x", "OVER: OK 1/2 OVER 0/1"}, {"p=x, a=z", "OK: OK 0/2 OK 1/3"},
-			{"a=1 hits=1, b=1 hits=2", "rpc error: code = InvalidArgument desc = with all or none, the descriptors of a request " +
-				"have equal " +
-				"hits_addend, or 0"},
+			{"a=1 hits=2, b=1 hits=1", "OK: OK 1/3 OK 0/1"}, {"a=1 hits=1, b=2 hits=2", "OVER: OK 1/3 OVER 0/1"}, // each its own
+			{"a=1 hits=1, a=1 hits=2", "OVER: OK 1/3 OVER 0/3"}, {"a=2 hits=1, a=2 hits=2", "OK: OK 2/3 OK 0/3"},
+			{"p=1 hits=2, a=3 hits=1", "OK: OK 0/2 OK 2/3"}, {"p=1 hits=1, a=3 hits=2", "OVER: OVER 0/2 OK 2/3"},
+			{"a=3 hits=2, b=3 hits=0, a=4 hits=1", "OK: OK 0/3 OK 1/1 OK 2/3"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,10 +27,7 @@ func (a *answer) decideTogether() error {
 				return err
 			}
 			continue
-		case together.Cost != 0 && together.Cost != it.hits:
-			return a.refuse("with all or none, the descriptors of a request have equal hits_addend, or 0")
 		}
-		together.Cost = it.hits
 		calls, err := a.callsOf(i, false)
 		if err != nil {
 			return err
@@ -48,6 +45,9 @@ func (a *answer) decideTogether() error {
 			place = len(a.requests)
 			a.requests, a.of = append(a.requests, store.TakeRequest{}), append(a.of, group)
 		}
+		for j := range calls {
+			calls[j].Times = it.hits
+		}
 		it.request, it.call, it.calls = place, len(together.Calls), len(calls)
 		together.Calls = append(together.Calls, calls...)
 	}
@@ -58,6 +58,7 @@ func (a *answer) decideTogether() error {
 		if denied {
 			together.Mode = cell.Peek
 		}
+		together.Cost = commonCost(together.Calls)
 		a.requests[place] = together
 	}
 	if err := a.send(0); err != nil || len(quotas) == 0 {
@@ -74,4 +75,19 @@ func (a *answer) decideTogether() error {
 		}
 	}
 	return a.send(sent)
+}
+
+// commonCost is the cost that all calls take as often as their Times say. Nearly always they take as much: then it is that, once, which the
+// store decides on faster.
+func commonCost(calls []store.Call) int64 {
+	hits := calls[0].Times
+	for i := range calls {
+		if calls[i].Times != hits {
+			return 1
+		}
+	}
+	for i := range calls {
+		calls[i].Times = 0
+	}
+	return hits
 }

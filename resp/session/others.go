@@ -47,14 +47,17 @@ func wordsOf(r *store.TakeRequest) (words [][]byte) {
 			words = append(words, []byte(word))
 		}
 	}
-	var pairs []string // of a key and a limit
+	var pairs, costs []string // of a key and a limit
 	for i := range r.Calls {
-		switch c := &r.Calls[i]; {
-		case c.Policy == nil:
-			pairs = append(pairs, string(c.Key), c.Limit.String())
-		case c.Policy == c.Policy.Policy.Limits[0]: // which stands for all of them
-			pairs = append(pairs, string(c.Key), "@"+c.Policy.Policy.Name)
+		c := &r.Calls[i]
+		limit := c.Limit.String()
+		if c.Policy != nil {
+			if c.Policy != c.Policy.Policy.Limits[0] { // which stands for all of them
+				continue
+			}
+			limit = "@" + c.Policy.Policy.Name
 		}
+		pairs, costs = append(pairs, string(c.Key), limit), append(costs, strconv.FormatInt(c.CostOf(r.Cost), 10))
 	}
 	switch {
 	case r.Cost < 0:
@@ -68,7 +71,11 @@ func wordsOf(r *store.TakeRequest) (words [][]byte) {
 		add(takeName)
 	}
 	add(pairs...)
-	add("COST", strconv.FormatInt(r.Cost, 10))
+	add("COST")
+	if one := slices.Compact(slices.Clone(costs)); len(one) == 1 {
+		costs = one
+	}
+	add(costs...) // no command has one for each pair
 	switch r.Mode {
 	case cell.Peek:
 		add("PEEK")

@@ -87,6 +87,24 @@ func TestMonitorsCanTypeIt(t *testing.T) {
 	}
 }
 
+// TestMonitorsSeeEachCost: no command takes costs that differ, so nobody can type it.
+func TestMonitorsSeeEachCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	monitor, p := w.connect(), w.connect()
+	p.do("CL.POLICY", "SET", "gold", "10/1m", "100/1h")
+	monitor.do("MONITOR")
+	r := store.TakeRequest{Calls: w.callsOf("k @gold l 900/1m m 5/1m"), TakeOptions: store.TakeOptions{Cost: 1}}
+	r.Calls[2].Times = 800
+	if err := w.Decide([]store.TakeRequest{r}, passes); err != nil {
+		t.Fatal(err)
+	}
+	want := `"CL.MTAKE" "3" "k" "@gold" "l" "900/1m" "m" "5/1m" "COST" "1" "800" "1"`
+	if got := monitor.send(""); !strings.Contains(got, want) {
+		t.Errorf("a monitor sees %q, want %s", got, want)
+	}
+}
+
 // passes says that a call passes.
 func passes(int) decide.Verdict { return decide.Verdict{} }
 

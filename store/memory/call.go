@@ -14,7 +14,7 @@ type call struct {
 	*store.Call
 	hash  uint64
 	code  uint32
-	times int64 // this call and those before it that share its state
+	times int64 // how many times this call and those before it that share its state take the cost
 	held  int   // limits that its key will hold with this call and those before it
 	sh    *shard.Shard
 	n     uint32
@@ -40,7 +40,7 @@ func (c *call) stores() bool { return c.changes || c.blocks || c.adopts }
 
 // load looks up the key and the state of a call. before are the calls before it, and all is how many there are.
 func (c *call) load(before []call, all int, a store.Access) error {
-	c.times, c.held, c.tried = 1, 0, false
+	c.times, c.held, c.tried = c.CostOf(1), 0, false
 	met, shares := false, false
 	for i := range before {
 		b := &before[i]
@@ -53,7 +53,7 @@ func (c *call) load(before []call, all int, a store.Access) error {
 			if b.Limit.Shape != c.Limit.Shape || b.Limit.Params != c.Limit.Params {
 				return store.ErrTwoLimits
 			}
-			c.times++
+			c.times += b.CostOf(1)
 			shares = true
 		}
 	}
@@ -146,11 +146,11 @@ func (c *call) holds(cost, nowNS int64) bool {
 
 // try takes the call in its copy of the state, and reports whether it passes.
 func (c *call) try(nowNS, cost int64) bool {
-	if c.times != 1 || c.Limit.HasRing() { // a ring would not be a copy
+	if c.times != c.CostOf(1) || c.Limit.HasRing() { // a ring would not be a copy
 		return false
 	}
 	c.before = c.st
-	c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Take)
+	c.Decision = c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), c.CostOf(cost), cell.Take)
 	if c.tried = !c.Decision.Limited; !c.tried {
 		c.st = c.before
 	}
@@ -166,11 +166,11 @@ func (c *call) sharesState(of *call) bool {
 	return c.Limit.Shape == of.Limit.Shape
 }
 
-// sharers is how many calls share this one's state.
+// sharers is how many times all calls that share this one's state take the cost.
 func (c *call) sharers(calls []call) (n int64) {
 	for i := range calls {
 		if calls[i].sameKey(c) && calls[i].sharesState(c) {
-			n++
+			n += calls[i].CostOf(1)
 		}
 	}
 	return n

@@ -219,7 +219,11 @@ func (t *take) needs(g *holding) (more shard.Need, err error) {
 			}
 			more.Bytes += bytes
 		}
-		more.Add(c.needs(t.calls[:i], t.cost*int64(len(t.calls)), t.a.NowNS))
+		cost := int64(0)
+		if c.changes && !c.tried { // else it needs no more room, and counting all sharers takes a while
+			cost = t.cost * c.sharers(t.calls)
+		}
+		more.Add(c.needs(t.calls[:i], cost, t.a.NowNS))
 	}
 	return more, nil
 }
@@ -231,9 +235,9 @@ func (t *take) store() {
 		if !c.stores() {
 			continue
 		}
-		cost := t.cost
+		cost := c.CostOf(t.cost)
 		if t.Taken.Limited { // as judge has asked: nobody has taken before it
-			cost *= c.times
+			cost = t.cost * c.times
 		}
 		c.change(t.calls[:i], cost, t.Mode, t.a.NowNS)
 	}

@@ -77,7 +77,7 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 
 // isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
 func isBucket(r *store.TakeRequest) bool {
-	if len(r.Calls) > 1 || r.Cost <= 0 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
+	if len(r.Calls) > 1 || r.Calls[0].Times > 1 || r.Cost <= 0 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
 		return false
 	}
 	return r.Calls[0].Limit.IsBucket()

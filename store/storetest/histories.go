@@ -80,14 +80,14 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 	if r.UpTo && mode == cell.Take {
 		for i := range r.Calls {
 			if c := &r.Calls[i]; !c.Limit.Shadow {
-				cost = min(cost, m.decide(c, nowNS, 1, cell.Peek).Remaining)
+				cost = min(cost, m.decide(c, nowNS, 1, cell.Peek).Remaining/c.CostOf(1))
 			}
 		}
 		cost = max(cost, 1)
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		d := m.decide(c, nowNS, cost, cell.Peek)
+		d := m.decide(c, nowNS, c.CostOf(cost), cell.Peek)
 		each = append(each, d)
 		t.Limited = t.Limited || mode != cell.Force && d.Limited && !c.Limit.Shadow
 	}
@@ -101,7 +101,7 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 		c := &r.Calls[i]
 		if mode == cell.Force ||
 			mode == cell.Take && (!t.Limited && !each[i].Limited || t.Limited && each[i].Limited && c.Limit.BlockNS > 0) {
-			each[i] = m.decide(c, nowNS, cost, mode)
+			each[i] = m.decide(c, nowNS, c.CostOf(cost), mode)
 		}
 		t.ResetAfterNS = max(t.ResetAfterNS, each[i].ResetAfterNS)
 		if t.Limited && each[i].Limited && !c.Limit.Shadow {
@@ -178,6 +178,12 @@ func drawTake(t *rapid.T) (r store.TakeRequest) {
 	case 4:
 		if len(r.Calls) == 1 && r.Cost > 0 {
 			r.Cost = -r.Cost
+			return r
+		}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "times") == 0 {
+		for i := range r.Calls {
+			r.Calls[i].Times = rapid.Int64Range(0, 4).Draw(t, "times of a call")
 		}
 	}
 	return r

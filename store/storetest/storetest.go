@@ -352,6 +352,11 @@ func severalKeys(t *testing.T, newAsker func() *asker) {
 	if r := k.takes(t, store.TakeOptions{}, calls(t, "a", "10/1m")); r.Calls[0].Decision.Remaining != 2 {
 		t.Errorf("a call that was denied has taken: %+v", r.Calls[0].Decision)
 	}
+	more := pairs() // 3 of a, where 2 are left, and nothing of b
+	more[0].Times, more[1].Times = 2, 1
+	if r := k.takes(t, store.TakeOptions{Cost: 1}, append(more[:1], more[2])); !r.Taken.Limited || r.Taken.Binding != 1 {
+		t.Errorf("%+v", r.Taken)
+	}
 	request := func(cost int64, calls []store.Call) store.TakeRequest {
 		return store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
 	}

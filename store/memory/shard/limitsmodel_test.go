@@ -228,10 +228,13 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 		if limited {
 			n *= w.times
 		}
+		w.most = 0
 		for j := range work {
-			work[j].fits = work[j].fits || m.shares(work[j].Call, w.Call) && j > i
+			if m.shares(work[j].Call, w.Call) {
+				work[j].fits = work[j].fits || j > i
+				w.most += cost
+			}
 		}
-		w.most = cost * int64(len(calls))
 		mode := o.Mode
 		if !limited && !w.limited && w.times > 1 && w.Limit.Algo == cell.Warmup { // which a call after another would not pass
 			mode = cell.Force

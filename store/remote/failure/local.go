@@ -64,7 +64,7 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	for i := range calls {
 		c := &r.Calls[i]
 		limits[i] = c.Limit.Share(f.shares())
-		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy}
+		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy, Times: c.Times}
 	}
 	one := [1]store.TakeRequest{{Calls: calls, TakeOptions: r.TakeOptions}}
 	f.local().TakeBatch(one[:], a, nil)

@@ -168,8 +168,9 @@ func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (wait
 	a.NowNS = v.NowNS
 	for _, l := range w.ahead(v, r) {
 		if l.cost != unknown {
-			look := store.TakeOptions{Cost: l.cost + r.Cost, Mode: cell.Peek}
+			look := store.TakeOptions{Cost: l.cost + l.call.CostOf(r.Cost), Mode: cell.Peek}
 			all := [1]store.TakeRequest{{Calls: []store.Call{*l.call}, TakeOptions: look}}
+			all[0].Calls[0].Times = 0
 			if look.Cost <= cell.MaxCost {
 				v.TakeBatch(all[:], a, nil)
 				if all[0].Err == nil && !all[0].Taken.Limited {
@@ -179,7 +180,7 @@ func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (wait
 		}
 		waitNS = max(waitNS, uint64(max(l.tailNS-v.NowNS, 0)))
 		if l.call.Limit.Bookable() {
-			waitNS += l.call.Limit.EarnsNS(r.Cost)
+			waitNS += l.call.Limit.EarnsNS(l.call.CostOf(r.Cost))
 		}
 		waitNS = max(waitNS, 1)
 	}
