@@ -218,3 +218,14 @@ func (s *Store) do(t testing.TB, args ...string) *rueidis.RedisMessage {
 }
 
 var nothing = celldtest.ArrayOf(celldtest.BulkOf("none"))
+
+// TestBuckets: a script takes what one limit's call costs, once.
+func TestBuckets(t *testing.T) {
+	l := linktest.Literal(t, "5/10s")
+	for times, want := range []bool{true, true, false} {
+		r := store.TakeRequest{Calls: []store.Call{{Limit: l, Times: int64(times)}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		if got := isBucket(&r); got != want {
+			t.Errorf("%d times: %v", times, got)
+		}
+	}
+}

@@ -48,6 +48,13 @@ func TestLocalDecidesByAShare(t *testing.T) {
 			t.Errorf("%s: %d passed, and then %+v", c.limit, passed, r.Calls[0].Decision)
 		}
 	}
+	several := store.TakeRequest{Calls: s.callsOf(t, "several", "100/1m", "else", "100/1m"), TakeOptions: store.TakeOptions{Cost: 1}}
+	several.Calls[1].Times = 4
+	for _, limited := range []bool{false, true} {
+		if s.Take(&several, sent, store.Access{NowNS: atNS}); several.Taken.Limited != limited || several.Calls[1].Decision.Remaining != 1 {
+			t.Errorf("4 of a share of 5: %+v, %+v", several.Taken, several.Calls[1].Decision)
+		}
+	}
 	var last store.Request
 	for i := range 4 {
 		last = store.Request{Key: []byte("t"), Bucket: bucketOf(t, 59, 60, 60), Quantity: 1}

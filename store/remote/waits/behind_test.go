@@ -33,6 +33,8 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 		if held.Taken.Limited || !waiter.waits() || !other.waits() {
 			t.Fatal("they do not wait")
 		}
+		twice := policyCall(d.s, "o", "p")
+		twice.Times = 2
 		gone := policyCall(d.s, "o", "q")
 		d.s.policies.DeletePolicy("q")
 		for i, c := range []struct {
@@ -53,6 +55,7 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 			{"a repeat", 1, store.TakeOptions{Terms: &store.Terms{Name: "n", LeaseNS: 1}}, d.call("k", tenSeconds), false, 0},
 			{"a lease", 1, store.TakeOptions{Terms: &store.Terms{LeaseNS: 1}}, d.call("k", tenSeconds), true, 20e9},
 			{"a policy", 1, store.TakeOptions{}, policyCall(d.s, "o", "p"), true, 12e9},
+			{"a policy, twice", 1, store.TakeOptions{}, twice, true, 14e9},
 			{"a policy for another key", 1, store.TakeOptions{}, policyCall(d.s, "k", "p"), false, 0},
 			{"a policy that has gone", 1, store.TakeOptions{}, gone, false, 0},
 		} {
@@ -96,6 +99,13 @@ func TestPlainCallsBehindThoseWhoHaveJustCome(t *testing.T) {
 					r := store.TakeRequest{Calls: slices.Clone(calls), TakeOptions: store.TakeOptions{Cost: int64(cost)}}
 					if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != behind {
 						t.Errorf("5/10s%s, cost %d: it stands behind: %v", algo, cost, got)
+					}
+					if cost == 0 {
+						continue
+					}
+					r.Cost, r.Calls[0].Times = 1, int64(cost)
+					if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != behind {
+						t.Errorf("5/10s%s, %d times: it stands behind: %v", algo, cost, got)
 					}
 				}
 			}
