@@ -168,7 +168,7 @@ func (a *answer) decide() error {
 			return err
 		}
 	}
-	return a.send(0)
+	return a.send(0, len(a.requests))
 }
 
 // add makes the request of a descriptor by itself. What is counted is counted also over the limit; an algorithm takes what passes.
@@ -233,10 +233,10 @@ func (a *answer) oneCall(i int, l *cell.Limit) []store.Call {
 	return a.firstCalls[i : i+1 : i+1]
 }
 
-// send asks the store for the requests from a place on, as many at once as it takes.
-func (a *answer) send(from int) error {
-	for ; from < len(a.requests); from += store.MaxTakes {
-		part := a.requests[from:min(from+store.MaxTakes, len(a.requests))]
+// send asks the store for the requests from a place to another, as many at once as it takes.
+func (a *answer) send(from, to int) error {
+	for ; from < to; from += store.MaxTakes {
+		part := a.requests[from:min(from+store.MaxTakes, to)]
 		err := a.limits.Decide(part, func(i int) resp.Verdict {
 			at := a.of[from+i]
 			if at == group {
@@ -344,8 +344,8 @@ func shareOf(limit, remaining uint64) (share, counted uint64) {
 // resetOf is how many seconds there are to the end of a window; where the store does not say, by the clock.
 func (a *answer) resetOf(unit message.Unit, ns uint64) int64 {
 	period := int64(unit.Period() / time.Second)
-	if ns > 0 && ns != cell.Never || period == 0 {
-		return int64((min(ns, math.MaxInt64) + 999_999_999) / 1_000_000_000)
+	if ns > 0 || period == 0 {
+		return int64((ns + 999_999_999) / 1_000_000_000)
 	}
 	return period - a.now().Unix()%period
 }

@@ -14,6 +14,7 @@ import (
 	"celld/resp/config"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/message"
+	"celld/resp/metrics"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -150,7 +151,9 @@ func TestAnswers(t *testing.T) {
 			"a rate_limit: {unit: minute, requests_per_unit: 3}",
 			"b rate_limit: {unit: minute, requests_per_unit: 1}", "z rate_limit: {unit: minute}",
 			"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}",
-			"q quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@gold'}"}, steps: steps{
+			"q quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@gold'}",
+			"ps shadow_mode: true, rate_limit: {algorithm: '@gold'}", "zs shadow_mode: true, rate_limit: {unit: minute}",
+			"qm quota_mode: true, rate_limit: {algorithm: '@missing'}"}, steps: steps{
 			{"a=x, b=x", "OK: OK 2/3 OK 0/1"}, {"a=x, b=x", "OVER: OK 2/3 OVER 0/1"}, {"a=x, b=x hits=0", "OK: OK 1/3 OK 0/1"},
 			{"a=x, z=x", "OVER: OK 1/3 OVER 0/0"}, {"a=x hits=2", "OVER: OVER 0/3"}, {"a=x, a=x", "OVER: OK 1/3 OVER 0/3"},
 			{"a=x", "OK: OK 0/3"}, {"a=x hits=1 negative", "OK: OK 1/3"}, {"a=x", "OK: OK 0/3"},
@@ -161,6 +164,11 @@ func TestAnswers(t *testing.T) {
 			{"a=1 hits=1, a=1 hits=2", "OVER: OK 1/3 OVER 0/3"}, {"a=2 hits=1, a=2 hits=2", "OK: OK 2/3 OK 0/3"},
 			{"p=1 hits=2, a=3 hits=1", "OK: OK 0/2 OK 2/3"}, {"p=1 hits=1, a=3 hits=2", "OVER: OVER 0/2 OK 2/3"},
 			{"a=3 hits=2, b=3 hits=0, a=4 hits=1", "OK: OK 0/3 OK 1/1 OK 2/3"},
+			{"s=1, z=x", "OVER: OK 1/1 OVER 0/0"}, {"s=1 hits=0", "OK: OK 1/1"}, // with the others, but for policies
+			{"ps=1, z=x", "OVER: OK 1/2 OVER 0/0"}, {"ps=1 hits=0", "OK: OK 1/2"},
+			{"zs=1, q=1", "OK: OK 0/0 OK 0/1"}, {"z=1, q=2", "OVER: OVER 0/0 OK 1/1"}, {"z=1, q=1 negative", "OVER: OVER 0/0 OK 1/1"},
+			{"a=5, qm=1", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
+			{"a=5 hits=0", "OK: OK 3/3"}, // nothing was taken before
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -279,12 +287,20 @@ func TestShares(t *testing.T) {
 			"a rate_limit: {unit: minute, requests_per_unit: 40}", "z rate_limit: {unit: minute}",
 			"s rate_limit: {unit: minute, requests_per_unit: 40, algorithm: slide}"))
 		w.limits = away{w, shares}
-		t.Run(fmt.Sprint(shares), func(t *testing.T) { w.play(t, all) })
+		t.Run(fmt.Sprint(shares), func(t *testing.T) {
+			w.play(t, all)
+			// The call that passes is within the limit; all hits of the one that does not are over it.
+			page := string(metrics.AppendText(nil, metrics.New().Read(0, w.stats.declare)))
+			if want := `rate_limit_over_limit{domain="d",key1="a"} 2` + "\n"; shares == 4 && !strings.Contains(page, want) {
+				t.Errorf("no %q in\n%s", want, page)
+			}
+		})
 	}
 }
 
 func TestRules(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}",
+		"g rate_limit: {unit: minute, requests_per_unit: 3, algorithm: gcra}"))
 	for pattern, deny := range map[string]bool{"envoy|d|a=bad*": true, "envoy|d|a=good": false} {
 		if _, err := w.keys.PutRule(policy.Rule{Pattern: pattern, Deny: deny}, w.nowNS); err != nil {
 			t.Fatal(err)
@@ -294,6 +310,14 @@ func TestRules(t *testing.T) {
 		{"a=bad1", "OVER: OVER 0/3"}, {"a=bad1 negative", "OK: OK 0/3"}, {"a=good hits=9", "OK: OK 3/3"}, {"a=good hits=9", "OK: OK 3/3"},
 		{"a=other, a=bad2", "OVER: OK 2/3 OVER 0/3"},
 	})
+	// A rule without an end says nothing of when to ask again: the window's end does, half a minute from now.
+	// A bucket is full again 20 s after a call.
+	for entry, want := range map[string]string{`{"key":"a","value":"bad1"}`: "30s", `{"key":"g","value":"x"}`: "20s"} {
+		got := w.json(`{"domain":"d","descriptors":[{"entries":[` + entry + `]}]}`)
+		if !strings.Contains(got, `"durationUntilReset":"`+want+`"`) {
+			t.Errorf("%s: %s, want %s", entry, got, want)
+		}
+	}
 }
 
 // TestKeys: two descriptors share a key only if they are the same. It has all that separates in keys.

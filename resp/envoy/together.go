@@ -61,20 +61,23 @@ func (a *answer) decideTogether() error {
 		together.Cost = commonCost(together.Calls)
 		a.requests[place] = together
 	}
-	if err := a.send(0); err != nil || len(quotas) == 0 {
-		return err
-	}
-	mode := cell.Take
-	if denied || place != none && a.requests[place].Taken.Limited {
-		mode = cell.Peek
-	}
-	sent := len(a.requests)
+	first := len(a.requests)
 	for _, i := range quotas {
-		if err := a.add(i, mode); err != nil {
+		if err := a.add(i, cell.Take); err != nil { // before anything is taken
 			return err
 		}
 	}
-	return a.send(sent)
+	if err := a.send(0, first); err != nil || len(quotas) == 0 {
+		return err
+	}
+	if denied || place != none && a.requests[place].Taken.Limited {
+		for i := range a.requests[first:] {
+			if r := &a.requests[first+i]; r.Cost > 0 {
+				r.Mode = cell.Peek
+			}
+		}
+	}
+	return a.send(first, len(a.requests))
 }
 
 // commonCost is the cost that all calls take as often as their Times say. Nearly always they take as much: then it is that, once, which the
