@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"celld/internal/celldtest"
 	"celld/resp"
@@ -165,9 +168,19 @@ func TestServe(t *testing.T) {
 // A stop ends slow requests by HTTP with its context.
 func TestStop(t *testing.T) {
 	d, _ := newDoor(t, "domain: d\n")
+	d.reload()
 	d.stopped = make(chan struct{})
 	d.health = newHealth(d.unwell, d.stopped)
 	d.grpc = newGRPC(d.service, d.health)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		d.grpc.Serve(ln)
+		close(served)
+	}()
 	inside, out := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(inside)
@@ -191,6 +204,15 @@ func TestStop(t *testing.T) {
 	case <-d.stopped:
 	default:
 		t.Error("who looks goes on")
+	}
+	select {
+	case <-served:
+	case <-time.After(celldtest.Patience):
+		t.Error("gRPC is still served")
+	}
+	if answer, err := d.health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil ||
+		answer.Status != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("its health is then %v, %v", answer, err)
 	}
 }
 

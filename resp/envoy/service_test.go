@@ -164,8 +164,8 @@ func TestAnswers(t *testing.T) {
 			{"a=1 hits=1, a=1 hits=2", "OVER: OK 1/3 OVER 0/3"}, {"a=2 hits=1, a=2 hits=2", "OK: OK 2/3 OK 0/3"},
 			{"p=1 hits=2, a=3 hits=1", "OK: OK 0/2 OK 2/3"}, {"p=1 hits=1, a=3 hits=2", "OVER: OVER 0/2 OK 2/3"},
 			{"a=3 hits=2, b=3 hits=0, a=4 hits=1", "OK: OK 0/3 OK 1/1 OK 2/3"},
-			{"s=1, z=x", "OVER: OK 1/1 OVER 0/0"}, {"s=1 hits=0", "OK: OK 1/1"}, // with the others, but for policies
-			{"ps=1, z=x", "OVER: OK 1/2 OVER 0/0"}, {"ps=1 hits=0", "OK: OK 1/2"},
+			{"s=1, z=x", "OVER: OK 1/1 OVER 0/0"}, {"s=1 hits=0", "OK: OK 1/1"}, // it takes with the others
+			{"ps=1, z=x", "OVER: OK 1/2 OVER 0/0"}, {"ps=1 hits=0", "OK: OK 1/2"}, // a policy does not
 			{"zs=1, q=1", "OK: OK 0/0 OK 0/1"}, {"z=1, q=2", "OVER: OVER 0/0 OK 1/1"}, {"z=1, q=1 negative", "OVER: OVER 0/0 OK 1/1"},
 			{"a=5, qm=1", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
 			{"a=5 hits=0", "OK: OK 3/3"}, // nothing was taken before
