@@ -70,10 +70,16 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestAllOrNone: a request that is denied takes nothing.
+// TestAllOrNone: a request that is denied takes nothing, from the table and from an engine.
 func TestAllOrNone(t *testing.T) {
 	t.Parallel()
-	s := start(t, shop+"  - {key: never, rate_limit: {unit: year, requests_per_unit: 0}}\n", "--envoy-all-or-none", "yes")
+	allOrNone(t)
+	allOrNone(t, "--store", "unix://"+strings.TrimPrefix(celldtest.StartRedis(t), "unix:"))
+}
+
+func allOrNone(t *testing.T, flags ...string) {
+	config := shop + "  - {key: never, rate_limit: {unit: year, requests_per_unit: 0}}\n"
+	s := start(t, config, append(flags, "--envoy-all-or-none", "yes")...)
 	c := dial(t, s.grpc)
 	both := func(one, other string) string {
 		q := request("shop", one)
@@ -95,9 +101,15 @@ func TestAllOrNone(t *testing.T) {
 	q := request("shop", "client=cleo")
 	q.Descriptors = append(q.Descriptors, request("shop", "client=dan").Descriptors...)
 	q.Descriptors[0].HitsAddend = wrapperspb.UInt64(2)
-	if _, err := ask(c, q); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "equal hits_addend") {
-		t.Errorf("unequal hits: %v", err)
+	for _, want := range []string{
+		"OK / OK of 2 a YEAR, 0 left, ends / OK of 2 a YEAR, 1 left, ends",
+		"OVER_LIMIT / OVER_LIMIT of 2 a YEAR, 0 left, ends / OK of 2 a YEAR, 1 left, ends",
+	} {
+		if got := told(ask(c, q)); got != want {
+			t.Errorf("unequal hits: got %s, want %s", got, want)
+		}
 	}
+	expect(t, c, "client=dan", secondOf2)
 }
 
 // TestRefusals: each mistake has a code, and the next call is answered.
