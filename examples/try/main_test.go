@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCelldEnds starts a celld that cannot listen for checks.
@@ -15,7 +16,9 @@ func TestCelldEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	ctx, fail := context.WithCancelCause(t.Context())
+	patient, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	ctx, fail := context.WithCancelCause(patient)
 	_, _, err = start(ctx, fail, []string{"--http-bind", taken.Addr().String()})
 	if err == nil || !strings.Contains(err.Error(), "celld ended: exit status 1") {
 		t.Errorf("start: %v", err)

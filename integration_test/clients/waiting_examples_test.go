@@ -65,15 +65,14 @@ func (r *run) end(t *testing.T, code int) string {
 	return r.out.String()
 }
 
-// next waits for what the service that an example calls has to say.
-func next[T any](t *testing.T, from chan T) (said T) {
+// awaitCall waits until the service tells that an example calls it.
+func awaitCall(t *testing.T, called chan bool) {
 	t.Helper()
 	select {
-	case said = <-from:
+	case <-called:
 	case <-time.After(celldtest.Patience):
 		t.Fatalf("not within %v: the example calls the service", celldtest.Patience)
 	}
-	return said
 }
 
 // serve is a service that the examples call, until the test ends.
@@ -172,7 +171,7 @@ func TestExampleJobs(t *testing.T) {
 	}
 	for language := range languages {
 		r := begin(t, language, "jobs", srv, url+"/stuck")
-		next(t, stuck)
+		awaitCall(t, stuck)
 		r.Process.Kill()
 		r.Wait()
 	}
@@ -241,7 +240,7 @@ func TestExampleLock(t *testing.T) {
 				s.ServeHTTP(w, r)
 			})
 			r := begin(t, language, "lock", srv, url, "1")
-			next(t, asked)
+			awaitCall(t, asked)
 			r.Process.Signal(syscall.SIGSTOP)
 			reply, id := harness.Dial(t, srv.Addr).Lease("lock:number", "1/5s,algo=conc", "WAIT", "60000")
 			if reply.Limited != 0 {
@@ -289,7 +288,7 @@ func TestExampleTokens(t *testing.T) {
 			})
 			ask := func(name string) *run {
 				r := begin(t, language, "tokens", srv, url, name, prompt)
-				next(t, during)
+				awaitCall(t, during)
 				return r
 			}
 			r := ask("one")

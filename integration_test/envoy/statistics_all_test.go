@@ -45,7 +45,8 @@ func seriesIn(t *testing.T, page string) map[series]int {
 // TestSameStatistics sends the same requests to envoyproxy/ratelimit and to celld, which then have the same series.
 func TestSameStatistics(t *testing.T) {
 	t.Parallel()
-	const domains, requests, last = 200, 2000, "last"
+	// 180 domains must be compared. On a loaded machine 23 of 200 were left at the edge of a second.
+	const domains, compared, requests, last = 250, 180, 2500, "last"
 	r := &random{Rand: celldtest.NewRand(t), old: newest == ""}
 	dir := mkdir(t, t.TempDir(), "config")
 	files := map[string]string{}
@@ -123,7 +124,7 @@ descriptors:
 			t.Errorf("no %s was compared", kind)
 		}
 	}
-	if len(edges) > domains/2 { // on a loaded machine they were 23
+	if domains-len(edges) < compared {
 		t.Error("too little was compared")
 	}
 }

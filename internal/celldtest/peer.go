@@ -17,10 +17,10 @@ func RunPeer(t testing.TB, name, dir string, cmd *exec.Cmd, listens func() bool)
 	if cmd.Stderr == nil { // else the test reads it itself
 		cmd.Stdout, cmd.Stderr = &log, &log
 	}
+	cmd.WaitDelay = 10 * time.Second // its children may hold its outputs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.WaitDelay = 10 * time.Second // its children may hold its outputs
 	exited := make(chan struct{})
 	go func() { cmd.Wait(); close(exited) }()
 	t.Cleanup(func() {

@@ -52,8 +52,8 @@ func (srv *Service) Take(key, limit string, options ...string) (answer store.Tak
 }
 
 // inProcess calls ask, which asks for calls while no transaction or script runs alone, and then answer, which counts them. It returns when
-// what has changed is on the disk, where replies wait for that. ask tells whether the calls are decided, else w is woken. Calls that have
-// only looked are answered also while the disk is slow. The error is a *CallError.
+// what has changed is on the disk, where replies wait for that. If ask says that the calls are not decided yet, w is woken when they are.
+// Calls that have only looked are answered also while the disk is slow. The error is a *CallError.
 func (srv *Service) inProcess(where string, ask func(c *scratch, w store.Waker) (decided bool, refused *CallError),
 	answer func(c *scratch) (changes bool, refused *CallError),
 ) (err error) {
