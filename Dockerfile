@@ -5,7 +5,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -tags=grpcnotrace -trimpath -ldflags="-s -w" -o /celld .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /celld .
 WORKDIR /links/bin
 RUN ln -s /celld ratelimit
 

@@ -15,7 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: go ## build the static binary ./celld
-	CGO_ENABLED=0 go build -tags=grpcnotrace -trimpath -ldflags='-s -w' -o celld .
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o celld .
 
 run: go ## start a server on 127.0.0.1:6379
 	go run .

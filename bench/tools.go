@@ -58,7 +58,7 @@ func findTools(root, dir string, o options) (tools, error) {
 }
 
 func build(dir, binary string) error {
-	build := exec.Command("go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
 	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build celld in %s: %w\n%s", dir, err, out)

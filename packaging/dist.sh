@@ -32,7 +32,7 @@ for os in linux darwin; do
 		name=celld_${version}_${os}_$arch
 		dir=$out/build/$name
 		mkdir -p "$dir/systemd" "$dir/monitoring"
-		GOOS=$os GOARCH=$arch go build -buildvcs=true -tags=grpcnotrace -trimpath -ldflags='-s -w' -o "$dir/celld" .
+		GOOS=$os GOARCH=$arch go build -buildvcs=true -trimpath -ldflags='-s -w' -o "$dir/celld" .
 		cp README.md CHANGELOG.md LICENSE "$dir"
 		cp -r docs "$dir" && rm "$dir"/docs/*.go
 		cp -r "$out/build/files/man" "$out/build/files/completions" "$dir"

@@ -19,6 +19,9 @@ func (srv *Server) Decide(requests []store.TakeRequest, verdict func(i int) Verd
 	return srv.sessions.Decide(requests, verdict)
 }
 
+// Waits reports that Decide may wait, for an engine or the disk.
+func (srv *Server) Waits() bool { return srv.sessions.Waits() }
+
 // Policy returns the policy of a name, or that to which it falls back; nil: there is none.
 func (srv *Server) Policy(name string) *policy.Policy { return srv.sessions.Store.Policy([]byte(name)) }
 

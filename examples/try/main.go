@@ -93,7 +93,7 @@ func start(ctx context.Context, fail context.CancelCauseFunc, flags []string) (s
 	if err := os.WriteFile(file, []byte(policies), 0o600); err != nil {
 		return nil, "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-o", binary, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
 	build.Dir, build.Stderr = "..", os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, "", fmt.Errorf("build celld: %w", err)

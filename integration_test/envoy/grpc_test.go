@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 		{limited(envoytype.RateLimitUnit_UNKNOWN), codes.InvalidArgument, "the unit UNKNOWN of its limit is not known"},
 		{limited(99), codes.InvalidArgument, "the unit 99 of its limit is not known"},
 		{many, codes.InvalidArgument, "more than 1000 descriptors"},
-		{long, codes.ResourceExhausted, "larger than max"},
+		{long, codes.ResourceExhausted, "and may have 65536"},
 		{"\x0a\x05shop", codes.InvalidArgument, "cut off"},          // a text of 5 bytes has 4
 		{"\x0a\x02\xff\xfe", codes.InvalidArgument, "not UTF-8"},    // as a domain
 		{"\xff\xff\xff\xff\xff", codes.InvalidArgument, "cut off"},  // no tag

@@ -15,7 +15,7 @@ import (
 const root = "../.."
 
 // BuildFlags are the flags with which the Dockerfile builds the binary.
-var BuildFlags = []string{"-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w"}
+var BuildFlags = []string{"-trimpath", "-ldflags=-s -w"}
 
 var (
 	static   = sync.OnceValues(func() (string, error) { return build(root, ".", []string{"CGO_ENABLED=0"}, BuildFlags...) })

@@ -9,12 +9,15 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Pipes are connections within a process. So an engine and its client run in fake time.
+// Pipes are connections within a process. So a server and its clients run in fake time.
 type Pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
 	once  sync.Once
 }
+
+// NewPipes makes a listener whose connections are pipes.
+func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), ended: make(chan struct{})} }
 
 func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
@@ -32,6 +35,9 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
+// Ended is closed when the listener is.
+func (p *Pipes) Ended() <-chan struct{} { return p.ended }
+
 // Dial connects to who accepts, whatever the address.
 func (p *Pipes) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
@@ -48,7 +54,7 @@ func (p *Pipes) Dial(ctx context.Context, _ string) (net.Conn, error) {
 // InPipes runs an engine behind pipes until the test's bubble ends. At first each command is answered by 1.
 func InPipes(t *testing.T) (*Ailing, *Pipes) {
 	t.Helper()
-	e, p := &Ailing{}, &Pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
+	e, p := &Ailing{}, NewPipes()
 	e.Answers(":1\r\n")
 	server := redcon.NewServer("", e.serve, nil, nil)
 	served := make(chan struct{})

@@ -7,7 +7,7 @@
 //
 // # How a call of Envoy's is decided
 //
-//  1. shouldRateLimitHandler in grpc.go has the call read by message/protobuf.go, and door.json in http.go by message/json.go.
+//  1. service.shouldRateLimit in calls.go has the call read by message/protobuf.go, and door.json in http.go by message/json.go.
 //  2. answer.find in service.go finds the limit of each descriptor in the set of domains that door.take has loaded.
 //  3. answer.add makes a request to the store of each: a counter that is forced, or the limit of an algorithm. With --envoy-all-or-none,
 //     answer.decideTogether in together.go makes one of all.

@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
-	"google.golang.org/grpc"
 
 	"celld/resp"
 	"celld/resp/config"
 	"celld/resp/envoy/domains"
+	"celld/resp/envoy/grpc"
 	"celld/resp/reload"
 	"celld/resp/transport"
 )
 
-// lookTime is how often files and health are looked at.
+// lookTime is how often files, and the health for those who watch it, are looked at.
 const lookTime = 500 * time.Millisecond
 
 // door is where calls come in.
@@ -30,7 +30,6 @@ type door struct {
 	server  *resp.Server
 	log     *slog.Logger
 	watcher watcher
-	health  *healthServer
 	grpc    *grpc.Server
 	http    []*http.Server
 	stopped chan struct{}
@@ -47,8 +46,7 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
 		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
 	}
-	d.health = newHealth(d.unwell, d.stopped)
-	d.grpc = newGRPC(d.service, d.health)
+	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, server.Waits())
 	doors := []struct {
 		setting, bind, about string
 		serve                func(net.Listener) error
@@ -135,7 +133,7 @@ func listen(setting, bind string) (ln net.Listener, err error) {
 	return ln, nil
 }
 
-// look looks at the files, and at the health, until the door is closed.
+// look looks at the files until the door is closed.
 func (d *door) look() {
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
@@ -145,7 +143,6 @@ func (d *door) look() {
 			return
 		case <-tick.C:
 			d.reload()
-			d.health.update()
 		}
 	}
 }
@@ -203,10 +200,9 @@ func (d *door) unwell() error {
 // stop ends the service: no new calls, and those that run end before ctx does.
 func (d *door) stop(ctx context.Context) {
 	close(d.stopped)
-	d.health.Shutdown()
 	ended := make(chan struct{})
 	go func() {
-		d.grpc.GracefulStop()
+		d.grpc.Shutdown(ctx)
 		close(ended)
 	}()
 	for _, server := range d.http {
@@ -214,9 +210,5 @@ func (d *door) stop(ctx context.Context) {
 			server.Close()
 		}
 	}
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		d.grpc.Stop()
-	}
+	<-ended
 }

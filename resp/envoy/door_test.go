@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/health/grpc_health_v1"
-
 	"celld/internal/celldtest"
 	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/envoy/grpc"
 	"celld/resp/metrics"
 	"celld/store/memory"
 )
@@ -59,7 +58,7 @@ func TestJSONByHTTP(t *testing.T) {
 	want(strings.NewReader(ask), http.StatusTooManyRequests, `"overallCode":"OVER_LIMIT"`)
 	want(strings.NewReader(`{"domain":""}`), http.StatusBadRequest, "domain must not be empty")
 	want(strings.NewReader(`{`), http.StatusBadRequest, "not JSON, at byte 1")
-	want(strings.NewReader(strings.Repeat(" ", mostMessage+1)), http.StatusRequestEntityTooLarge, "at most 65536 bytes")
+	want(strings.NewReader(strings.Repeat(" ", grpc.MaxMessage+1)), http.StatusRequestEntityTooLarge, "at most 65536 bytes")
 	want(io.MultiReader(strings.NewReader(ask), cutOff{}), http.StatusBadRequest, "the request ends too early")
 	d.limits = panicking{}
 	if code, text := d.post(strings.NewReader(ask)); code != http.StatusInternalServerError || text != "" {
@@ -170,8 +169,7 @@ func TestStop(t *testing.T) {
 	d, _ := newDoor(t, "domain: d\n")
 	d.reload()
 	d.stopped = make(chan struct{})
-	d.health = newHealth(d.unwell, d.stopped)
-	d.grpc = newGRPC(d.service, d.health)
+	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, false)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -209,10 +207,6 @@ func TestStop(t *testing.T) {
 	case <-served:
 	case <-time.After(celldtest.Patience):
 		t.Error("gRPC is still served")
-	}
-	if answer, err := d.health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil ||
-		answer.Status != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("its health is then %v, %v", answer, err)
 	}
 }
 

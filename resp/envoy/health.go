@@ -1,61 +1,66 @@
 package envoy
 
 import (
-	"context"
+	"time"
 
-	"google.golang.org/grpc/health"
-	"google.golang.org/grpc/health/grpc_health_v1"
+	"celld/resp/envoy/grpc"
+	"celld/resp/envoy/message"
 )
 
 // healthName is the service whose health is told, as envoyproxy/ratelimit names it. The empty name has the same health.
 const healthName = "ratelimit"
 
-// healthServer tells gRPC's health protocol whether calls should come here.
-type healthServer struct {
-	*health.Server
-	unwell  func() error
-	stopped chan struct{}
+// health tells gRPC's health protocol whether calls should come here:
+// https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+type health struct {
+	stats  *statistics
+	unwell func() error
 }
 
-// newHealth makes one that ends what it tells those who watch when stopped is closed.
-func newHealth(unwell func() error, stopped chan struct{}) *healthServer {
-	return &healthServer{health.NewServer(), unwell, stopped}
-}
-
-// update tells those who watch.
-func (h *healthServer) update() {
-	serving := grpc_health_v1.HealthCheckResponse_SERVING
-	if h.unwell() != nil {
-		serving = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+// state is the health of a service.
+func (h *health) state(name string) message.Health {
+	switch {
+	case name != "" && name != healthName:
+		return message.ServiceUnknown
+	case h.unwell() != nil:
+		return message.NotServing
 	}
-	h.SetServingStatus("", serving)
-	h.SetServingStatus(healthName, serving)
+	return message.Serving
 }
 
-// Check tells what is so now.
-func (h *healthServer) Check(ctx context.Context, in *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	h.update()
-	return h.Server.Check(ctx, in)
+// check tells what is so now.
+func (h *health) check(in, out []byte) ([]byte, error) {
+	defer h.stats.methods[check].done(time.Now())
+	name, err := message.UnmarshalHealth(in)
+	if err != nil {
+		return nil, grpc.Errorf(grpc.InvalidArgument, "%v", err)
+	}
+	state := h.state(name)
+	if state == message.ServiceUnknown {
+		return nil, grpc.Errorf(grpc.NotFound, "unknown service")
+	}
+	return state.Marshal(out), nil
 }
 
-// Watch tells what is so now, and each change, until the service stops: else a client who watches would hold up its end.
-func (h *healthServer) Watch(in *grpc_health_v1.HealthCheckRequest, to grpc_health_v1.Health_WatchServer) error {
-	ctx, cancel := context.WithCancel(to.Context())
-	defer cancel()
-	go func() {
-		select {
-		case <-h.stopped:
-			cancel()
-		case <-ctx.Done():
+// watch tells what is so now, and each change.
+func (h *health) watch(in []byte, to *grpc.Sender) error {
+	name, err := message.UnmarshalHealth(in)
+	if err != nil {
+		return grpc.Errorf(grpc.InvalidArgument, "%v", err)
+	}
+	tick := time.NewTicker(lookTime)
+	defer tick.Stop()
+	for was := message.Health(-1); ; {
+		if is := h.state(name); is != was {
+			if err := to.Send(is.Marshal(nil)); err != nil {
+				return err
+			}
+			was = is
 		}
-	}()
-	return h.Server.Watch(in, watcherOfHealth{to, ctx})
+		select {
+		case <-tick.C:
+		case <-to.Done():
+			return grpc.Errorf(grpc.Unavailable, "the server stops, or the connection is too old")
+		}
+	}
 }
-
-// watcherOfHealth is a client who watches until a context ends.
-type watcherOfHealth struct {
-	grpc_health_v1.Health_WatchServer
-	ctx context.Context
-}
-
-func (w watcherOfHealth) Context() context.Context { return w.ctx }

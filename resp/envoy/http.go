@@ -8,9 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/resp/metrics"
 )
@@ -66,9 +64,9 @@ func (d *door) json(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostMessage))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, grpc.MaxMessage))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		http.Error(w, fmt.Sprintf("a request has at most %d bytes", mostMessage), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("a request has at most %d bytes", grpc.MaxMessage), http.StatusRequestEntityTooLarge)
 		return
 	} else if err != nil {
 		http.Error(w, "the request ends too early", http.StatusBadRequest)
@@ -82,8 +80,8 @@ func (d *door) json(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := d.ask(q)
 	if err != nil {
-		failed := status.Convert(err)
-		http.Error(w, failed.Message(), httpStatus(failed.Code()))
+		failed := grpc.ErrorOf(err)
+		http.Error(w, failed.Text, httpStatus(failed.Code))
 		return
 	}
 	text, err := answer.MarshalJSON()
@@ -98,8 +96,8 @@ func (d *door) json(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-func httpStatus(code codes.Code) int {
-	if code == codes.InvalidArgument {
+func httpStatus(code grpc.Code) int {
+	if code == grpc.InvalidArgument {
 		return http.StatusBadRequest
 	}
 	return http.StatusServiceUnavailable

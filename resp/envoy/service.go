@@ -9,13 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"celld/cell"
 	"celld/resp"
 	"celld/resp/config"
 	"celld/resp/envoy/domains"
+	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/store"
 )
@@ -31,7 +29,7 @@ type service struct {
 	panicked func(cause any, where string) // logs and counts a panic, and ends the process if the limits cannot be trusted any more
 }
 
-// ask answers a request. The error is a gRPC status.
+// ask answers a request. The error is a grpc.Error.
 func (s *service) ask(q *message.Request) (*message.Response, error) {
 	set := s.set.Load()
 	switch {
@@ -41,7 +39,7 @@ func (s *service) ask(q *message.Request) (*message.Response, error) {
 		return nil, s.refuse("rate limit descriptor list must not be empty")
 	case set == nil:
 		s.stats.serviceErrors.Add(1)
-		return nil, status.Error(codes.FailedPrecondition, "no rate limit configuration loaded: the log says why")
+		return nil, grpc.Errorf(grpc.FailedPrecondition, "no rate limit configuration loaded: the log says why")
 	}
 	a := answers.Get().(*answer)
 	defer a.end()
@@ -59,7 +57,7 @@ func (s *service) ask(q *message.Request) (*message.Response, error) {
 // refuse counts a request that is wrong.
 func (s *service) refuse(text string) error {
 	s.stats.serviceErrors.Add(1)
-	return status.Error(codes.InvalidArgument, text)
+	return grpc.Errorf(grpc.InvalidArgument, "%s", text)
 }
 
 // answer is a request on its way.
@@ -207,7 +205,7 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 	case it.Policy != "":
 		p := a.limits.Policy(it.Policy)
 		if p == nil {
-			return nil, status.Errorf(codes.FailedPrecondition, "there is no policy '%s', which the configuration names", it.Policy)
+			return nil, grpc.Errorf(grpc.FailedPrecondition, "there is no policy '%s', which the configuration names", it.Policy)
 		}
 		calls := make([]store.Call, len(p.Limits))
 		for j, l := range p.Limits {
@@ -262,7 +260,7 @@ func (a *answer) send(from, to int) error {
 }
 
 // unavailable is the status of a call that is not decided.
-func unavailable(err error) error { return status.Error(codes.Unavailable, err.Error()) }
+func unavailable(err error) error { return grpc.Errorf(grpc.Unavailable, "%v", err) }
 
 // judge says what the store's answer means.
 func (a *answer) judge(it *asked) {

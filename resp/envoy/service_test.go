@@ -143,8 +143,8 @@ func TestAnswers(t *testing.T) {
 			{"s=x hits=4", "OVER: OVER 0/3"}, {"s=x hits=2", "OK: OK 1/3"}, {"s=x hits=1 negative", "OK: OK 2/3"},
 			{"l=x hits=4", "OVER: OVER 0/3"}, {"l=x hits=2", "OK: OK 1/3"}, {"w=x hits=4", "OVER: OVER 0/3"}, {"w=x hits=2", "OK: OK 1/3"},
 			{"p=x", "OK: OK 1/2"}, {"p=x hits=2", "OVER: OVER 0/2"}, {"p=x", "OK: OK 0/2"}, {"p=x", "OVER: OVER 0/2"},
-			{"m=x", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
-			{"p=z, m=x", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
+			{"m=x", "FAILED_PRECONDITION: there is no policy 'missing', which the configuration names"},
+			{"p=z, m=x", "FAILED_PRECONDITION: there is no policy 'missing', which the configuration names"},
 			{"p=z", "OK: OK 1/2"}, // nothing was taken before
 		}},
 		"all or none": {options: config.EnvoyOptions{AllOrNone: true}, limits: []string{
@@ -167,7 +167,7 @@ func TestAnswers(t *testing.T) {
 			{"s=1, z=x", "OVER: OK 1/1 OVER 0/0"}, {"s=1 hits=0", "OK: OK 1/1"}, // it takes with the others
 			{"ps=1, z=x", "OVER: OK 1/2 OVER 0/0"}, {"ps=1 hits=0", "OK: OK 1/2"}, // a policy does not
 			{"zs=1, q=1", "OK: OK 0/0 OK 0/1"}, {"z=1, q=2", "OVER: OVER 0/0 OK 1/1"}, {"z=1, q=1 negative", "OVER: OVER 0/0 OK 1/1"},
-			{"a=5, qm=1", "rpc error: code = FailedPrecondition desc = there is no policy 'missing', which the configuration names"},
+			{"a=5, qm=1", "FAILED_PRECONDITION: there is no policy 'missing', which the configuration names"},
 			{"a=5 hits=0", "OK: OK 3/3"}, // nothing was taken before
 		}},
 	} {
@@ -191,7 +191,7 @@ func TestAnswers(t *testing.T) {
 
 func TestManyLimits(t *testing.T) {
 	for n, want := range map[int]string{
-		128: "", 129: "rpc error: code = InvalidArgument desc = with all or none, a request has at most 128 limits",
+		128: "", 129: "INVALID_ARGUMENT: with all or none, a request has at most 128 limits",
 	} {
 		w := newWorld(t, config.EnvoyOptions{AllOrNone: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
 		var all []string
@@ -211,11 +211,11 @@ func TestManyLimits(t *testing.T) {
 func TestErrors(t *testing.T) {
 	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
 	for request, want := range map[string]string{
-		`{}`:             "rpc error: code = InvalidArgument desc = rate limit domain must not be empty",
-		`{"domain":"d"}`: "rpc error: code = InvalidArgument desc = rate limit descriptor list must not be empty",
-		`{"domain":"d","descriptors":[{},{"limit":{"requestsPerUnit":1}}]}`: "rpc error: code = InvalidArgument desc = descriptor 2: " +
+		`{}`:             "INVALID_ARGUMENT: rate limit domain must not be empty",
+		`{"domain":"d"}`: "INVALID_ARGUMENT: rate limit descriptor list must not be empty",
+		`{"domain":"d","descriptors":[{},{"limit":{"requestsPerUnit":1}}]}`: "INVALID_ARGUMENT: descriptor 2: " +
 			"the unit UNKNOWN of its limit is not known: expected SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
-		`{"domain":"d","descriptors":[{"limit":{"unit":99}}]}`: "rpc error: code = InvalidArgument desc = descriptor 1: " +
+		`{"domain":"d","descriptors":[{"limit":{"unit":99}}]}`: "INVALID_ARGUMENT: descriptor 1: " +
 			"the unit 99 of its limit is not known: expected SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
 		`{"domain":"other","descriptors":[{"limit":{"unit":99}}]}`: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
 		`{"domain":"d","descriptors":[{}]}`:                        `{"overallCode":"OK","statuses":[{"code":"OK"}]}`,
@@ -225,18 +225,18 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	w.err = errors.New("the engine is away")
-	if got := w.ask1("a=x"); got != "rpc error: code = Unavailable desc = the engine is away" {
+	if got := w.ask1("a=x"); got != "UNAVAILABLE: the engine is away" {
 		t.Errorf("got %s", got)
 	}
 	if got := w.ask1("none=x"); got != "OK: OK" { // nothing is asked
 		t.Errorf("got %s", got)
 	}
 	w.options.AllOrNone, w.options.Quota = true, true // then all are asked in a second round
-	if got := w.ask1("a=x"); got != "rpc error: code = Unavailable desc = the engine is away" {
+	if got := w.ask1("a=x"); got != "UNAVAILABLE: the engine is away" {
 		t.Errorf("of quotas: got %s", got)
 	}
 	w.set.Store(nil)
-	if got := w.ask1("a=x"); got != "rpc error: code = FailedPrecondition desc = no rate limit configuration loaded: the log says why" {
+	if got := w.ask1("a=x"); got != "FAILED_PRECONDITION: no rate limit configuration loaded: the log says why" {
 		t.Errorf("got %s", got)
 	}
 	if w.stats.serviceErrors.Load() != 5 || w.stats.storeErrors.Load() != 2 {

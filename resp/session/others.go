@@ -26,6 +26,9 @@ func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) dec
 		})
 }
 
+// Waits reports that calls from within the process may wait, for an engine or the disk.
+func (srv *Service) Waits() bool { return srv.space != nil || srv.Synchronous }
+
 // askOthers asks for requests.
 func (srv *Service) askOthers(c *scratch, w store.Waker, requests []store.TakeRequest) (decided bool, refused *CallError) {
 	if refused = srv.refuseWithin(srv.Commands.Find([]byte(takeName))); refused != nil {

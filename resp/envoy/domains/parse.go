@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v2"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"celld/cell"
 	"celld/resp/envoy/message"
@@ -274,8 +273,8 @@ func readMetadata(fields map[string]any) (*Metadata, error) {
 		return nil, nil
 	}
 	plain := plainMap(fields)
-	if _, err := structpb.NewStruct(plain); err != nil {
-		return nil, errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")) // either, by the build
+	if _, err := message.AppendStruct(nil, plain); err != nil {
+		return nil, err
 	}
 	return &Metadata{plain}, nil
 }

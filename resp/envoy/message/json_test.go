@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -121,11 +122,15 @@ func TestMetadataInJSONAndProtobuf(t *testing.T) {
 			t.Errorf("%v: %v", value, err)
 			continue
 		}
-		metadata, err := structpb.NewStruct(answer.Metadata)
+		wire, err := AppendStruct(nil, answer.Metadata)
 		if err != nil {
 			t.Fatal(err)
 		}
-		inProtobuf, err := protojson.Marshal(metadata)
+		var metadata structpb.Struct
+		if err := proto.Unmarshal(wire, &metadata); err != nil {
+			t.Fatal(err)
+		}
+		inProtobuf, err := protojson.Marshal(&metadata)
 		if err != nil {
 			t.Fatal(err)
 		}

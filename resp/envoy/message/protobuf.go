@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // Errors of Unmarshal.
@@ -164,11 +162,7 @@ func (r *Response) Marshal(b []byte) ([]byte, error) {
 	if r.Metadata == nil {
 		return b, nil
 	}
-	metadata, err := structpb.NewStruct(r.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	inner, err := proto.MarshalOptions{Deterministic: true}.Marshal(metadata)
+	inner, err := AppendStruct(nil, r.Metadata)
 	return appendBytes(b, 6, inner), err
 }
 

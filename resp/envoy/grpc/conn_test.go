@@ -1,0 +1,367 @@
+package grpc
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"celld/internal/celldtest"
+)
+
+// Calls that come together are answered together.
+func TestOneWrite(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		c := w.hello()
+		before := c.reads
+		var all strings.Builder
+		writes := http2.NewFramer(&all, nil)
+		c.Framer, writes = writes, c.Framer
+		var want []string
+		for id := uint32(1); id < 20; id += 2 {
+			c.call(id, echoPath, "x")
+			want = append(want, echoed(id, "x")...)
+		}
+		c.Framer = writes
+		_, _ = io.WriteString(c.Conn, all.String())
+		c.want(want...)
+		if size := len(all.String()); size > readSize || c.reads-before > 3*10*2+1 {
+			t.Errorf("%d bytes are answered in %d reads", size, c.reads-before)
+		}
+	})
+}
+
+// A client that asks for no table of headers gets blocks that say so.
+func TestTableSize(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		c := w.hello(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+		c.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(0)
+		c.alive(1)
+		c.alive(3)
+		c.call(5, echoPath, "fail x")
+		c.want("HEADERS 5 end 200 grpc-status=5 grpc-message=x")
+	})
+}
+
+// TestProtocolErrors: what breaks HTTP/2 ends a call or the connection, with the error that RFC 9113 has for it.
+func TestProtocolErrors(t *testing.T) {
+	const reset, window = "RST_STREAM 1 ", "WINDOW_UPDATE 1 5"
+	ends := func(last, code string) []string { return []string{"GOAWAY " + last + " " + code} }
+	for name, of := range map[string]struct {
+		send func(*client)
+		want []string
+	}{
+		"frame too large":       {func(c *client) { _ = c.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, frameSize+1)) }, ends("0", "FRAME_SIZE_ERROR")},
+		"data before headers":   {func(c *client) { _ = c.WriteData(1, true, nil) }, ends("0", "PROTOCOL_ERROR")},
+		"window before headers": {func(c *client) { _ = c.WriteWindowUpdate(1, 1) }, ends("0", "PROTOCOL_ERROR")},
+		"reset before headers":  {func(c *client) { _ = c.WriteRSTStream(1, 0) }, ends("0", "PROTOCOL_ERROR")},
+		"an even number":        {func(c *client) { c.headers(2, true, echoPath) }, ends("0", "PROTOCOL_ERROR")},
+		"a smaller number":      {func(c *client) { c.alive(3); c.headers(1, true, echoPath) }, ends("3", "STREAM_CLOSED")},
+		"a used number":         {func(c *client) { c.alive(1); c.headers(1, true, echoPath) }, ends("1", "STREAM_CLOSED")},
+		"push": {func(c *client) {
+			_ = c.WriteRawFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, 1, make([]byte, 4))
+		}, ends("0", "PROTOCOL_ERROR")},
+		"continuation alone": {func(c *client) { _ = c.WriteContinuation(1, true, nil) }, ends("0", "PROTOCOL_ERROR")},
+		"bad settings":       {func(c *client) { _ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}) }, ends("0", "FLOW_CONTROL_ERROR")},
+		"bad headers": {func(c *client) {
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0xff, 0xff, 0xff}, EndHeaders: true})
+		}, ends("0", "COMPRESSION_ERROR")},
+		"window of the connection": {func(c *client) { _ = c.WriteWindowUpdate(0, mostWindow) }, ends("0", "FLOW_CONTROL_ERROR")},
+		"window by settings": {func(c *client) {
+			c.headers(1, false, echoPath)
+			_ = c.WriteWindowUpdate(1, mostWindow-usualWindow)
+			_ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: usualWindow + 1})
+		}, ends("1", "FLOW_CONTROL_ERROR")},
+
+		"no path":         {func(c *client) { c.headers(1, true, "") }, []string{reset + "PROTOCOL_ERROR"}},
+		"no scheme":       {func(c *client) { c.headers(1, true, echoPath, ":scheme", "") }, []string{reset + "PROTOCOL_ERROR"}},
+		"no method":       {func(c *client) { c.headers(1, true, echoPath, ":method", "") }, []string{reset + "PROTOCOL_ERROR"}},
+		"a connection":    {func(c *client) { c.headers(1, true, echoPath, "connection", "close") }, []string{reset + "PROTOCOL_ERROR"}},
+		"te":              {func(c *client) { c.headers(1, true, echoPath, "te", "gzip") }, []string{reset + "PROTOCOL_ERROR"}},
+		"large letters":   {func(c *client) { c.headers(1, true, echoPath, "X", "y") }, []string{reset + "PROTOCOL_ERROR"}},
+		"a pseudo header": {func(c *client) { c.headers(1, true, echoPath, ":x", "y") }, []string{reset + "PROTOCOL_ERROR"}},
+		"own priority":    {func(c *client) { _ = c.WritePriority(1, http2.PriorityParam{StreamDep: 1}) }, []string{reset + "PROTOCOL_ERROR"}},
+		"own priority of headers": {func(c *client) {
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, Priority: http2.PriorityParam{StreamDep: 1}})
+		}, []string{reset + "PROTOCOL_ERROR"}},
+		"headers twice": {func(c *client) { c.headers(1, false, echoPath); c.headers(1, true, echoPath) }, []string{reset + "PROTOCOL_ERROR"}},
+		"trailers without an end": {func(c *client) {
+			c.headers(1, false, echoPath)
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true})
+		}, []string{reset + "PROTOCOL_ERROR"}},
+		"data after the answer": {func(c *client) { c.alive(1); _ = c.WriteData(1, true, nil) }, []string{reset + "STREAM_CLOSED"}},
+		"data after the end":    {func(c *client) { c.call(1, repeatPath, ""); c.got(); _ = c.WriteData(1, true, nil) }, []string{reset + "STREAM_CLOSED"}},
+		"headers after the end": {func(c *client) { c.call(1, repeatPath, ""); c.got(); c.headers(1, true, echoPath) }, []string{reset + "STREAM_CLOSED"}},
+		"window of a call":      {func(c *client) { c.headers(1, false, echoPath); _ = c.WriteWindowUpdate(1, mostWindow) }, []string{reset + "FLOW_CONTROL_ERROR"}},
+		"no window": {func(c *client) {
+			c.headers(1, false, echoPath)
+			_ = c.WriteRawFrame(http2.FrameWindowUpdate, 0, 1, make([]byte, 4))
+		}, []string{reset + "PROTOCOL_ERROR"}},
+
+		"frames that nobody knows": {func(c *client) {
+			_ = c.WriteRawFrame(99, 0, 0, []byte("x"))
+			_ = c.WritePriority(1, http2.PriorityParam{StreamDep: 7})
+			_ = c.WriteGoAway(0, 0, nil)
+			_ = c.WritePing(false, [8]byte{'p'})
+			_ = c.WritePing(true, lastPing)
+			_ = c.WriteSettingsAck()
+		}, []string{"PING ack p\x00\x00\x00\x00\x00\x00\x00"}},
+		"late frames": {func(c *client) {
+			c.alive(1)
+			_ = c.WriteWindowUpdate(1, 1)
+			_ = c.WriteRSTStream(1, 0)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, Options{}, func(w *world) {
+				c := w.hello()
+				of.send(c)
+				c.want(of.want...)
+				if len(of.want) == 1 && strings.HasPrefix(of.want[0], "GOAWAY") {
+					later(partingTime)
+					c.want("closed")
+					return
+				}
+				c.alive(101)
+			})
+		})
+	}
+}
+
+// What does not begin with the preface and settings, in time, is no connection.
+func TestHandshake(t *testing.T) {
+	for name, of := range map[string]struct {
+		send string
+		want []string
+	}{
+		"nothing":     {"", []string{"closed"}},
+		"HTTP/1.1":    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", []string{"closed"}},
+		"no settings": {http2.ClientPreface, []string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "closed"}},
+		"ping first": {http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00pingpong",
+			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
+		"settings are acknowledged first": {http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
+			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, Options{}, func(w *world) {
+				c := w.dial()
+				go io.WriteString(c.Conn, of.send)
+				later(handshakeTime)
+				c.want(of.want...)
+			})
+		})
+	}
+}
+
+// By TLS a client must speak HTTP/2.
+func TestTLS(t *testing.T) {
+	authority := celldtest.NewAuthority(t)
+	cert, err := tls.LoadX509KeyPair(authority.Sign("server", &x509.Certificate{DNSNames: []string{"server"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, authority.File)))
+	server := func(c net.Conn) *tls.Conn {
+		return tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
+	}
+	for protocol, want := range map[string]string{"h2": "closed", "": "EOF"} {
+		pipes := celldtest.NewPipes()
+		s := NewServer(Options{TLS: server, Panicked: func(cause any) { t.Error(cause) }})
+		go s.Serve(pipes)
+		raw, err := pipes.Dial(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &tls.Config{RootCAs: trusted, ServerName: "server"}
+		if protocol != "" {
+			config.NextProtos = []string{protocol}
+		}
+		client := tls.Client(raw, config)
+		framer := http2.NewFramer(client, client)
+		if _, err := io.WriteString(client, http2.ClientPreface); err == nil {
+			go framer.WriteSettings()
+		}
+		f, err := framer.ReadFrame()
+		if _, is := f.(*http2.SettingsFrame); is != (protocol == "h2") {
+			t.Errorf("%q: got %v, %v; want %s", protocol, f, err, want)
+		}
+		s.Shutdown(celldtest.Ended())
+		raw.Close()
+	}
+}
+
+// A client that is silent is asked whether it is there, and closed if not.
+func TestKeepAlive(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		c := w.hello()
+		later(silence) // after the settings: they were heard
+		c.want()
+		for range 3 {
+			later(silence)
+			c.want("PING")
+			_ = c.WritePing(true, [8]byte{})
+			later(pingTime)
+			c.want()
+		}
+		later(silence)
+		c.want("PING")
+		later(pingTime - 1)
+		c.want()
+		later(1)
+		c.want("closed")
+	})
+}
+
+// A client that takes nothing is closed.
+func TestStuck(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		play(t, Options{Waits: waits}, func(w *world) {
+			c, pause := w.hello(), make(chan struct{})
+			c.call(1, echoPath, "first")
+			c.want(echoed(1, "first")...)
+			c.mu.Lock()
+			c.pause = pause
+			c.mu.Unlock()
+			_ = c.WritePing(false, [8]byte{}) // what reads has begun before
+			synctest.Wait()
+			_ = c.WritePing(false, [8]byte{})
+			later(pingTime)
+			if _, err := c.Conn.Write([]byte("x")); err == nil {
+				t.Error("the connection is open")
+			}
+			close(pause)
+		})
+	}
+}
+
+// An old connection is closed when its calls are answered, and takes those that its client has made before it knew.
+func TestMaxAge(t *testing.T) {
+	play(t, Options{MaxAge: time.Second, MaxAgeGrace: time.Minute, Waits: true}, func(w *world) {
+		c := w.hello()
+		later(899 * time.Millisecond)
+		c.want()
+		c.call(1, echoPath, "wait")
+		later(202 * time.Millisecond)
+		c.want("GOAWAY 2147483647 NO_ERROR", "PING last")
+		c.alive(3)
+		_ = c.WritePing(true, lastPing)
+		c.want("GOAWAY 3 NO_ERROR")
+		c.call(5, echoPath, "late")
+		c.want("RST_STREAM 5 REFUSED_STREAM", "RST_STREAM 5 STREAM_CLOSED")
+		w.goOn <- struct{}{}
+		c.want(echoed(1, "wait")...)
+		later(partingTime - 1)
+		c.want()
+		later(1)
+		c.want("closed")
+	})
+	play(t, Options{MaxAge: time.Second, MaxAgeGrace: time.Minute}, func(w *world) {
+		c := w.hello()
+		later(1100*time.Millisecond + time.Minute)
+		c.want("GOAWAY 2147483647 NO_ERROR", "PING last", "closed")
+	})
+	ages := map[bool]int{}
+	s := NewServer(Options{MaxAge: 100 * time.Second})
+	for range 1000 {
+		age := s.age()
+		if age < 90*time.Second || age > 110*time.Second {
+			t.Fatalf("an age of %v", age)
+		}
+		ages[age < 100*time.Second]++
+	}
+	if len(ages) != 2 {
+		t.Error("all connections become as old")
+	}
+}
+
+// A stop waits for calls that run, and not for streams, and then for nothing when its time is up.
+func TestShutdown(t *testing.T) {
+	play(t, Options{Waits: true}, func(w *world) {
+		c, idle := w.hello(), w.hello()
+		silent := w.dial()
+		c.call(1, echoPath, "wait")
+		c.call(3, repeatPath, "x")
+		c.want(echoed(3, "x")[:2]...)
+		ended := w.shutdown(time.Minute)
+		silent.want("closed")
+		c.want("GOAWAY 2147483647 NO_ERROR", "PING last", "HEADERS 3 end grpc-status=14 grpc-message=no more")
+		_ = c.WritePing(true, lastPing)
+		c.want("GOAWAY 3 NO_ERROR")
+		_ = idle.WritePing(true, lastPing)
+		idle.want("GOAWAY 2147483647 NO_ERROR", "PING last", "GOAWAY 0 NO_ERROR")
+		idle.Conn.Close()
+		if _, err := w.pipes.Dial(w.Context(), ""); err == nil {
+			t.Error("there are new connections")
+		}
+		later(time.Minute - 1)
+		select {
+		case <-ended:
+			t.Error("a call that runs does not hold up the end")
+		default:
+		}
+		later(1)
+		c.want("closed")
+		<-ended
+		close(w.goOn)
+	})
+	play(t, Options{Waits: true}, func(w *world) {
+		c := w.hello()
+		c.call(1, echoPath, "wait")
+		ended := w.shutdown(time.Minute)
+		c.want("GOAWAY 2147483647 NO_ERROR", "PING last")
+		_ = c.WritePing(true, lastPing)
+		close(w.goOn)
+		c.want(append([]string{"GOAWAY 1 NO_ERROR"}, echoed(1, "wait")...)...)
+		c.Conn.Close()
+		<-ended
+	})
+	s := NewServer(Options{})
+	s.Shutdown(celldtest.Ended())
+	if err := s.Serve(celldtest.NewPipes()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve after the end: %v", err)
+	}
+}
+
+// What accepts goes on after errors such as too many open files.
+func TestAccept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failing := &failing{Pipes: celldtest.NewPipes()}
+		s, served := NewServer(Options{}), make(chan error)
+		go func() { served <- s.Serve(failing) }()
+		later(10 * time.Second)
+		// After 5, 10, 20, ... 640 ms, and then each second.
+		if times := failing.times.Load(); times < 15 || times > 20 {
+			t.Errorf("it tried %d times in 10 s", times)
+		}
+		s.Shutdown(t.Context())
+		later(time.Second)
+		<-served
+	})
+}
+
+// failing is a listener that fails until it is closed.
+type failing struct {
+	*celldtest.Pipes
+	times atomic.Int32
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	f.times.Add(1)
+	conn, err := net.Conn(nil), errors.New("too many open files")
+	synctest.Wait()
+	select {
+	case <-f.Pipes.Ended():
+		err = net.ErrClosed
+	default:
+	}
+	return conn, err
+}
