@@ -29,10 +29,10 @@ type call struct {
 const prefixSize = 5
 
 // receive takes a part of a call's message. last is whether it is the last one.
-func (c *conn) receive(call *call, part []byte, last bool) error {
+func (c *conn) receive(call *call, part []byte, last bool) {
 	call.received = last
 	if call.answered { // by an error
-		return nil
+		return
 	}
 	whole := part
 	if len(call.in) > 0 || !last {
@@ -56,7 +56,6 @@ func (c *conn) receive(call *call, part []byte, last bool) error {
 	default:
 		c.run(call, whole[prefixSize:])
 	}
-	return nil
 }
 
 // run calls the method of a call.

@@ -22,7 +22,7 @@ import (
 // world is a server in fake time. Its methods are
 //
 //	/t.T/Echo    answers with the message. "fail text" fails with NOT_FOUND, "wrong" with another error, "panic" panics, "wait" waits
-//	/t.T/Repeat  answers with the message each second
+//	/t.T/Repeat  answers with the message each second. "fail text" and "panic" do as above, and "deaf" does not hear that it is to end
 type world struct {
 	*testing.T
 	*Server
@@ -77,7 +77,13 @@ func (w *world) repeat(in []byte, to *Sender) error {
 		defer w.mu.Unlock()
 		w.ended++
 	}()
-	if strings.HasPrefix(string(in), "fail ") {
+	done := to.Done()
+	switch text := string(in); {
+	case text == "panic":
+		panic("inside")
+	case text == "deaf":
+		done = nil
+	case strings.HasPrefix(text, "fail "):
 		return Errorf(NotFound, "%s", in[5:])
 	}
 	for {
@@ -85,7 +91,7 @@ func (w *world) repeat(in []byte, to *Sender) error {
 			return err
 		}
 		select {
-		case <-to.Done():
+		case <-done:
 			return Errorf(Unavailable, "no more")
 		case <-time.After(time.Second):
 		}
@@ -178,6 +184,8 @@ func textOf(f http2.Frame) string {
 	}
 	head := fmt.Sprintf("%v %d%s", h.Type, h.StreamID, end)
 	switch f := f.(type) {
+	case *http2.HeadersFrame:
+		return fmt.Sprintf("%s %x", head, f.HeaderBlockFragment()[:2])
 	case *http2.MetaHeadersFrame:
 		for _, field := range f.Fields {
 			head += " " + field.Name + "=" + field.Value

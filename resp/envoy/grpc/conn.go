@@ -170,9 +170,7 @@ func (c *conn) readFrames() error {
 		}
 		switch of := (http2.StreamError{}); {
 		case errors.As(err, &of):
-			if of.StreamID > c.last && of.StreamID%2 == 1 {
-				c.last = of.StreamID
-			}
+			c.last = max(c.last, of.StreamID)
 			c.reset(of.StreamID, of.Code)
 		case errors.Is(err, http2.ErrFrameTooLarge):
 			return http2.ConnectionError(http2.ErrCodeFrameSize)

@@ -42,12 +42,16 @@ func TestOneWrite(t *testing.T) {
 // A client that asks for no table of headers gets blocks that say so.
 func TestTableSize(t *testing.T) {
 	play(t, Options{}, func(w *world) {
-		c := w.hello(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
-		c.ReadMetaHeaders.SetAllowedMaxDynamicTableSize(0)
-		c.alive(1)
-		c.alive(3)
-		c.call(5, echoPath, "fail x")
-		c.want("HEADERS 5 end 200 grpc-status=5 grpc-message=x")
+		c := w.hello()
+		c.ReadMetaHeaders = nil
+		const status200, newSize0, literal = "88", "20", "10"
+		message := string(celldtest.GRPCMessage("x"))
+		c.call(1, echoPath, "x")
+		c.want("HEADERS 1 "+status200+"1f", "DATA 1 "+message, "HEADERS 1 end "+literal+"88")
+		_ = c.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+		c.want("SETTINGS ack")
+		c.call(3, echoPath, "x")
+		c.want("HEADERS 3 "+newSize0+status200, "DATA 3 "+message, "HEADERS 3 end "+literal+"88")
 	})
 }
 
@@ -90,8 +94,23 @@ func TestProtocolErrors(t *testing.T) {
 		"a pseudo header": {func(c *client) { c.headers(1, true, echoPath, ":x", "y") }, []string{reset + "PROTOCOL_ERROR"}},
 		"own priority":    {func(c *client) { _ = c.WritePriority(1, http2.PriorityParam{StreamDep: 1}) }, []string{reset + "PROTOCOL_ERROR"}},
 		"own priority of headers": {func(c *client) {
-			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, Priority: http2.PriorityParam{StreamDep: 1}})
-		}, []string{reset + "PROTOCOL_ERROR"}},
+			c.headers(1, true, echoPath)
+			c.want("HEADERS 1 end 200 grpc-status=13 grpc-message=the message is cut off")
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: c.block.Bytes(), EndHeaders: true,
+				Priority: http2.PriorityParam{StreamDep: 3}})
+		}, []string{"RST_STREAM 3 PROTOCOL_ERROR"}},
+		"a priority": {func(c *client) {
+			c.headers(1, true, echoPath)
+			c.want("HEADERS 1 end 200 grpc-status=13 grpc-message=the message is cut off")
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: c.block.Bytes(), EndHeaders: true, EndStream: true,
+				Priority: http2.PriorityParam{StreamDep: 1}})
+		}, []string{"HEADERS 3 end 200 grpc-status=13 grpc-message=the message is cut off"}},
+		"data of an even number": {func(c *client) { c.alive(5); _ = c.WriteData(4, true, nil) }, ends("5", "PROTOCOL_ERROR")},
+		"a smaller number than that of a bad call": {func(c *client) {
+			c.headers(5, true, echoPath, ":x", "y")
+			c.want("RST_STREAM 5 PROTOCOL_ERROR")
+			c.headers(3, true, echoPath)
+		}, ends("5", "STREAM_CLOSED")},
 		"headers twice": {func(c *client) { c.headers(1, false, echoPath); c.headers(1, true, echoPath) }, []string{reset + "PROTOCOL_ERROR"}},
 		"trailers without an end": {func(c *client) {
 			c.headers(1, false, echoPath)
@@ -173,7 +192,7 @@ func TestTLS(t *testing.T) {
 	server := func(c net.Conn) *tls.Conn {
 		return tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
 	}
-	for protocol, want := range map[string]string{"h2": "closed", "": "EOF"} {
+	for protocol, is := range map[string]bool{"h2": true, "": false} {
 		pipes := celldtest.NewPipes()
 		s := NewServer(Options{TLS: server, Panicked: func(cause any) { t.Error(cause) }})
 		go s.Serve(pipes)
@@ -191,12 +210,31 @@ func TestTLS(t *testing.T) {
 			go framer.WriteSettings()
 		}
 		f, err := framer.ReadFrame()
-		if _, is := f.(*http2.SettingsFrame); is != (protocol == "h2") {
-			t.Errorf("%q: got %v, %v; want %s", protocol, f, err, want)
+		if _, got := f.(*http2.SettingsFrame); got != is {
+			t.Errorf("%q: got %v, %v", protocol, f, err)
 		}
 		s.Shutdown(celldtest.Ended())
 		raw.Close()
 	}
+}
+
+// A panic ends its connection, and nothing else.
+func TestPanic(t *testing.T) {
+	fails := true
+	shakeHands := func(c net.Conn) *tls.Conn {
+		if fails {
+			panic("inside")
+		}
+		return tls.Server(c, &tls.Config{})
+	}
+	play(t, Options{TLS: shakeHands}, func(w *world) {
+		w.dial().want("closed")
+		fails = false
+		w.dial().want()
+		if len(w.panics) != 1 || w.panics[0] != "inside" {
+			t.Errorf("%v is told", w.panics)
+		}
+	})
 }
 
 // A client that is silent is asked whether it is there, and closed if not.
@@ -226,14 +264,11 @@ func TestStuck(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		play(t, Options{Waits: waits}, func(w *world) {
 			c, pause := w.hello(), make(chan struct{})
-			c.call(1, echoPath, "first")
-			c.want(echoed(1, "first")...)
 			c.mu.Lock()
 			c.pause = pause
 			c.mu.Unlock()
 			_ = c.WritePing(false, [8]byte{}) // what reads has begun before
-			synctest.Wait()
-			_ = c.WritePing(false, [8]byte{})
+			c.call(1, echoPath, "x")
 			later(pingTime)
 			if _, err := c.Conn.Write([]byte("x")); err == nil {
 				t.Error("the connection is open")
@@ -298,11 +333,12 @@ func TestShutdown(t *testing.T) {
 		c.want("GOAWAY 3 NO_ERROR")
 		_ = idle.WritePing(true, lastPing)
 		idle.want("GOAWAY 2147483647 NO_ERROR", "PING last", "GOAWAY 0 NO_ERROR")
-		idle.Conn.Close()
+		later(partingTime)
+		idle.want("closed")
 		if _, err := w.pipes.Dial(w.Context(), ""); err == nil {
 			t.Error("there are new connections")
 		}
-		later(time.Minute - 1)
+		later(time.Minute - partingTime - 1)
 		select {
 		case <-ended:
 			t.Error("a call that runs does not hold up the end")

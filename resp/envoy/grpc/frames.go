@@ -71,7 +71,8 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 		case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 			return streamError(id, http2.ErrCodeProtocol)
 		}
-		return c.receive(call, nil, true)
+		c.receive(call, nil, true)
+		return nil
 	}
 	switch {
 	case id%2 == 0:
@@ -91,7 +92,7 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 		return err
 	}
 	if f.StreamEnded() {
-		return c.receive(call, nil, true)
+		c.receive(call, nil, true)
 	}
 	return nil
 }
@@ -172,7 +173,8 @@ func (c *conn) readData(f *http2.DataFrame) error {
 	case size > 0 && !f.StreamEnded():
 		_ = c.framer.WriteWindowUpdate(id, size)
 	}
-	return c.receive(call, f.Data(), f.StreamEnded())
+	c.receive(call, f.Data(), f.StreamEnded())
+	return nil
 }
 
 // readSettings keeps those that matter for what is sent, and says so.

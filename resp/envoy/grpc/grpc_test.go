@@ -27,6 +27,13 @@ func TestCalls(t *testing.T) {
 			_ = c.WriteData(1, false, nil)
 			_ = c.WriteData(1, true, []byte("i"))
 		}, append([]string{"WINDOW_UPDATE 1 6", "WINDOW_UPDATE 1 3"}, echoed(1, "hi")...)},
+		"much": {func(c *client) {
+			c.headers(1, false, echoPath)
+			_ = c.WriteData(1, false, celldtest.GRPCMessage(strings.Repeat("x", 20_000))[:10_000])
+			_ = c.WriteData(1, true, []byte(strings.Repeat("x", 10_005)))
+		}, []string{"WINDOW_UPDATE 1 10000", "WINDOW_UPDATE 0 20005", "HEADERS 1 200",
+			"DATA 1 " + string(celldtest.GRPCMessage(strings.Repeat("x", 20_000))[:frameSize]),
+			"DATA 1 " + strings.Repeat("x", 20_005-frameSize), "HEADERS 1 end grpc-status=0"}},
 		"trailers": {func(c *client) {
 			c.headers(1, false, echoPath)
 			_ = c.WriteData(1, false, celldtest.GRPCMessage("hi"))
