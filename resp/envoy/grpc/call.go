@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"encoding/binary"
+	"runtime"
 	"slices"
 
 	"golang.org/x/net/http2"
@@ -106,12 +107,15 @@ func (c *conn) survive(err *error) {
 // finish answers a call that a goroutine has run.
 func (c *conn) finish(call *call, out []byte, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if call.running = false; call.gone {
 		c.remove(call)
-		return
+	} else {
+		c.answer(call, out, err)
 	}
-	c.answer(call, out, err)
+	c.mu.Unlock()
+	runtime.Gosched() // so that answers that are there together are sent together
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_ = c.flush()
 }
 
