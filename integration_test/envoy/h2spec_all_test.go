@@ -16,7 +16,7 @@ import (
 	"github.com/summerwind/h2spec/spec"
 )
 
-// TestHTTP2 has h2spec try what RFC 7540 and RFC 7541 demand. It asks by GET, to which a server of gRPC has no page.
+// TestHTTP2: h2spec tries what RFC 7540 and RFC 7541 demand. It asks by GET, for which a server of gRPC has no page.
 func TestHTTP2(t *testing.T) {
 	s := start(t, shop)
 	host, port, err := net.SplitHostPort(s.grpc)
