@@ -55,6 +55,7 @@ func (c *conn) receive(call *call, part []byte, last bool) {
 	case has < size || size < 0:
 		c.reject(call, 200, Internal, "the message is cut off")
 	default:
+		call.in = nil
 		c.run(call, whole[prefixSize:])
 	}
 }
@@ -216,8 +217,7 @@ func (c *conn) writeHeaders(id uint32, block []byte, last bool) {
 
 // abandon forgets a call that the client does not want any more. One that is running counts until it has ended.
 func (c *conn) abandon(call *call) {
-	call.gone, call.rest = true, nil
-	call.cancel()
+	c.drop(call)
 	if !call.running {
 		c.remove(call)
 	}
@@ -231,10 +231,18 @@ func (call *call) cancel() {
 	}
 }
 
+// drop lets go of what a call holds.
+func (c *conn) drop(call *call) {
+	call.gone, call.rest = true, nil
+	if i := slices.Index(c.waiting, call); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+	call.cancel()
+}
+
 // remove removes a call that has ended.
 func (c *conn) remove(call *call) {
-	call.gone, call.rest = true, nil
-	call.cancel()
+	c.drop(call)
 	delete(c.calls, call.id)
 	c.partIfDone()
 }

@@ -48,6 +48,26 @@ func TestFlowControl(t *testing.T) {
 	})
 }
 
+// An answer that waits for a window is forgotten with its call, so that a client cannot make the connection grow.
+func TestNothingWaitsForGoneCalls(t *testing.T) {
+	play(t, Options{}, func(w *world) {
+		c := w.hello(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		c.headers(1, false, echoPath)
+		_ = c.WriteData(1, false, celldtest.GRPCMessage("first"))
+		_ = c.WriteData(1, true, nil)
+		for id := uint32(3); id < 2000; id += 2 {
+			c.call(id, echoPath, "x")
+			_ = c.WriteRSTStream(id, http2.ErrCodeCancel)
+		}
+		c.got()
+		if s := w.conn(); len(s.calls) != 1 || len(s.waiting) != 1 || s.waiting[0].in != nil {
+			t.Errorf("%d calls are there, %d wait, and the first holds %q", len(s.calls), len(s.waiting), s.waiting[0].in)
+		}
+		_ = c.WriteWindowUpdate(1, 100)
+		c.want(echoed(1, "first")[1:]...)
+	})
+}
+
 // Whatever the windows are, answers come whole, and never more bytes than the client takes.
 func TestWindows(t *testing.T) {
 	play(t, Options{}, func(w *world) {

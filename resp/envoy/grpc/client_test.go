@@ -98,6 +98,19 @@ func (w *world) repeat(in []byte, to *Sender) error {
 	}
 }
 
+// conn is the server's side of the only connection.
+func (w *world) conn() *conn {
+	w.Helper()
+	synctest.Wait()
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	for c := range w.conns {
+		return c
+	}
+	w.Fatal("there is no connection")
+	return nil
+}
+
 // client is a connection whose frames are written one by one. What comes is read at once.
 type client struct {
 	*world
