@@ -66,6 +66,9 @@ func (c *conn) run(call *call, in []byte) {
 	case call.method.Stream != nil:
 		call.running, call.done = true, make(chan struct{})
 		to := &Sender{c, call, call.done}
+		if c.leaving >= told { // it has begun before the client knew
+			call.cancel()
+		}
 		in = slices.Clone(in)
 		go func() {
 			c.finish(call, nil, c.stream(call, in, to))

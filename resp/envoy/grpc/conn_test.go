@@ -360,6 +360,17 @@ func TestShutdown(t *testing.T) {
 		c.Conn.Close()
 		<-ended
 	})
+	play(t, Options{}, func(w *world) { // a stream that begins before the client knows ends, too
+		c := w.hello()
+		ended := w.shutdown(time.Minute)
+		c.want("GOAWAY 2147483647 NO_ERROR", "PING last")
+		c.call(1, repeatPath, "x")
+		c.want(append(echoed(1, "x")[:2], "HEADERS 1 end grpc-status=14 grpc-message=no more")...)
+		_ = c.WritePing(true, lastPing)
+		c.want("GOAWAY 1 NO_ERROR")
+		c.Conn.Close()
+		<-ended
+	})
 	s := NewServer(Options{})
 	s.Shutdown(celldtest.Ended())
 	if err := s.Serve(celldtest.NewPipes()); !errors.Is(err, net.ErrClosed) {
