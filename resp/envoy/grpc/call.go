@@ -17,7 +17,6 @@ type call struct {
 	received bool          // the client sends no more
 	answered bool          // the answer is complete, though the client may not have it
 	headed   bool          // the headers of the answer are written
-	running  bool          // a goroutine answers
 	gone     bool          // the client does not want an answer any more
 	done     chan struct{} // is closed when a Stream is to end; nil: it is none, or has been told
 
@@ -60,32 +59,44 @@ func (c *conn) receive(call *call, part []byte, last bool) {
 	}
 }
 
-// run calls the method of a call.
+// run calls the method of a call, or queues the call where others are answered beside it.
 func (c *conn) run(call *call, in []byte) {
-	switch {
-	case call.method.Stream != nil:
-		call.running, call.done = true, make(chan struct{})
+	if c.Waits || call.method.Stream != nil {
+		call.in = slices.Clone(in)
+		c.queue = append(c.queue, call)
+		c.runQueued()
+		return
+	}
+	out, err := c.unary(call, in, c.scratch)
+	c.answer(call, out, err)
+	if cap(out) <= frameSize {
+		c.scratch = out
+	}
+}
+
+// runQueued gives a goroutine to each call of the queue, up to MaxCalls at once. A call waits only for those that nobody wants any more,
+// which end by themselves.
+func (c *conn) runQueued() {
+	for ; len(c.queue) > 0 && c.running < MaxCalls; c.running++ {
+		call := c.queue[0]
+		c.queue = slices.Delete(c.queue, 0, 1)
+		in := call.in
+		call.in = nil
+		if call.method.Stream == nil {
+			go func() {
+				out, err := c.unary(call, in, nil)
+				c.finish(call, out, err)
+			}()
+			continue
+		}
+		call.done = make(chan struct{})
 		to := &Sender{c, call, call.done}
 		if c.leaving >= told { // it has begun before the client knew
 			call.cancel()
 		}
-		in = slices.Clone(in)
 		go func() {
 			c.finish(call, nil, c.stream(call, in, to))
 		}()
-	case c.Waits:
-		call.running = true
-		in = slices.Clone(in)
-		go func() {
-			out, err := c.unary(call, in, nil)
-			c.finish(call, out, err)
-		}()
-	default:
-		out, err := c.unary(call, in, c.scratch)
-		c.answer(call, out, err)
-		if cap(out) <= frameSize {
-			c.scratch = out
-		}
 	}
 }
 
@@ -111,11 +122,10 @@ func (c *conn) survive(err *error) {
 // finish answers a call that a goroutine has run.
 func (c *conn) finish(call *call, out []byte, err error) {
 	c.mu.Lock()
-	if call.running = false; call.gone {
-		c.remove(call)
-	} else {
+	if c.running--; !call.gone {
 		c.answer(call, out, err)
 	}
+	c.runQueued()
 	c.mu.Unlock()
 	runtime.Gosched() // so that answers that are there together are sent together
 	c.mu.Lock()
@@ -218,14 +228,6 @@ func (c *conn) writeHeaders(id uint32, block []byte, last bool) {
 	_ = c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: last, EndHeaders: true})
 }
 
-// abandon forgets a call that the client does not want any more. One that is running counts until it has ended.
-func (c *conn) abandon(call *call) {
-	c.drop(call)
-	if !call.running {
-		c.remove(call)
-	}
-}
-
 // cancel tells a Stream to end.
 func (call *call) cancel() {
 	if call.done != nil {
@@ -234,20 +236,21 @@ func (call *call) cancel() {
 	}
 }
 
-// drop lets go of what a call holds.
-func (c *conn) drop(call *call) {
-	call.gone, call.rest = true, nil
-	if i := slices.Index(c.waiting, call); i >= 0 {
-		c.waiting = slices.Delete(c.waiting, i, i+1)
-	}
-	call.cancel()
-}
-
-// remove removes a call that has ended.
+// remove removes a call that has ended, or that the client does not want any more.
 func (c *conn) remove(call *call) {
-	c.drop(call)
+	call.gone, call.rest = true, nil
+	c.waiting, c.queue = without(c.waiting, call), without(c.queue, call)
+	call.cancel()
 	delete(c.calls, call.id)
 	c.partIfDone()
+}
+
+// without is calls without one of them, if it is among them.
+func without(calls []*call, one *call) []*call {
+	if i := slices.Index(calls, one); i >= 0 {
+		return slices.Delete(calls, i, i+1)
+	}
+	return calls
 }
 
 // Sender sends answers of a Stream.

@@ -152,7 +152,7 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// Where a method waits, others are answered. The calls of a connection are bounded, with those that run though nobody wants them.
+// Where a method waits, others are answered. The calls that run are bounded, with those that nobody wants any more: a call waits for these.
 func TestWaits(t *testing.T) {
 	play(t, Options{Waits: true}, func(w *world) {
 		c := w.hello()
@@ -169,12 +169,26 @@ func TestWaits(t *testing.T) {
 			id += 2
 		}
 		c.got()
-		c.headers(id, true, echoPath)
-		c.want(fmt.Sprintf("RST_STREAM %d REFUSED_STREAM", id))
-		w.goOn <- struct{}{}
+		c.call(id, echoPath, "panic")
+		_ = c.WriteRSTStream(id, http2.ErrCodeCancel) // before it has run
+		c.call(id+2, echoPath, "later")
+		c.call(id+4, repeatPath, "later")
 		c.want()
-		c.alive(id + 2)
+		if s := w.conn(); s.running != MaxCalls || len(s.queue) != 2 {
+			t.Errorf("%d calls run, and %d are queued", s.running, len(s.queue))
+		}
+		w.goOn <- struct{}{}
+		c.want(append(echoed(id+2, "later"), echoed(id+4, "later")[:2]...)...)
+		w.goOn <- struct{}{}
+		c.alive(id + 6)
+		c.call(id+8, echoPath, "wait")
+		c.call(id+10, echoPath, "wait")
+		c.Conn.Close() // which leaves nothing
 		close(w.goOn)
+		synctest.Wait()
+		if len(w.panics) != 1 {
+			t.Errorf("%v is told", w.panics)
+		}
 	})
 	for _, waits := range []bool{false, true} {
 		play(t, Options{Waits: waits}, func(w *world) {

@@ -27,8 +27,10 @@ type conn struct {
 	written []byte // frames that are to be sent
 	scratch []byte // room for an answer
 	calls   map[uint32]*call
-	last    uint32 // the id of the last call
-	taken   uint32 // bytes of messages that the client does not know as taken yet
+	last    uint32  // the id of the last call
+	queue   []*call // calls that are to run
+	running int     // goroutines that run calls, also those that the client does not want any more
+	taken   uint32  // bytes of messages that the client does not know as taken yet
 
 	// How many bytes of answers the client takes now, in all calls and at the begin of each, and the calls that wait for it to take more.
 	window, firstWindow int64

@@ -34,7 +34,7 @@ func (c *conn) read(f http2.Frame) error {
 			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
 		if call := c.calls[id]; call != nil {
-			c.abandon(call)
+			c.remove(call)
 		}
 	case *http2.PriorityFrame:
 		if f.StreamDep == id {
@@ -57,7 +57,7 @@ func (c *conn) isIdle(id uint32) bool { return id > c.last || id%2 == 0 }
 func (c *conn) reset(id uint32, code http2.ErrCode) {
 	_ = c.framer.WriteRSTStream(id, code)
 	if call := c.calls[id]; call != nil {
-		c.abandon(call)
+		c.remove(call)
 	}
 }
 

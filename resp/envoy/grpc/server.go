@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The bounds of a connection. It holds MaxCalls messages of MaxMessage bytes at most: 16 MB.
+// The bounds of a connection. It holds 2*MaxCalls messages of MaxMessage bytes at most, 32 MB: its calls, and as many that run though the
+// client does not want them any more.
 const (
 	MaxCalls      = 256
 	MaxMessage    = 64 << 10
