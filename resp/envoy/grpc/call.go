@@ -39,11 +39,11 @@ func (c *conn) receive(call *call, part []byte, last bool) {
 		call.in = append(call.in, part...)
 		whole = call.in
 	}
-	size := -1
+	size := int64(-1)
 	if len(whole) >= prefixSize {
-		size = int(binary.BigEndian.Uint32(whole[1:]))
+		size = int64(binary.BigEndian.Uint32(whole[1:]))
 	}
-	switch has := len(whole) - prefixSize; {
+	switch has := int64(len(whole) - prefixSize); {
 	case size > MaxMessage:
 		c.reject(call, 200, ResourceExhausted, "the message has %d bytes, and may have %d", size, MaxMessage)
 	case size >= 0 && whole[0] != 0:
@@ -143,6 +143,7 @@ func (c *conn) answer(call *call, out []byte, err error) {
 		c.end(call, trailersOf(err, status))
 		return
 	}
+	c.head(call)
 	if out != nil {
 		c.send(call, out)
 	}
@@ -155,13 +156,17 @@ func (c *conn) reject(call *call, httpStatus int, code Code, format string, args
 	c.end(call, trailersOf(Errorf(code, format, args...), httpStatus))
 }
 
-// send sends a message with its prefix, or a part of it, and the rest later.
-func (c *conn) send(call *call, message []byte) {
-	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-prefixSize))
+// head begins an answer.
+func (c *conn) head(call *call) {
 	if !call.headed {
 		call.headed = true
 		c.writeHeaders(call.id, answerHeaders, false)
 	}
+}
+
+// send sends a message with its prefix, or a part of it, and the rest later.
+func (c *conn) send(call *call, message []byte) {
+	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-prefixSize))
 	if len(call.rest) == 0 {
 		message = c.sendSome(call, message)
 		if len(message) > 0 {
@@ -273,6 +278,7 @@ func (s *Sender) Send(answer []byte) error {
 	case len(s.call.rest) > 0:
 		return Errorf(ResourceExhausted, "the client does not take the answers")
 	}
+	s.c.head(s.call)
 	s.c.send(s.call, append(make([]byte, prefixSize, prefixSize+len(answer)), answer...))
 	return s.c.flush()
 }

@@ -22,7 +22,7 @@ import (
 // world is a server in fake time. Its methods are
 //
 //	/t.T/Echo    answers with the message. "fail text" fails with NOT_FOUND, "wrong" with another error, "panic" panics, "wait" waits
-//	/t.T/Repeat  answers with the message each second. "fail text" and "panic" do as above, and "deaf" does not hear that it is to end
+//	/t.T/Repeat  answers with the message each second. "fail text" and "panic" do as above, "nothing" ends, "deaf" hears no end
 type world struct {
 	*testing.T
 	*Server
@@ -83,6 +83,8 @@ func (w *world) repeat(in []byte, to *Sender) error {
 		panic("inside")
 	case text == "deaf":
 		done = nil
+	case text == "nothing":
+		return nil
 	case strings.HasPrefix(text, "fail "):
 		return Errorf(NotFound, "%s", in[5:])
 	}

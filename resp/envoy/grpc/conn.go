@@ -38,6 +38,7 @@ type conn struct {
 
 	tableSet bool // the client has said how large its table of headers is, and expects an answer
 	leaving  leaving
+	hurried  bool // it is to end, and has not begun
 	ageing   *time.Timer
 }
 
@@ -127,6 +128,7 @@ func (c *conn) serve() {
 			return
 		}
 		secure = over
+		defer secure.Close()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,13 +166,15 @@ func (c *conn) readFrames() error {
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: maxHeaders})
 	for first := true; ; first = false {
 		f, err := c.framer.ReadFrame()
-		if _, is := f.(*http2.SettingsFrame); first && err == nil && (!is || f.Header().Flags.Has(http2.FlagSettingsAck)) {
+		settings, is := f.(*http2.SettingsFrame)
+		of := http2.StreamError{}
+		if first && (errors.As(err, &of) || err == nil && (!is || settings.IsAck())) {
 			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
 		if err == nil {
 			err = c.read(f)
 		}
-		switch of := (http2.StreamError{}); {
+		switch {
 		case errors.As(err, &of):
 			c.last = max(c.last, of.StreamID)
 			c.reset(of.StreamID, of.Code)
@@ -183,6 +187,9 @@ func (c *conn) readFrames() error {
 			c.leaving = staying
 			_ = c.raw.SetReadDeadline(time.Time{})
 			c.startTimers()
+			if c.hurried {
+				c.tell()
+			}
 		}
 		if len(c.written) > writtenSize {
 			if err := c.flush(); err != nil {
@@ -232,25 +239,28 @@ func (c *conn) keepAlive() {
 // lastPing is a ping whose answer says that the client knows it is to make no more calls.
 var lastPing = [8]byte{'l', 'a', 's', 't'}
 
-// drain ends the connection when the calls that the client has made are answered.
+// drain ends the connection when the calls that the client has made are answered. One that has not begun may have calls on their way.
 func (c *conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.leaving {
 	case greeting:
-		c.raw.Close()
-		return
+		c.hurried = true
+		_ = c.raw.SetReadDeadline(time.Now().Add(partingTime))
 	case staying:
-		c.leaving = told
-	default:
-		return
+		c.tell()
+		_ = c.flush()
 	}
+}
+
+// tell tells the client to make no more calls.
+func (c *conn) tell() {
+	c.leaving = told
 	for _, call := range c.calls {
 		call.cancel()
 	}
 	_ = c.framer.WriteGoAway(mostWindow, http2.ErrCodeNo, nil)
 	_ = c.framer.WritePing(false, lastPing)
-	_ = c.flush()
 }
 
 // refuse is what follows when the client knows.

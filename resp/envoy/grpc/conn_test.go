@@ -166,6 +166,10 @@ func TestHandshake(t *testing.T) {
 		"no settings": {http2.ClientPreface, []string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "closed"}},
 		"ping first": {http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00pingpong",
 			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
+		"a bad call first": {http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x80",
+			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 COMPRESSION_ERROR", "closed"}},
+		"a bad window first": {http2.ClientPreface + "\x00\x00\x04\x08\x00\x00\x00\x00\x01\x00\x00\x00\x00",
+			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 		"settings are acknowledged first": {http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
 			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 	} {
@@ -322,12 +326,17 @@ func TestMaxAge(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	play(t, Options{Waits: true}, func(w *world) {
 		c, idle := w.hello(), w.hello()
-		silent := w.dial()
+		silent, late := w.dial(), w.dial()
 		c.call(1, echoPath, "wait")
 		c.call(3, repeatPath, "x")
 		c.want(echoed(3, "x")[:2]...)
 		ended := w.shutdown(time.Minute)
-		silent.want("closed")
+		_, _ = io.WriteString(late.Conn, http2.ClientPreface)
+		_ = late.WriteSettings()
+		late.call(1, echoPath, "in time")
+		late.want(append([]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "SETTINGS ack",
+			"GOAWAY 2147483647 NO_ERROR", "PING last"}, echoed(1, "in time")...)...)
+		late.Conn.Close()
 		c.want("GOAWAY 2147483647 NO_ERROR", "PING last", "HEADERS 3 end grpc-status=14 grpc-message=no more")
 		_ = c.WritePing(true, lastPing)
 		c.want("GOAWAY 3 NO_ERROR")
@@ -335,6 +344,7 @@ func TestShutdown(t *testing.T) {
 		idle.want("GOAWAY 2147483647 NO_ERROR", "PING last", "GOAWAY 0 NO_ERROR")
 		later(partingTime)
 		idle.want("closed")
+		silent.want("closed")
 		if _, err := w.pipes.Dial(w.Context(), ""); err == nil {
 			t.Error("there are new connections")
 		}

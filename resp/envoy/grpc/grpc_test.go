@@ -47,6 +47,8 @@ func TestCalls(t *testing.T) {
 			[]string{"HEADERS 1 end 200 grpc-status=2 grpc-message=io: read/write on closed pipe"}},
 		"an error of a stream": {func(c *client) { c.call(1, repeatPath, "fail so") },
 			[]string{"HEADERS 1 end 200 grpc-status=5 grpc-message=so"}},
+		"no answer of a stream": {func(c *client) { c.call(1, repeatPath, "nothing") },
+			[]string{"HEADERS 1 200", "HEADERS 1 end grpc-status=0"}},
 		"unknown service": {func(c *client) { c.call(1, "/t.U/Echo", "") },
 			[]string{unimplemented + "unknown service t.U", "RST_STREAM 1 NO_ERROR", "RST_STREAM 1 STREAM_CLOSED"}},
 		"no service": {func(c *client) { c.headers(1, true, "Echo") },

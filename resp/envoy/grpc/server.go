@@ -11,7 +11,7 @@ import (
 )
 
 // The bounds of a connection. It holds 2*MaxCalls messages of MaxMessage bytes at most, 32 MB: its calls, and as many that run though the
-// client does not want them any more.
+// client does not want them any more. It may also hold an answer of each, which waits until the client takes it.
 const (
 	MaxCalls      = 256
 	MaxMessage    = 64 << 10
