@@ -32,7 +32,7 @@ type conn struct {
 	running int     // goroutines that run calls, also those that the client does not want any more
 	taken   uint32  // bytes of messages that the client does not know as taken yet
 
-	// How many bytes of answers the client takes now, in all calls and at the begin of each, and the calls that wait for it to take more.
+	// How many bytes of answers the client takes now, in all calls and at the beginning of each, and the calls that wait for it to take more.
 	window, firstWindow int64
 	waiting             []*call
 
@@ -166,22 +166,16 @@ func (c *conn) readFrames() error {
 		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: maxHeaders})
 	for first := true; ; first = false {
 		f, err := c.framer.ReadFrame()
-		settings, is := f.(*http2.SettingsFrame)
-		of := http2.StreamError{}
-		if first && (errors.As(err, &of) || err == nil && (!is || settings.IsAck())) {
+		if settings, is := f.(*http2.SettingsFrame); first && (!is || settings.IsAck()) {
 			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
 		if err == nil {
 			err = c.read(f)
 		}
-		switch {
-		case errors.As(err, &of):
-			c.last = max(c.last, of.StreamID)
-			c.reset(of.StreamID, of.Code)
-		case errors.Is(err, http2.ErrFrameTooLarge):
-			return http2.ConnectionError(http2.ErrCodeFrameSize)
-		case err != nil:
-			return err
+		if err != nil {
+			if err = c.resetIf(err); err != nil {
+				return err
+			}
 		}
 		if first {
 			c.leaving = staying
@@ -197,6 +191,20 @@ func (c *conn) readFrames() error {
 			}
 		}
 	}
+}
+
+// resetIf resets a call that an error is about, and else returns the error.
+func (c *conn) resetIf(err error) error {
+	of := http2.StreamError{}
+	switch {
+	case errors.As(err, &of):
+		c.last = max(c.last, of.StreamID)
+		c.reset(of.StreamID, of.Code)
+		return nil
+	case errors.Is(err, http2.ErrFrameTooLarge):
+		return http2.ConnectionError(http2.ErrCodeFrameSize)
+	}
+	return err
 }
 
 // startTimers starts what the connection does at times.

@@ -163,11 +163,11 @@ func TestHandshake(t *testing.T) {
 	}{
 		"nothing":     {"", []string{"closed"}},
 		"HTTP/1.1":    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", []string{"closed"}},
-		"no settings": {http2.ClientPreface, []string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "closed"}},
+		"no settings": {http2.ClientPreface, []string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 		"ping first": {http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00pingpong",
 			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 		"a bad call first": {http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x80",
-			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 COMPRESSION_ERROR", "closed"}},
+			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 		"a bad window first": {http2.ClientPreface + "\x00\x00\x04\x08\x00\x00\x00\x00\x01\x00\x00\x00\x00",
 			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
 		"settings are acknowledged first": {http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
@@ -177,7 +177,7 @@ func TestHandshake(t *testing.T) {
 			play(t, Options{}, func(w *world) {
 				c := w.dial()
 				go io.WriteString(c.Conn, of.send)
-				later(handshakeTime)
+				later(handshakeTime + partingTime)
 				c.want(of.want...)
 			})
 		})

@@ -6,5 +6,5 @@
 // The messages are envoy.service.ratelimit.v3.RateLimitRequest and RateLimitResponse, with what they are made of in
 // envoy.extensions.common.ratelimit.v3 and envoy.config.core.v3:
 // https://www.envoyproxy.io/docs/envoy/v1.37.0/api-v3/service/ratelimit/v3/rls.proto. They are few, so they are written by hand. Code
-// generated from .proto files took 2 µs more CPU a call of 20, and Envoy's own Go packages made the binary 3 MB larger.
+// generated from .proto files took 2 µs more CPU a call, and Envoy's own Go packages made the binary 3 MB larger.
 package message
