@@ -32,7 +32,7 @@ type conn struct {
 	running int     // goroutines that run calls, also those that the client does not want any more
 	taken   uint32  // bytes of messages that the client does not know as taken yet
 
-	// How many bytes of answers the client takes now, in all calls and at the beginning of each, and the calls that wait for it to take more.
+	// How many bytes of answers the client takes now, in all calls and in a new one, and the calls that wait for it to take more.
 	window, firstWindow int64
 	waiting             []*call
 
