@@ -25,16 +25,22 @@ func DialGRPC(t testing.TB, addr string) *GRPC {
 	return &GRPC{addr, http.Client{Transport: transport}}
 }
 
-// Call sends a message, and returns the answer, and how the call has ended: a code of gRPC, and what is said about it. The code is -1 where
-// the server has told none.
-func (c *GRPC) Call(t testing.TB, path, message string) (answer string, code int, about string) {
+// Begin sends a message, and returns when the answer begins. The caller closes its body.
+func (c *GRPC) Begin(t testing.TB, path, message string) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+c.addr+path, bytes.NewReader(GRPCMessage(message)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
-	w, err := c.client.Do(r)
+	return c.client.Do(r)
+}
+
+// Call sends a message, and returns the answer, and how the call has ended: a code of gRPC, and what is said about it. The code is -1 where
+// the server has told none.
+func (c *GRPC) Call(t testing.TB, path, message string) (answer string, code int, about string) {
+	t.Helper()
+	w, err := c.Begin(t, path, message)
 	if err != nil {
 		return "", -1, err.Error()
 	}

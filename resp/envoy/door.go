@@ -182,6 +182,11 @@ func (d *door) take(hurry bool) (about []any, err error) {
 
 // unwell says why no calls should come here, or nil.
 func (d *door) unwell() error {
+	select {
+	case <-d.stopped:
+		return errors.New("the server stops")
+	default:
+	}
 	set := d.set.Load()
 	switch {
 	case set == nil:

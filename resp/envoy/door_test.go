@@ -19,6 +19,7 @@ import (
 	"celld/resp"
 	"celld/resp/config"
 	"celld/resp/envoy/grpc"
+	"celld/resp/envoy/message"
 	"celld/resp/metrics"
 	"celld/store/memory"
 )
@@ -202,6 +203,9 @@ func TestStop(t *testing.T) {
 	case <-d.stopped:
 	default:
 		t.Error("who looks goes on")
+	}
+	if got := (&health{d.stats, d.unwell}).state(""); got != message.NotServing {
+		t.Errorf("its health is then %v", got)
 	}
 	select {
 	case <-served:

@@ -2,9 +2,13 @@ package envoy
 
 import (
 	"errors"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"celld/internal/celldtest"
+	"celld/resp/config"
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 )
@@ -36,5 +40,35 @@ func TestHealth(t *testing.T) {
 	}
 	if err := h.watch([]byte("\x0a\x05x"), nil); err == nil || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("a watcher of half a name: %v", err)
+	}
+}
+
+// TestWatch: who watches sees each change, and does not hold up the end.
+func TestWatch(t *testing.T) {
+	w, sick := newWorld(t, config.EnvoyOptions{}), atomic.Bool{}
+	sick.Store(true)
+	server, client := serveGRPC(t, &w.service, &health{w.stats, func() error {
+		if sick.Load() {
+			return errors.New("sick")
+		}
+		return nil
+	}}, false)
+	watching, err := client.Begin(t, "/grpc.health.v1.Health/Watch", "\x0a\x09ratelimit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Body.Close()
+	for _, want := range []string{"\x08\x02", "\x08\x01"} {
+		answer := celldtest.GRPCMessage(want)
+		got := make([]byte, len(answer))
+		if _, err := io.ReadFull(watching.Body, got); err != nil || string(got) != string(answer) {
+			t.Errorf("a watcher sees %q, %v, want %q", got, err, answer)
+		}
+		sick.Store(false)
+	}
+	server.Shutdown(t.Context())
+	rest, err := io.ReadAll(watching.Body)
+	if err != nil || len(rest) > 0 || watching.Trailer.Get("Grpc-Status") != "14" {
+		t.Errorf("at the end it sees %q, %v, %v", rest, err, watching.Trailer)
 	}
 }

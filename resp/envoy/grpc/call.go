@@ -91,7 +91,7 @@ func (c *conn) runQueued() {
 		}
 		call.done = make(chan struct{})
 		to := &Sender{c, call, call.done}
-		if c.leaving >= told { // it has begun before the client knew
+		if c.leaving >= told { // the client may not know that yet
 			call.cancel()
 		}
 		go func() {

@@ -150,7 +150,7 @@ func (w *world) hello(settings ...http2.Setting) *client {
 	c := w.dial()
 	_, _ = io.WriteString(c.Conn, http2.ClientPreface)
 	_ = c.WriteSettings(settings...)
-	c.want("SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "SETTINGS ack")
+	c.want("SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=65536", "SETTINGS ack")
 	return c
 }
 
@@ -255,6 +255,12 @@ const echoPath, repeatPath = "/t.T/Echo", "/t.T/Repeat"
 
 // headers begins a call. Fields are more headers, or take the place of the usual ones; those that are "" are left out.
 func (c *client) headers(id uint32, end bool, path string, fields ...string) {
+	c.encode(path, fields...)
+	c.begin(id, end)
+}
+
+// encode encodes headers.
+func (c *client) encode(path string, fields ...string) {
 	all := []string{":method", "POST", ":scheme", "http", ":path", path, "te", "trailers", "content-type", "application/grpc"}
 	for i := 0; i < len(fields); i += 2 {
 		at := 0
@@ -272,7 +278,19 @@ func (c *client) headers(id uint32, end bool, path string, fields ...string) {
 			_ = c.hpack.WriteField(hpack.HeaderField{Name: all[i], Value: all[i+1]})
 		}
 	}
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true, EndStream: end})
+}
+
+// begin begins a call with what is encoded.
+func (c *client) begin(id uint32, end bool) {
+	rest := c.block.Bytes()
+	block := rest[:min(len(rest), frameSize)]
+	rest = rest[len(block):]
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: len(rest) == 0, EndStream: end})
+	for len(rest) > 0 {
+		block = rest[:min(len(rest), frameSize)]
+		rest = rest[len(block):]
+		_ = c.WriteContinuation(id, len(rest) == 0, block)
+	}
 }
 
 // call calls Echo or Repeat.

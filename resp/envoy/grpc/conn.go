@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,9 @@ import (
 type conn struct {
 	*Server
 	raw   net.Conn
-	heard atomic.Bool // something has come since keepAlive looked
-	alive *time.Timer // of keepAlive
-	asked bool        // keepAlive has asked whether the client is there
+	heard atomic.Bool // bytes have come since the last keepAlive
+	alive *time.Timer // of the next keepAlive
+	asked bool        // the last keepAlive has sent a ping
 
 	mu      sync.Mutex
 	secure  net.Conn // raw, or TLS on it; nil: hands are not shaken yet
@@ -38,7 +39,7 @@ type conn struct {
 
 	tableSet bool // the client has said how large its table of headers is, and expects an answer
 	leaving  leaving
-	hurried  bool // it is to end, and has not begun
+	hurried  bool // it is to end as soon as it is greeted
 	ageing   *time.Timer
 }
 
@@ -46,7 +47,7 @@ type conn struct {
 type leaving int
 
 const (
-	greeting leaving = iota // it has not begun
+	greeting leaving = iota // the client has not sent its settings yet
 	staying
 	told     // the client was told to make no more calls, and may not know it yet
 	refusing // it knows
@@ -115,11 +116,7 @@ func (c *conn) flush() error {
 // serve serves the connection until it ends.
 func (c *conn) serve() {
 	defer c.raw.Close()
-	defer func() {
-		if cause := recover(); cause != nil {
-			c.Panicked(cause)
-		}
-	}()
+	defer c.survive(new(error))
 	_ = c.raw.SetDeadline(time.Now().Add(handshakeTime))
 	secure := c.raw
 	if c.TLS != nil {
@@ -134,12 +131,17 @@ func (c *conn) serve() {
 	defer c.mu.Unlock()
 	defer c.forget()
 	c.secure = secure
-	err := c.readFrames()
-	if failed := http2.ConnectionError(0); errors.As(err, &failed) {
+	err, failed := c.readFrames(), http2.ConnectionError(0)
+	switch {
+	case errors.As(err, &failed):
 		_ = c.framer.WriteGoAway(c.last, http2.ErrCode(failed), nil)
-		_ = c.raw.SetReadDeadline(time.Now().Add(partingTime))
-		_, _ = io.Copy(io.Discard, (*input)(c)) // which sends it first
+	case errors.Is(err, errNoHTTP2):
+		c.written = append(c.written, answerToOthers...)
+	default:
+		return
 	}
+	_ = c.raw.SetReadDeadline(time.Now().Add(partingTime))
+	_, _ = io.Copy(io.Discard, (*input)(c)) // which sends first
 }
 
 // forget ends what the connection has begun.
@@ -155,11 +157,31 @@ func (c *conn) forget() {
 	}
 }
 
+// errNoHTTP2 is the error of a client that speaks something else.
+var errNoHTTP2 = errors.New("this is no HTTP/2")
+
+// answerToOthers tells a client of HTTP/1.1, such as curl, what is here.
+const answerToOthers = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis address serves gRPC, by HTTP/2.\n"
+
+// readPreface reads what a client of HTTP/2 begins with.
+func (c *conn) readPreface() error {
+	var preface [len(http2.ClientPreface)]byte
+	for n := 0; n < len(preface); {
+		more, err := (*input)(c).Read(preface[n:])
+		if err != nil {
+			return err
+		}
+		if n += more; !strings.HasPrefix(http2.ClientPreface, string(preface[:n])) {
+			return errNoHTTP2
+		}
+	}
+	return nil
+}
+
 // readFrames reads frames until the client has gone. An http2.ConnectionError is what the client is to be told.
 func (c *conn) readFrames() error {
-	var preface [len(http2.ClientPreface)]byte
-	if _, err := io.ReadFull((*input)(c), preface[:]); err != nil || string(preface[:]) != http2.ClientPreface {
-		return errors.Join(err, io.EOF)
+	if err := c.readPreface(); err != nil {
+		return err
 	}
 	_ = c.framer.WriteSettings(
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: MaxCalls},

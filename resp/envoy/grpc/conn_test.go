@@ -155,23 +155,21 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// What does not begin with the preface and settings, in time, is no connection.
+// What does not begin with the preface and settings, in time, is no connection. A client of HTTP/1.1 is told so at once.
 func TestHandshake(t *testing.T) {
+	const settings = "SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=65536"
+	wrong := []string{settings, "GOAWAY 0 PROTOCOL_ERROR", "closed"}
 	for name, of := range map[string]struct {
 		send string
 		want []string
 	}{
-		"nothing":     {"", []string{"closed"}},
-		"HTTP/1.1":    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", []string{"closed"}},
-		"no settings": {http2.ClientPreface, []string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
-		"ping first": {http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00pingpong",
-			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
-		"a bad call first": {http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x80",
-			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
-		"a bad window first": {http2.ClientPreface + "\x00\x00\x04\x08\x00\x00\x00\x00\x01\x00\x00\x00\x00",
-			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
-		"settings are acknowledged first": {http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00",
-			[]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "GOAWAY 0 PROTOCOL_ERROR", "closed"}},
+		"nothing":                         {"", []string{"closed"}},
+		"half a preface":                  {http2.ClientPreface[:9], []string{"closed"}},
+		"no settings":                     {http2.ClientPreface, wrong},
+		"ping first":                      {http2.ClientPreface + "\x00\x00\x08\x06\x00\x00\x00\x00\x00pingpong", wrong},
+		"a bad call first":                {http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x80", wrong},
+		"a bad window first":              {http2.ClientPreface + "\x00\x00\x04\x08\x00\x00\x00\x00\x01\x00\x00\x00\x00", wrong},
+		"settings are acknowledged first": {http2.ClientPreface + "\x00\x00\x00\x04\x01\x00\x00\x00\x00", wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, Options{}, func(w *world) {
@@ -180,6 +178,21 @@ func TestHandshake(t *testing.T) {
 				later(handshakeTime + partingTime)
 				c.want(of.want...)
 			})
+		})
+	}
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "*1\r\n$4\r\nPING\r\n", "x"} {
+		play(t, Options{}, func(w *world) {
+			conn, err := w.pipes.Dial(w.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go io.WriteString(conn, request)
+			began := time.Now()
+			answer, err := io.ReadAll(conn)
+			if err != nil || string(answer) != answerToOthers || time.Since(began) > partingTime {
+				t.Errorf("%q: after %v got %q, %v", request, time.Since(began), answer, err)
+			}
+			conn.Close()
 		})
 	}
 }
@@ -334,7 +347,7 @@ func TestShutdown(t *testing.T) {
 		_, _ = io.WriteString(late.Conn, http2.ClientPreface)
 		_ = late.WriteSettings()
 		late.call(1, echoPath, "in time")
-		late.want(append([]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=16384", "SETTINGS ack",
+		late.want(append([]string{"SETTINGS MAX_CONCURRENT_STREAMS=256 MAX_HEADER_LIST_SIZE=65536", "SETTINGS ack",
 			"GOAWAY 2147483647 NO_ERROR", "PING last"}, echoed(1, "in time")...)...)
 		late.Conn.Close()
 		c.want("GOAWAY 2147483647 NO_ERROR", "PING last", "HEADERS 3 end grpc-status=14 grpc-message=no more")

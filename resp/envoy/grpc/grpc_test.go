@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"celld/internal/celldtest"
 )
@@ -12,7 +13,7 @@ import (
 // TestCalls: what is a call is answered, and what is none gets an error, and the next call is answered.
 func TestCalls(t *testing.T) {
 	const large = MaxMessage + 1
-	const unimplemented = "HEADERS 1 end 200 grpc-accept-encoding=identity grpc-status=12 grpc-message="
+	const code12 = "HEADERS 1 end 200 grpc-accept-encoding=identity grpc-status=12 grpc-message="
 	for name, of := range map[string]struct {
 		send func(*client)
 		want []string
@@ -50,11 +51,11 @@ func TestCalls(t *testing.T) {
 		"no answer of a stream": {func(c *client) { c.call(1, repeatPath, "nothing") },
 			[]string{"HEADERS 1 200", "HEADERS 1 end grpc-status=0"}},
 		"unknown service": {func(c *client) { c.call(1, "/t.U/Echo", "") },
-			[]string{unimplemented + "unknown service t.U", "RST_STREAM 1 NO_ERROR", "RST_STREAM 1 STREAM_CLOSED"}},
+			[]string{code12 + "unknown service t.U", "RST_STREAM 1 NO_ERROR", "RST_STREAM 1 STREAM_CLOSED"}},
 		"no service": {func(c *client) { c.headers(1, true, "Echo") },
-			[]string{unimplemented + "unknown service "}},
+			[]string{code12 + "unknown service "}},
 		"unknown method": {func(c *client) { c.headers(1, true, "/t.T/Other") },
-			[]string{unimplemented + "unknown method Other of service t.T"}},
+			[]string{code12 + "unknown method Other of service t.T"}},
 		"a page": {func(c *client) { c.headers(1, true, "/", ":method", "GET") },
 			[]string{`HEADERS 1 end :status=405 content-type=application/grpc grpc-status=13 ` +
 				`grpc-message=a call of gRPC is a POST, not "GET"`}},
@@ -62,11 +63,11 @@ func TestCalls(t *testing.T) {
 			[]string{`HEADERS 1 end :status=415 content-type=application/grpc grpc-status=3 ` +
 				`grpc-message=a call of gRPC has the content-type application/grpc, not "application/grpc-web"`}},
 		"an encoding": {func(c *client) { c.headers(1, true, echoPath, "grpc-encoding", "gzip") },
-			[]string{unimplemented + `compression by "gzip" is not supported`}},
+			[]string{code12 + `compression by "gzip" is not supported`}},
 		"compressed": {func(c *client) {
 			c.headers(1, false, echoPath, "grpc-encoding", "identity")
 			_ = c.WriteData(1, true, []byte("\x01\x00\x00\x00\x00"))
-		}, []string{unimplemented + "the message is compressed, which is not supported"}},
+		}, []string{code12 + "the message is compressed, which is not supported"}},
 		"too large": {func(c *client) {
 			c.headers(1, false, echoPath)
 			_ = c.WriteData(1, false, []byte{0, large >> 24, large >> 16 & 255, large >> 8 & 255, large & 255})
@@ -75,16 +76,26 @@ func TestCalls(t *testing.T) {
 		"two messages": {func(c *client) {
 			c.headers(1, false, echoPath)
 			_ = c.WriteData(1, true, append(celldtest.GRPCMessage("a"), celldtest.GRPCMessage("b")...))
-		}, []string{unimplemented + "a call has one message"}},
+		}, []string{code12 + "a call has one message"}},
 		"cut off": {func(c *client) {
 			c.headers(1, false, echoPath)
 			_ = c.WriteData(1, true, []byte("\x00\x00\x00\x00\x02h"))
 		}, []string{"HEADERS 1 end 200 grpc-status=13 grpc-message=the message is cut off"}},
 		"nothing": {func(c *client) { c.headers(1, true, echoPath) },
 			[]string{"HEADERS 1 end 200 grpc-status=13 grpc-message=the message is cut off"}},
-		"long headers": {func(c *client) { c.headers(1, true, echoPath, "x", strings.Repeat("x", maxHeaders-8)) },
+		"a long header": {func(c *client) {
+			c.headers(1, false, echoPath, "x", strings.Repeat("x", 60_000))
+			_ = c.WriteData(1, true, celldtest.GRPCMessage("hi"))
+		}, echoed(1, "hi")},
+		"long headers": {func(c *client) {
+			c.encode(echoPath)
+			for range maxHeaders/4000 + 1 {
+				_ = c.hpack.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 4000)}) // of one byte, but for the first
+			}
+			c.begin(1, true)
+		},
 			[]string{"HEADERS 1 end :status=431 content-type=application/grpc grpc-status=8 " +
-				"grpc-message=the headers have more than 16384 bytes"}},
+				"grpc-message=the headers have more than 65536 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, Options{}, func(w *world) {

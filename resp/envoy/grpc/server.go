@@ -15,7 +15,7 @@ import (
 const (
 	MaxCalls      = 256
 	MaxMessage    = 64 << 10
-	maxHeaders    = 16 << 10
+	maxHeaders    = 64 << 10 // Envoy takes 60 KB from its clients, and may pass a header on
 	handshakeTime = 5 * time.Second
 
 	// A client that does not answer a ping for pingTime, after a silence, has gone.

@@ -81,7 +81,7 @@ func trailersOf(err error, httpStatus int) []byte {
 		return headerBlock(status...)
 	}
 	head := []string{":status", strconv.Itoa(httpStatus), "content-type", "application/grpc"}
-	if e.Code == Unimplemented { // whoever has compressed a message learns what to do
+	if e.Code == Unimplemented { // a client that compresses learns not to
 		head = append(head, "grpc-accept-encoding", "identity")
 	}
 	return headerBlock(append(head, status...)...)
