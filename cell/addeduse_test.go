@@ -103,7 +103,7 @@ func TestAnAddedAlgorithmInTheFiles(t *testing.T) {
 				err = disk.Start(func(step func() bool) {
 					for step() {
 					}
-				})
+				}, nil)
 			}
 			if err != nil {
 				t.Fatal(err)

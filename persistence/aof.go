@@ -17,6 +17,7 @@ const (
 	gatherEvery = 400 * time.Millisecond // with ticks of 100 ms, no change is older than 0.5 s when it is gathered
 	gatherSoon  = 1 << 16                // with more changes than this, gathering starts at once
 	gatherBytes = 1 << 20                // that are gathered before they are written
+	firstAtOnce = 64 << 10               // bytes of keys that a round may tell at one instant at first: see gather
 	retryEvery  = time.Second
 )
 
@@ -31,11 +32,16 @@ const (
 // count.
 //
 // With Always, Commit gathers and writes what was decided, and the replies wait for it.
+//
+// Each round, and each Commit, is one unit of the file: all of it counts or none. It ends with what the keys hold at one instant between
+// two calls, transactions or scripts, so a crash leaves each of them whole.
 type appendLog struct {
 	disk *Disk
 
 	logFile
-	rounds
+	unit
+	writing  atomic.Bool           // a round is under way
+	rounds   every                 // when they begin
 	writeErr atomic.Pointer[error] // of the last write; nil: it succeeded
 	active   atomic.Bool           // Start has been called
 
@@ -43,21 +49,20 @@ type appendLog struct {
 	retry   every
 }
 
-// rounds are how changes get into the file with EverySecond and Never.
-type rounds struct {
-	gather  every
-	writing atomic.Bool   // a round is under way
-	pending atomic.Int64  // bytes that the round writes, or that the disk has refused
-	stepped int64         // when the last step ended, by Options.Clock; only step uses it
-	buffer  []byte        // what step has gathered
+// unit is what the file gets as one. Whoever has the turn uses it.
+type unit struct {
+	turn    chan struct{} // holds one, who gathers and writes
+	begun   bool          // its beginning was written, or refused
+	inFile  bool          // the file has its beginning, and not yet its end
+	buffer  []byte        // what was gathered and not written
 	long    []copiedState // to be appended to it
+	stepped int64         // when the last step ended, by Options.Clock
+	pending atomic.Int64  // bytes that are being written, or that the disk has refused
 }
 
 func newAppendLog(d *Disk) *appendLog {
-	l := &appendLog{disk: d, retry: every{period: retryEvery}, rounds: rounds{gather: every{period: gatherEvery}},
-		logFile: logFile{clock: d.o.Clock, wallNS: d.wallNS}}
-	l.commits.writing = make(chan struct{}, 1)
-	return l
+	return &appendLog{disk: d, retry: every{period: retryEvery}, rounds: every{period: gatherEvery},
+		logFile: logFile{clock: d.o.Clock, wallNS: d.wallNS}, unit: unit{turn: make(chan struct{}, 1)}}
 }
 
 // open opens the file. If what was loaded cannot be extended, it writes a new file first.
@@ -88,7 +93,7 @@ func (l *appendLog) open() error {
 	}
 	l.mu.Unlock()
 	if d.o.Fsync == Always {
-		_ = l.commit() // policies that flags have set; after an error tick tries again
+		_ = l.round() // policies that flags have set; after an error tick tries again
 	}
 	l.active.Store(true)
 	return nil
@@ -143,9 +148,9 @@ func (l *appendLog) tick(nowNS int64) {
 			l.disk.Begin()
 			_ = l.disk.Commit()
 		}
-	case failing || l.gather.due(nowNS) || l.disk.store.Changed() > gatherSoon:
+	case failing || l.rounds.due(nowNS) || l.disk.store.Changed() > gatherSoon:
 		l.writing.Store(true)
-		if !l.disk.offload(l.round) {
+		if !l.disk.offload(l.background) {
 			l.writing.Store(false)
 		}
 	}
@@ -153,29 +158,95 @@ func (l *appendLog) tick(nowNS int64) {
 
 // recover writes what the disk has refused, and reports whether writes go on.
 func (l *appendLog) recover() bool {
-	err := l.tryAgain()
-	l.note(err)
-	return err == nil
+	return l.inTurn(func() error {
+		err := l.tryAgain()
+		if l.note(err); err == nil {
+			l.written()
+		}
+		return err
+	}) == nil
 }
 
-// round gathers what has changed in steps, and writes it.
-func (l *appendLog) round() {
+// background is a round in a goroutine of its own.
+func (l *appendLog) background() {
 	defer l.writing.Store(false)
-	if l.writeErr.Load() != nil && !l.recover() {
-		return
+	if l.writeErr.Load() == nil || l.recover() {
+		_ = l.round()
 	}
-	for more := true; more && !l.disk.stopping.Load(); {
-		l.disk.inSteps(func() bool { more = l.step(); return more && len(l.long) == 0 && len(l.buffer) < gatherBytes })
-		for _, k := range l.long {
-			l.buffer = aof.AppendState(l.buffer, k.key, k.st)
-		}
-		l.long = nil
-		l.pending.Store(int64(len(l.buffer)))
-		if l.writePiece(&l.buffer) != nil {
-			return
-		}
-		l.pending.Store(0)
+}
+
+// round writes what has changed.
+func (l *appendLog) round() error { return l.inTurn(func() error { return l.flush(l.write) }) }
+
+// inTurn calls do while nobody else writes.
+func (l *appendLog) inTurn(do func() error) error {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return do()
+}
+
+// flush passes all that has changed to write, as one unit. The caller has the turn.
+func (l *appendLog) flush(write func(piece []byte) error) (err error) {
+	if l.disk.o.Fsync == Always {
+		l.commits.between(func() { err = l.gather(directly, atAnyTime, write) })
+	} else {
+		err = l.gather(l.disk.inSteps, l.disk.between, write)
 	}
+	if err == nil {
+		err = write(l.piece(true))
+	}
+	return err
+}
+
+// gather gathers all that has changed up to one instant between two calls, and writes it piece by piece. The rest, and the end of the
+// unit, are left in piece. in runs steps until they return false, and reports whether it did. between is as in Disk.Start.
+//
+// Callers go on meanwhile. What they change is gathered again: so a pass over all that has changed leaves less for the next, and the last
+// of it is gathered at one instant. That may be 64 KB of keys, some 700, in 0.1 ms, and after each pass twice as much: so a unit ends
+// whatever the load is.
+func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(do func()) bool, write func(piece []byte) error) error {
+	for most := int64(firstAtOnce); ; most *= 2 {
+		whole, more := false, true
+		for ran := false; !ran; {
+			if !in(func() bool {
+				ran = between(func() {
+					whole = l.drain(func(fn func(memory.Change)) bool { return l.disk.store.DrainAtOnce(most, fn) })
+				})
+				return false
+			}) {
+				return ErrStopping
+			}
+			if !ran {
+				time.Sleep(busyWait)
+			}
+		}
+		l.appendLong()
+		if whole {
+			return nil
+		}
+		for more {
+			if !in(func() bool { more = l.step(); return more && len(l.long) == 0 && len(l.buffer) < gatherBytes }) {
+				return ErrStopping
+			}
+			l.appendLong()
+			if len(l.buffer) < gatherBytes {
+				continue
+			}
+			if err := write(l.piece(false)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// busyWait is how long a round waits for a script that takes long, before it asks again.
+const busyWait = 10 * time.Millisecond
+
+// directly runs steps in the caller's goroutine, while nobody decides.
+func directly(step func() (more bool)) bool {
+	for step() {
+	}
+	return true
 }
 
 // mostStep is the longest that a step gathers.
@@ -186,33 +257,80 @@ const mostStep = time.Millisecond
 func (l *appendLog) step() (more bool) {
 	began := l.disk.o.Clock()
 	for until := began + min(began-l.stepped, int64(mostStep)); ; {
-		more = l.drain(&l.buffer, true)
+		more = l.drain(l.disk.store.Drain)
 		if l.stepped = l.disk.o.Clock(); !more || l.stepped >= until || len(l.long) > 0 || len(l.buffer) >= gatherBytes {
 			return more
 		}
 	}
 }
 
-// drain appends a few changes, and reports whether there are more. Changes of policies go first, as keys may depend on them. With copyLong,
-// drain puts those that take long into l.long instead: append them before the next call.
-func (l *appendLog) drain(b *[]byte, copyLong bool) (more bool) {
-	start := len(*b)
-	more = l.disk.store.Drain(func(c memory.Change) {
+// drain appends changes, and returns what from does. Changes of policies go first, as keys may depend on them. Those that take long go into
+// l.long instead: append them before the next call.
+func (l *appendLog) drain(from func(fn func(memory.Change)) bool) bool {
+	start := len(l.buffer)
+	told := from(func(c memory.Change) {
 		if c.Lost {
 			l.lost.Store(true)
 		}
-		if copyLong && isLong(c.State) {
+		if isLong(c.State) {
 			l.long = append(l.long, copyState(c.Key, c.State))
 			return
 		}
-		*b = aof.AppendChange(*b, c)
+		l.buffer = aof.AppendChange(l.buffer, c)
 	})
 	var settings []byte
 	if l.disk.store.DrainSettings(func(c policy.Change) { settings = l.disk.appendSettingChange(settings, c) }) {
 		l.lost.Store(true)
 	}
-	*b = slices.Insert(*b, start, settings...)
-	return more
+	l.buffer = slices.Insert(l.buffer, start, settings...)
+	return told
+}
+
+func (l *appendLog) appendLong() {
+	for _, k := range l.long {
+		l.buffer = aof.AppendState(l.buffer, k.key, k.st)
+	}
+	l.long = nil
+}
+
+// piece is what was gathered of a unit, and with last its end. A unit of one command has neither beginning nor end.
+func (l *appendLog) piece(last bool) []byte {
+	if len(l.buffer) == 0 && !(l.begun && last) {
+		return nil
+	}
+	if !l.begun && !(last && aof.IsOne(l.buffer)) {
+		l.buffer, l.begun = slices.Insert(l.buffer, 0, []byte(aof.Multi)...), true
+	}
+	if last && l.begun {
+		l.buffer, l.begun = append(l.buffer, aof.Exec...), false
+	}
+	piece := l.buffer
+	if l.buffer = l.buffer[:0]; cap(l.buffer) > 4*gatherBytes { // a key with long logs has made it grow
+		l.buffer = nil
+	}
+	return piece
+}
+
+// write writes a piece. After an error it keeps the bytes for tryAgain.
+func (l *appendLog) write(piece []byte) error {
+	if len(piece) == 0 {
+		return nil
+	}
+	l.pending.Store(int64(len(piece)))
+	err := l.append(piece, !l.disk.unsynced.Load())
+	if err != nil {
+		l.refused, l.buffer = piece, nil
+		l.note(err)
+		return err
+	}
+	l.written()
+	return nil
+}
+
+// written notes that the file has all that was passed to write.
+func (l *appendLog) written() {
+	l.inFile = l.begun
+	l.pending.Store(0)
 }
 
 // close writes all changes and closes the file.
@@ -221,11 +339,11 @@ func (l *appendLog) close() error {
 		l.recover()
 	}
 	err := l.failing()
-	var b []byte
-	for more := true; more && err == nil; {
-		more = l.gatherPiece(&b)
-		err = l.append(b, !more)
-		b = b[:0]
+	if err == nil {
+		err = l.gather(directly, atAnyTime, l.write)
+	}
+	if err == nil {
+		err = l.write(l.piece(true))
 	}
 	if err != nil {
 		err = fmt.Errorf("write the append-only file: %w", err)

@@ -79,8 +79,7 @@ func TestAChangeWhileAWriteFails(t *testing.T) {
 	w.reopen().expect(want)
 }
 
-// A rewrite goes on while the disk refuses appends. The new file already holds the refused changes, or newer ones, and they are
-// appended all the same.
+// A rewrite goes on while the disk refuses appends, and the new file gets what was refused.
 func TestACommitThatFailsDuringARewrite(t *testing.T) {
 	for _, at := range []string{"before", "while"} {
 		w, files := inMemory(t, always)
@@ -112,9 +111,10 @@ func TestACommitThatFailsDuringARewrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle()
-		if st := w.m.Status(); st.RewriteErr != nil || w.m.Refusal() == nil {
+		if st := w.m.Status(); st.RewriteErr != nil || w.m.Refusal() != nil {
 			t.Errorf("%s: %v, %v", at, st.RewriteErr, w.m.Refusal())
 		}
+		w.replays(files.image(true), w.states())
 		w.recovers(files)
 	}
 }

@@ -9,10 +9,8 @@ type commits struct {
 	// crash does not leave half of an EXEC.
 	deciding sync.RWMutex
 
-	mu      sync.Mutex
-	next    *batch        // rounds that have ended since the last write began; nil: none
-	writing chan struct{} // with room for one round, which writes
-	buf     []byte        // of the round that writes; empty in between
+	mu   sync.Mutex
+	next *batch // rounds that have ended since the last write began; nil: none
 }
 
 // batch is the rounds that share a write.
@@ -48,55 +46,30 @@ func (d *Disk) Commit() error {
 	c.mu.Unlock()
 	c.deciding.RUnlock()
 	if first {
-		c.writing <- struct{}{}
+		l.turn <- struct{}{}
 		b.err = l.commit()
-		<-c.writing
+		<-l.turn
 		close(b.done)
 	}
 	<-b.done
 	return b.err
 }
 
-// commit writes the changes of all rounds that have ended. After a refused write it fails at once until tryAgain succeeds. Meanwhile
-// changes are marks in the store.
-func (l *appendLog) commit() (err error) {
-	c := &l.commits
+// commit writes the changes of all rounds that have ended, as one unit. After a refused write it fails at once until tryAgain succeeds.
+// Meanwhile changes are marks in the store. The caller has the turn.
+func (l *appendLog) commit() error {
 	if refused := l.writeErr.Load(); refused != nil {
-		err = *refused
+		l.commits.between(func() {})
+		return *refused
 	}
+	return l.flush(l.write)
+}
+
+// between calls do between two rounds, those that have ended included.
+func (c *commits) between(do func()) (did bool) {
 	c.deciding.Lock()
+	defer c.deciding.Unlock()
 	c.next = nil // rounds join it before they let go of the lock
-	for err == nil && l.gatherPiece(&c.buf) {
-		err = l.writePiece(&c.buf)
-	}
-	c.deciding.Unlock()
-	if err == nil {
-		err = l.writePiece(&c.buf)
-	}
-	return err
-}
-
-// gatherPiece gathers up to gatherBytes, and reports whether there may be more.
-func (l *appendLog) gatherPiece(b *[]byte) (more bool) {
-	for more = true; more && len(*b) < gatherBytes; {
-		more = l.drain(b, false)
-	}
-	return more
-}
-
-// writePiece writes what was gathered. After an error it keeps the bytes for tryAgain. It does not keep a buffer that a key with long
-// logs has made grow.
-func (l *appendLog) writePiece(b *[]byte) error {
-	if len(*b) == 0 {
-		return nil
-	}
-	err := l.append(*b, !l.disk.unsynced.Load())
-	if err != nil {
-		l.refused, *b = *b, nil
-		l.note(err)
-	}
-	if *b = (*b)[:0]; cap(*b) > 4*gatherBytes {
-		*b = nil
-	}
-	return err
+	do()
+	return true
 }

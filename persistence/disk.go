@@ -35,6 +35,7 @@ type Disk struct {
 
 	unsynced   atomic.Bool // Never is in force
 	background func(step func() (more bool))
+	between    func(do func()) (did bool)
 	stopping   atomic.Bool
 	watching   every
 	misplaced  atomic.Pointer[misplaced] // nil: the files are in place
@@ -103,6 +104,7 @@ func New(s *memory.Store, o Options) *Disk {
 		for step() {
 		}
 	}
+	d.between = atAnyTime
 	d.paths = load.Paths{Snapshot: d.dir.Join(o.DBFilename), AppendOnly: d.dir.Join(o.AppendFilename),
 		Manifest: d.dir.Join(filepath.Join("appendonlydir", o.AppendFilename+".manifest"))}
 	d.loader = load.Loader{Dir: &d.dir, Store: s, Paths: d.paths, AppendOnly: o.AppendOnly, Truncated: o.LoadTruncated,
@@ -151,9 +153,13 @@ func (d *Disk) Claim() error { return d.dir.Claim() }
 func (d *Disk) On() bool { return d.o.AppendOnly || len(d.o.SavePoints()) > 0 }
 
 // Start begins to write. background must call step until it returns false, at times when the locks that step takes on the store delay
-// nobody for long. The error says which file or directory cannot be used.
-func (d *Disk) Start(background func(step func() (more bool))) error {
+// nobody for long. between must call do while no transaction or script is in its middle, or return false while that takes long; nil: there
+// are none. With Always, Begin and Commit take its place. The error says which file or directory cannot be used.
+func (d *Disk) Start(background func(step func() (more bool)), between func(do func()) (did bool)) error {
 	d.background = background
+	if between != nil {
+		d.between = between
+	}
 	d.mu.Lock()
 	d.marked = d.store.Stats(d.o.Clock()).Changes
 	d.mu.Unlock()
@@ -244,8 +250,13 @@ func (d *Disk) Close(save bool) error {
 // SaveAtExit reports whether a server takes a snapshot when it stops, unless told otherwise: if there are save points.
 func (d *Disk) SaveAtExit() bool { return len(d.o.SavePoints()) > 0 }
 
-// inSteps runs step in the background until it returns false or the Disk stops, and waits for the end.
-func (d *Disk) inSteps(step func() (more bool)) {
+func atAnyTime(do func()) (did bool) {
+	do()
+	return true
+}
+
+// inSteps runs step in the background until it returns false, and waits for the end. If the Disk stops before, it returns false.
+func (d *Disk) inSteps(step func() (more bool)) (did bool) {
 	done := make(chan struct{})
 	d.background(func() (more bool) {
 		if d.stopping.Load() || !step() {
@@ -255,6 +266,7 @@ func (d *Disk) inSteps(step func() (more bool)) {
 		return true
 	})
 	<-done
+	return !d.stopping.Load()
 }
 
 // offload starts work on the append-only file, for which Stop waits. When the Disk stops, offload returns false and starts nothing.
@@ -296,8 +308,7 @@ func (d *Disk) export(direct bool, add func(key []byte, st store.Value) (enough 
 			for step() {
 			}
 		} else {
-			d.inSteps(step)
-			if d.stopping.Load() {
+			if !d.inSteps(step) {
 				return ErrStopping
 			}
 		}

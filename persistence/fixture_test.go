@@ -41,6 +41,7 @@ type world struct {
 
 	between    func()                 // what is done between Load and Start; nil: nothing
 	background func(step func() bool) // nil: at once
+	rest       func(do func()) bool   // does something between transactions; nil: there are none
 
 	acked map[string]store.Value // as change saw them written
 }
@@ -105,7 +106,7 @@ func (w *world) open() error {
 				}
 			}
 		}
-		err = w.m.Start(background)
+		err = w.m.Start(background, w.rest)
 	}
 	return err
 }
@@ -235,7 +236,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		st := w.m.Status()
-		if !st.Saving && !st.Rewriting && st.AOFPending == 0 && !w.m.Writing() {
+		if !st.Saving && !st.Rewriting && (st.AOFPending == 0 || st.AOFErr != nil) && !w.m.Writing() {
 			return
 		}
 		if time.Now().After(deadline) {

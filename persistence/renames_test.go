@@ -33,7 +33,7 @@ func TestRenamesDuringASnapshot(t *testing.T) {
 					renamed++
 				}
 			}
-		})
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

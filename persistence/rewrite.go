@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"celld/persistence/aof"
@@ -107,17 +108,25 @@ func (d *Disk) rewriteDue() bool {
 }
 
 // rewrite writes all limits to a new file, copies what was appended to the old file meanwhile, and puts the new file into its place. It
-// locks the log only for the last copy, of less than flushAt bytes.
+// locks the log only for the last copy, of less than flushAt bytes and the last unit.
+//
+// The limits are written at different instants. So the copy ends behind a unit that has what they are at a later one. A file that takes no
+// more may be too long: then that unit goes to the new file only.
 func (d *Disk) rewrite() (err error) {
 	l := d.aof
-	lost := l.lost.Swap(false)
+	lost, refused := l.lost.Swap(false), false
 	defer func() {
-		if lost && (err != nil || l.writeErr.Load() != nil) { // refused bytes may be older than the clock change, and are appended later
+		if lost && (err != nil || refused) { // refused bytes may be older than the clock change
 			l.lost.Store(true)
 		}
 	}()
-	from, resized, err := l.mark()
-	if err != nil {
+	var from, resized int64
+	var within bool // a unit whose beginning stands before from
+	if err := l.inTurn(func() (err error) {
+		from, resized, err = l.mark()
+		within = l.inFile
+		return err
+	}); err != nil {
 		return err
 	}
 	temp := d.dir.Temp("aof")
@@ -133,6 +142,12 @@ func (d *Disk) rewrite() (err error) {
 	}()
 	if err := d.writeStates(f, false); err != nil {
 		return err
+	}
+	if within {
+		begin := aof.AppendStamp([]byte(aof.Multi), d.wallNS(), source.Checksum(0, []byte(aof.Multi)))
+		if _, err := f.Write(begin); err != nil {
+			return err
+		}
 	}
 	for {
 		to := l.size.Load()
@@ -150,18 +165,61 @@ func (d *Disk) rewrite() (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.checkSize(); err != nil {
+	return l.inTurn(func() (err error) {
+		if l.writeErr.Load() == nil {
+			err = l.flush(l.write)
+		}
+		refused = l.writeErr.Load() != nil
+		if err != nil && !refused {
+			return err
+		}
+		if err := copyRange(f, l.file, from, l.size.Load()); err != nil {
+			return err
+		}
+		if refused {
+			begun := l.begun
+			defer func() { l.moved(begun, err) }()
+			if err := l.writeTo(f); err != nil {
+				return err
+			}
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err := l.checkSize(); err != nil {
+			return err
+		}
+		if l.resized != resized {
+			return errResized
+		}
+		return d.swap(f, temp)
+	})
+}
+
+// writeTo writes to a new file what the disk has refused, and the rest of the unit.
+func (l *appendLog) writeTo(f io.Writer) error {
+	write := func(piece []byte) error {
+		if len(piece) == 0 {
+			return nil
+		}
+		_, err := f.Write(aof.AppendStamp(piece, l.wallNS(), source.Checksum(0, piece)))
 		return err
 	}
-	if l.resized != resized {
-		return errResized
-	}
-	if err := copyRange(f, l.file, from, l.size.Load()); err != nil {
+	if err := write(slices.Clip(l.refused)); err != nil {
 		return err
 	}
-	return d.swap(f, temp)
+	return l.flush(write)
+}
+
+// moved ends writeTo: the new file is in its place, or, with an error, it is not and the old one lacks what the new one had.
+func (l *appendLog) moved(begun bool, err error) {
+	if err != nil {
+		l.begun = begun
+		l.lost.Store(true)
+		return
+	}
+	l.refused = nil
+	l.written()
+	l.note(nil)
 }
 
 // rewriteWhole writes all limits to a new file, and copies nothing from an old one. It serves where nothing is appended meanwhile: before

@@ -168,7 +168,7 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 	}
 }
 
-// What the disk refused is written in the wall time of when it was gathered, even behind a rewrite after the clock was set. Another
+// What the disk refused is written in the wall time of when it was gathered, also by a rewrite after the clock was set. Another
 // rewrite corrects that.
 func TestARefusedCommitAndTheWallClock(t *testing.T) {
 	w, files := inMemory(t, always)

@@ -71,7 +71,7 @@ func TestTick(t *testing.T) {
 	_ = w.sessions.Persist.Start(func(step func() bool) {
 		for step() {
 		}
-	})
+	}, nil)
 	ticks(1)
 	eventually(t, "snapshot", func() bool { return w.sessions.Persist.Status().Saves == 1 })
 	if err := w.sessions.Persist.Close(false); err != nil {

@@ -55,7 +55,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 	// first BGSAVE of 10M keys. An answer took 7.8 and 7.4 ms then in two runs; since this is here 0.7 and 1.1, and 6.0 in one
 	// in which the server at rest took 8.5.
 	runtime.GC()
-	if err := p.Start(background); err != nil {
+	if err := p.Start(background, srv.sessions.Between); err != nil {
 		return err
 	}
 	srv.sessions.Gate.Set(gate.Loading, false)

@@ -3,6 +3,7 @@ package aof
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"celld/persistence/source"
 	"celld/resp/wire"
@@ -14,7 +15,6 @@ type DamageError struct {
 	What string
 	Form bool // redis-check-aof sees it, too
 	Torn bool // the file ends in the middle of a command or of a transaction
-	Open bool // torn, and some commands of that transaction have run already
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %s", e.At, e.What) }
@@ -22,7 +22,7 @@ func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %
 // Read calls do for each command of an append-only file; args are valid until do returns. It returns the checksum of what
 // follows the last stamp, and the latest time of all stamps in Unix nanoseconds. The error is do's or a *DamageError.
 //
-// An incomplete transaction counts as torn from its start. None of it runs, unless it is longer than 16 MB.
+// An incomplete transaction counts as torn from its start, and none of it runs.
 func Read(src *source.Source, do func(args [][]byte) error) (crc uint64, savedNS int64, err error) {
 	r := reader{src: src, transaction: transaction{do: do, at: -1}, stampedAt: src.At()}
 	for err == nil && src.Left() > 0 {
@@ -61,15 +61,41 @@ func (r *reader) next() (err error) {
 		r.stampedAt, r.savedNS = r.src.At(), max(r.savedNS, ns)
 		return nil
 	case len(r.args) == 0:
-	case bytes.EqualFold(r.args[0], wordMulti):
+	case is(r.args[0], "MULTI"):
 		r.begin(at, r.src.Checksum())
-	case bytes.EqualFold(r.args[0], wordExec):
+	case is(r.args[0], "EXEC"):
 		err = r.exec()
 	default:
 		err = r.command(r.args)
 	}
 	r.src.Skip(n)
+	if err == nil && r.bytes > mostHeld {
+		err = r.lookAhead()
+	}
 	return err
+}
+
+func is(word []byte, name string) bool {
+	return len(word) == len(name) && strings.EqualFold(string(word), name)
+}
+
+// lookAhead looks for the end of a transaction that is too long to hold back. If it is there, what was held back runs, and so does the rest
+// from now on. To read ahead costs a third of a second for 100 MB, and no memory.
+func (r *reader) lookAhead() error {
+	ahead := reader{src: r.src.Ahead(), transaction: transaction{at: r.at, crc: r.transaction.crc}}
+	for ahead.src.Left() > 0 {
+		n, err := ahead.parse()
+		if err != nil {
+			r.crc = ahead.crc
+			return err
+		}
+		if ahead.src.Skip(n); len(ahead.args) > 0 && is(ahead.args[0], "EXEC") {
+			r.whole = true
+			return r.doHeld()
+		}
+	}
+	r.crc = r.transaction.crc
+	return r.torn(r.src.At(), 0)
 }
 
 // parse reads the words of a command, and returns the length of its text, which is still to be skipped.
@@ -110,13 +136,13 @@ func (r *reader) end() error {
 func (r *reader) torn(at int64, crc uint64) error {
 	if r.at >= 0 {
 		r.crc = r.transaction.crc
-		return &DamageError{At: r.at, What: "it ends in the middle of a transaction", Torn: true, Open: r.begun}
+		return &DamageError{At: r.at, What: "it ends in the middle of a transaction", Torn: true}
 	}
 	r.crc = crc
 	return &DamageError{At: at, What: "it ends in the middle of a command", Torn: true}
 }
 
-// mostHeld is how many bytes of a transaction are held back until its end. A transaction that celld writes is for one key.
+// mostHeld is how many bytes of a transaction are held back until its end. Of a longer one the reader looks for the end first.
 const mostHeld = 16 << 20
 
 // transaction holds back the commands of one until it is complete.
@@ -126,7 +152,7 @@ type transaction struct {
 	crc   uint64 // of what is between the last stamp and at
 	held  [][][]byte
 	bytes int
-	begun bool // it was longer than mostHeld, and its first commands have run
+	whole bool // its end is there, so nothing is held back
 }
 
 func (t *transaction) begin(at int64, crc uint64) {
@@ -138,7 +164,7 @@ func (t *transaction) begin(at int64, crc uint64) {
 // exec runs what was held back.
 func (t *transaction) exec() error {
 	err := t.doHeld()
-	t.at, t.begun = -1, false
+	t.at, t.whole = -1, false
 	return err
 }
 
@@ -153,7 +179,7 @@ func (t *transaction) doHeld() error {
 }
 
 func (t *transaction) command(args [][]byte) error {
-	if t.at < 0 || t.begun {
+	if t.at < 0 || t.whole {
 		return t.do(args)
 	}
 	held := make([][]byte, len(args))
@@ -161,11 +187,8 @@ func (t *transaction) command(args [][]byte) error {
 		held[i] = bytes.Clone(arg)
 		t.bytes += len(arg) + 24
 	}
-	if t.held = append(t.held, held); t.bytes <= mostHeld {
-		return nil
-	}
-	t.begun = true
-	return t.doHeld()
+	t.held = append(t.held, held)
+	return nil
 }
 
 // endsInZeros reports whether only zero bytes are left, perhaps behind the start of a command. Some file systems leave such a tail after a

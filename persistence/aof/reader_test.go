@@ -45,7 +45,7 @@ func TestFilesThatAreCutOff(t *testing.T) {
 		}
 		var d *DamageError
 		if errors.As(err, &d) {
-			if !d.Torn || d.Form || d.Open || d.At > int64(cut) || d.At < int64(ends[whole]) {
+			if !d.Torn || d.Form || d.At > int64(cut) || d.At < int64(ends[whole]) {
 				t.Fatalf("cut at %d: %+v", cut, d)
 			}
 			cut = int(d.At)
@@ -150,7 +150,7 @@ func TestWhatIsNoCommand(t *testing.T) {
 		ok := (d == nil) == (test.err == nil) && (d != nil) == (r.err != nil)
 		if d != nil && test.err != nil {
 			ok = d.At == test.err.At && strings.Contains(d.What, test.err.What) && d.Form == test.err.Form &&
-				d.Torn == test.err.Torn && !d.Open
+				d.Torn == test.err.Torn
 		}
 		if d != nil && d.Torn && r.crc != source.Checksum(0, []byte(a)) {
 			t.Errorf("%.99q: the checksum is not that of what is left", test.text)
@@ -174,21 +174,28 @@ func TestWhatIsNoCommand(t *testing.T) {
 	}
 }
 
-// No more than 16 MB of a transaction are held back: then its commands run as they are read.
+// A transaction runs as a whole or not at all, also one of more than the 16 MB that are held back.
 func TestALongTransaction(t *testing.T) {
 	command := string(wire.AppendCommand(nil, "SET", "k", strings.Repeat("x", 1<<20)))
-	begin, end := string(wire.AppendCommand(nil, "MULTI")), string(wire.AppendCommand(nil, "EXEC"))
-	for n, open := range map[int]bool{15: false, 16: true, 17: true} {
-		text := begin + strings.Repeat(command, n)
-		r := read(text, "")
-		var d *DamageError
-		if !errors.As(r.err, &d) || !d.Torn || d.Open != open || (len(r.ran) == n) != open || len(r.ran) > 0 && !open {
+	before := string(wire.AppendCommand(nil, "SET", "a", "b"))
+	for _, n := range []int{15, 16, 17, 40} {
+		text := before + Multi + strings.Repeat(command, n)
+		for _, tail := range []string{"", command[:9], "\x00\x00"} {
+			r := read(text+tail, "")
+			var d *DamageError
+			if !errors.As(r.err, &d) || !d.Torn || d.At != int64(len(before)) || len(r.ran) != 1 ||
+				r.crc != source.Checksum(0, []byte(before)) {
+				t.Errorf("%d MB and %q: %d have run, %v", n, tail, len(r.ran), r.err)
+			}
+		}
+		r := read(text+"nonsense"+command+Exec, "")
+		if r.err == nil || r.err.(*DamageError).At != int64(len(text)) || len(r.ran) != 1 {
+			t.Errorf("%d MB, damaged: %d have run, %v", n, len(r.ran), r.err)
+		}
+		if r := read(text+Exec+command, ""); r.err != nil || len(r.ran) != n+2 {
 			t.Errorf("%d MB: %d have run, %v", n, len(r.ran), r.err)
 		}
-		if r := read(text+end+command, ""); r.err != nil || len(r.ran) != n+1 {
-			t.Errorf("%d MB: %d have run, %v", n, len(r.ran), r.err)
-		}
-		if r := read(text+end+begin+command, ""); r.err == nil || r.err.(*DamageError).Open || len(r.ran) != n {
+		if r := read(text+Exec+Multi+command, ""); r.err == nil || len(r.ran) != n+1 {
 			t.Errorf("%d MB, and one more transaction: %d have run, %v", n, len(r.ran), r.err)
 		}
 	}

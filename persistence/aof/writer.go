@@ -14,9 +14,7 @@ import (
 var (
 	wordDel       = []byte("DEL")
 	wordEcho      = []byte("ECHO")
-	wordExec      = []byte("EXEC")
 	wordHSet      = []byte("HSET")
-	wordMulti     = []byte("MULTI")
 	wordPExpireAt = []byte("PEXPIREAT")
 )
 
@@ -60,15 +58,13 @@ func AppendState(b, key []byte, st store.Value) []byte {
 	return appendSet(b, key, st)
 }
 
-// appendHash writes the commands that make a key with these limits. They are a transaction, so that a file that is cut off has
-// all of them or none. The key may have been of another kind, so DEL comes first. A log that the file already has is only
-// extended, so then there is no DEL.
+// appendHash writes the commands that make a key with these limits. The key may have been of another kind, so DEL comes first. A log that
+// the file already has is only extended, so then there is no DEL.
 func appendHash(b, key []byte, st store.Value) []byte {
 	limits := *st.Limits
 	if len(limits) == 0 { // their policies are gone
 		return wire.AppendCommand(b, wordDel, key)
 	}
-	b = wire.AppendCommand(b, wordMulti)
 	if !slices.ContainsFunc(limits, func(l store.LimitState) bool { return l.Told.Known() }) {
 		b = wire.AppendCommand(b, wordDel, key)
 	}
@@ -99,7 +95,20 @@ func appendHash(b, key []byte, st store.Value) []byte {
 	if at := rdb.ExpiryMS(st); at >= 0 {
 		b = wire.AppendCommand(b, wordPExpireAt, key, strconv.AppendInt(nil, at, 10))
 	}
-	return wire.AppendCommand(b, wordExec)
+	return b
+}
+
+// What stands between these two is a unit: whoever reads the file, celld or Redis, runs all of it or none. Between them may be several
+// pieces, each with its stamp.
+const (
+	Multi = "*1\r\n$5\r\nMULTI\r\n"
+	Exec  = "*1\r\n$4\r\nEXEC\r\n"
+)
+
+// IsOne reports whether b is one command, which needs no transaction.
+func IsOne(b []byte) bool {
+	_, n, _ := wire.ParseCommand(b, nil)
+	return n == len(b)
 }
 
 // AppendSetting writes a policy, a rule or the like by its text; SettingGone removes it.

@@ -93,7 +93,7 @@ func words(t *testing.T, text []byte) (all string) {
 	return all
 }
 
-// A key with limits is written as a transaction, its logs in parts. Only the new calls of a log are written if the file holds the
+// A key with limits is written with its logs in parts. Only the new calls of a log are written if the file holds the
 // others.
 func TestHashText(t *testing.T) {
 	const t0 = 1_700_000_000_000_000_000
@@ -124,8 +124,8 @@ func TestHashText(t *testing.T) {
 	}
 	calls := func(n int) string { return strings.Repeat(",+1:1", n) }
 	take(1, "5/1h,algo=window", "5/1h")
-	if got, want := written(), "MULTI\nDEL k\nHSET k gcra/1h limit=5/1h~tat=1700000720000000000"+
-		" window/1h limit=5/1h,algo=window~until=1700003600000000000~used=1\nPEXPIREAT k 1700003600000\nEXEC\n"; got != want {
+	if got, want := written(), "DEL k\nHSET k gcra/1h limit=5/1h~tat=1700000720000000000"+
+		" window/1h limit=5/1h,algo=window~until=1700003600000000000~used=1\nPEXPIREAT k 1700003600000\n"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	s.Delete([]byte("k"), now)
@@ -135,16 +135,16 @@ func TestHashText(t *testing.T) {
 	now = t0
 	const log = "300/1h,algo=log"
 	take(100, log)
-	want := "MULTI\nDEL k\n" +
+	want := "DEL k\n" +
 		"HSET k log/1h~0 limit=300/1h,algo=log~after=0~calls=1700000000000000000:1" + calls(63) +
 		" log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1" + calls(35) +
-		"\nPEXPIREAT k 1700003600001\nEXEC\n"
+		"\nPEXPIREAT k 1700003600001\n"
 	if got := written(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	take(1, log)
-	want = "MULTI\nHSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1" + calls(36) +
-		"\nPEXPIREAT k 1700003600001\nEXEC\n"
+	want = "HSET k log/1h~1 limit=300/1h,algo=log~after=1700000000000000063~calls=1700000000000000064:1" + calls(36) +
+		"\nPEXPIREAT k 1700003600001\n"
 	if got := written(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -103,7 +103,6 @@ func (r *run) readAOF(src *source.Source, path string, last bool) error {
 	case !r.Truncated:
 		return fmt.Errorf("%s: %w. To cut it off there: redis-check-aof --fix %s, or --aof-load-truncated yes", path, err, path)
 	}
-	r.result.Rewrite = r.result.Rewrite || d.Open
 	r.Log.Warn("the append-only file ends in the middle of a command, which is cut off", "file", path, "at", d.At,
 		"bytes_lost", src.Size()-d.At)
 	f, err := r.Dir.FS.Append(path)

@@ -24,9 +24,15 @@ func Checksum(crc uint64, more []byte) uint64 { return ^crc64.Update(^crc, jones
 // ErrEnd means that the file ends too early.
 var ErrEnd = errors.New("the file ends in the middle")
 
+// File is what a Source reads.
+type File interface {
+	io.Reader
+	io.ReaderAt
+}
+
 // Source is a file that is being read.
 type Source struct {
-	r      io.Reader
+	r      File
 	size   int64 // of the file
 	buf    []byte
 	pos    int
@@ -39,8 +45,13 @@ type Source struct {
 }
 
 // New returns the Source of a file of so many bytes. It adds the bytes that it has read to progress, unless that is nil.
-func New(r io.Reader, size int64, progress *atomic.Int64) *Source {
+func New(r File, size int64, progress *atomic.Int64) *Source {
 	return &Source{r: r, size: size, buf: make([]byte, 0, 1<<20), progress: progress}
+}
+
+// Ahead is another Source of the same file, from the position on. To read it leaves s as it is.
+func (s *Source) Ahead() *Source {
+	return &Source{r: io.NewSectionReader(s.r, s.At(), s.Left()), size: s.size, offset: s.At(), buf: make([]byte, 0, 1<<20)}
 }
 
 // At is the position in bytes: how much was taken.

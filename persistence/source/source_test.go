@@ -12,6 +12,12 @@ import (
 	"pgregory.net/rapid"
 )
 
+// readFile is a file whose reads in order differ from those at a place.
+type readFile struct {
+	io.Reader
+	io.ReaderAt
+}
+
 // Take returns the bytes of the file and their checksum, whatever is taken, and in whatever pieces it is read.
 func TestTake(t *testing.T) {
 	if sum := Checksum(0, []byte("123456789")); sum != 0xe9c6d914c4b8d9ca { // the check value of CRC-64/REDIS
@@ -20,9 +26,9 @@ func TestTake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		file := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "file")
 		var read atomic.Int64
-		var r io.Reader = bytes.NewReader(file)
+		r := readFile{bytes.NewReader(file), bytes.NewReader(file)}
 		if rapid.Bool().Draw(t, "bytewise") {
-			r = iotest.OneByteReader(r)
+			r.Reader = iotest.OneByteReader(r.Reader)
 		}
 		s := New(r, int64(len(file)), &read)
 		s.buf = make([]byte, 0, rapid.IntRange(1, 20).Draw(t, "buffer"))
@@ -61,6 +67,11 @@ func TestTake(t *testing.T) {
 			if at += n; s.At() != int64(at) || s.Left() != int64(len(file)-at) || s.Size() != int64(len(file)) {
 				t.Fatalf("at %d, %d are left; want %d", s.At(), s.Left(), at)
 			}
+			ahead := s.Ahead()
+			rest, err := ahead.Take(uint64(len(file) - at))
+			if err != nil || !slices.Equal(rest, file[at:]) || ahead.At() != int64(len(file)) {
+				t.Fatalf("ahead of %d: %q, %v, at %d", at, rest, err, ahead.At())
+			}
 			if sum := s.Checksum(); sum != Checksum(0, file[began:at]) {
 				t.Fatalf("the checksum of %d to %d is %x", began, at, sum)
 			}
@@ -77,7 +88,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		t.Errorf("a file that has become shorter: %v", err)
 	}
 	lost := errors.New("a bad sector")
-	if _, err := New(iotest.ErrReader(lost), 5, nil).Byte(); !errors.Is(err, lost) {
+	if _, err := New(readFile{iotest.ErrReader(lost), nil}, 5, nil).Byte(); !errors.Is(err, lost) {
 		t.Errorf("%v", err)
 	}
 }

@@ -52,7 +52,7 @@ func carry(t *testing.T, srv *Service, loops int) (addr string) {
 			t.Fatal(err)
 		}
 	}
-	if err := srv.Persist.Start(tr.Background); err != nil {
+	if err := srv.Persist.Start(tr.Background, srv.Between); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

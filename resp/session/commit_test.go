@@ -146,7 +146,7 @@ func TestWrote(t *testing.T) {
 func TestRefusedWritesAreCounted(t *testing.T) {
 	disk := &sessiontest.Disk{}
 	w := newWorldOn(t, disk, t.TempDir())
-	if err := w.Persist.Start(func(func() bool) {}); err != nil {
+	if err := w.Persist.Start(func(func() bool) {}, nil); err != nil {
 		t.Fatal(err)
 	}
 	p := w.connect()

@@ -77,7 +77,7 @@ func TestGates(t *testing.T) {
 			t.Run(name+"/"+call.row, func(t *testing.T) {
 				disk := &sessiontest.Disk{}
 				w := newWorldOn(t, disk, t.TempDir(), test.settings...)
-				if err := w.Persist.Start(func(step func() bool) {}); err != nil {
+				if err := w.Persist.Start(func(step func() bool) {}, nil); err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(w.Persist.Stop)

@@ -162,7 +162,7 @@ func TestDecideWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	disk := &sessiontest.Disk{}
 	w := newWorldOn(t, disk, t.TempDir())
-	if err := w.Persist.Start(nil); err != nil {
+	if err := w.Persist.Start(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(cost int64, mode cell.Mode) error {

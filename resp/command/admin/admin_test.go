@@ -130,7 +130,7 @@ func TestFiles(t *testing.T) {
 		if err := s.Disk.Start(func(step func() bool) {
 			for step() { //nolint:revive // it does all
 			}
-		}); err != nil {
+		}, nil); err != nil {
 			t.Fatal(err)
 		}
 		s.NowNS += 5e9

@@ -90,7 +90,7 @@ func TestCalls(t *testing.T) {
 		"long headers": {func(c *client) {
 			c.encode(echoPath)
 			for range maxHeaders/4000 + 1 {
-				_ = c.hpack.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 4000)}) // of one byte, but for the first
+				_ = c.hpack.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 4000)}) // in one byte each, after the first
 			}
 			c.begin(1, true)
 		},

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"sync"
 
 	"celld/store"
@@ -16,7 +17,7 @@ type Change struct {
 	Lost    bool // too many keys were removed to tell of all; Key is nil
 }
 
-// Teller tells of changes. It knows how far Drain has come.
+// Teller tells of changes. It knows how far Drain has come in a pass over the shards.
 type Teller struct {
 	*Shards
 	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
@@ -43,6 +44,54 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sh.Lock(0)
+	d.tell(sh, PerLock, bytesPerLock, fn)
+	sh.Unlock()
+	return d.next()
+}
+
+// DrainAtOnce is Drain of all changes, at one instant between two calls. What was told since the last time is then what the keys held
+// at that instant. If there is more than so many bytes, by the estimate of MaxBytes, it tells a part of that, and returns false.
+//
+// No call is decided meanwhile: 64 KB, some 700 keys, take 0.1 ms.
+func (d *Teller) DrainAtOnce(most int64, fn func(Change)) (all bool) {
+	if d.All[0].Journal == nil {
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.All {
+		d.All[i].Lock(0)
+	}
+	defer func() {
+		for i := range d.All {
+			d.All[i].Unlock()
+		}
+	}()
+	for d.shard > 0 || d.began { // what is left of a pass
+		if most -= d.tell(&d.All[d.shard], math.MaxInt, most, fn); most <= 0 {
+			return false
+		}
+		d.next()
+	}
+	for more := true; more; more = d.next() {
+		if most -= d.tell(&d.All[d.shard], math.MaxInt, most, fn); most <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// next goes on to the next shard once all of one is told, and reports whether the pass over the shards goes on.
+func (d *Teller) next() (more bool) {
+	if len(d.slots)+len(d.removed) > 0 {
+		return true
+	}
+	d.shard, d.began = (d.shard+1)%len(d.All), false
+	return d.shard != 0
+}
+
+// tell tells of up to so many keys of each kind, removed and there, or so many bytes of a shard, and returns how many. The shard is locked.
+func (d *Teller) tell(sh *Shard, keys int, bytes int64, fn func(Change)) (told int64) {
 	if flushes := d.flushes.Load(); flushes != d.flushed {
 		// All that is still to be told was before the flush. To tell it after would bring it back.
 		d.flushed, d.slots, d.removed, d.began = flushes, nil, nil, false
@@ -51,8 +100,7 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 	if !d.began {
 		d.collect(sh.Journal, fn)
 	}
-	told := int64(0)
-	for range min(len(d.removed), PerLock) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostRemoved)
+	for range min(len(d.removed), keys) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostRemoved)
 		key := d.removed[0]
 		d.removed[0] = ""
 		d.removed = d.removed[1:]
@@ -62,8 +110,8 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 			fn(Change{Key: name, Deleted: true})
 		}
 	}
-	for range min(len(d.slots), PerLock) {
-		if told >= bytesPerLock {
+	for range min(len(d.slots), keys) {
+		if told >= bytes {
 			break
 		}
 		n := d.slots[0]
@@ -82,12 +130,7 @@ func (d *Teller) Drain(fn func(Change)) (more bool) {
 			sh.Slabs.Told(n)
 		}
 	}
-	sh.Unlock()
-	if len(d.slots)+len(d.removed) > 0 {
-		return true
-	}
-	d.shard, d.began = (d.shard+1)%len(d.All), false
-	return d.shard != 0
+	return told
 }
 
 // collect takes over what a shard has noted.

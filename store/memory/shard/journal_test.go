@@ -225,3 +225,48 @@ func TestALogIsToldAnewWhenItsExpiryEnds(t *testing.T) {
 		}
 	}
 }
+
+// What is told at once is what the store holds then, whatever had been told before. Where it is more than may be told, a later call tells
+// the rest.
+func TestDrainAtOnce(t *testing.T) {
+	if !memory.New(memory.Options{}).DrainAtOnce(0, nil) {
+		t.Error("without a journal there are changes")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := memory.New(memory.Options{Shards: rapid.SampledFrom([]int{1, 8}).Draw(t, "shards"), Journal: true})
+		copied := map[string]store.Value{}
+		told := 0
+		replay := func(c memory.Change) {
+			told++
+			memtest.Replay(copied, c)
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
+			for range rapid.IntRange(0, 40).Draw(t, "changes") {
+				key := fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "key"))
+				switch rapid.IntRange(0, 20).Draw(t, "change") {
+				case 0:
+					s.Flush()
+				case 1, 2, 3, 4:
+					s.Delete([]byte(key), t0)
+				default:
+					memtest.MustPut(t, s, key, memtest.Live(t0, rapid.Int64Range(1, 1000).Draw(t, "ttl")), t0)
+				}
+			}
+			for range rapid.IntRange(0, 5).Draw(t, "parts") {
+				s.Drain(replay)
+			}
+			most := rapid.Int64Range(1, 4000).Draw(t, "most")
+			told = 0
+			if s.DrainAtOnce(most, replay) {
+				if want := memtest.Contents(t, s, t0); !maps.Equal(copied, want) {
+					t.Fatalf("the copy has %d keys, the store %d, or other states", len(copied), len(want))
+				}
+			} else if least := int(most) / 200; told < least {
+				t.Fatalf("%d keys are told, though %d bytes may be", told, most)
+			}
+		}
+		if !s.DrainAtOnce(1<<20, replay) || !maps.Equal(copied, memtest.Contents(t, s, t0)) {
+			t.Fatal("the rest is not told")
+		}
+	})
+}
