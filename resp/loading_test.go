@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,6 +100,68 @@ func TestLoading(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A key that holds a TAT and has no expiry, by whatever command, ends at its TAT, also where that passes while the server is not running.
+func TestATATEndsWhileNothingRuns(t *testing.T) {
+	for name, removed := range map[string]string{"append-only": "dump.rdb", "snapshot": "appendonly.aof"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			start := func(nowNS int64) (*world, *peer) {
+				t.Helper()
+				w := newWorldOn(t, &sessiontest.Disk{}, dir)
+				w.nowNS = nowNS
+				if err := w.loadAll(func(step func() bool) {
+					for step() {
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				return w, w.connect()
+			}
+			w, p := start(sessiontest.StartNS)
+			at := func(ms int64) string { return strconv.FormatInt(w.nowNS+ms*1e6, 10) }
+			for _, call := range []string{
+				"CL.THROTTLE throttle 0 1 1", "PERSIST throttle", "GCRA gcra 0 1 1", "PERSIST gcra", "SET set " + at(1000),
+				"SETNX setnx " + at(1000), "GETSET getset " + at(1000), "SET getex " + at(1000) + " EX 1", "GETEX getex PERSIST",
+				"SET keepttl 5", "SET keepttl " + at(1000) + " KEEPTTL", "SET decrby " + at(2000), "DECRBY decrby 1000000000",
+				"SET increx " + at(1000) + " EX 1", "INCREX increx BYINT -1 PERSIST", "SET from " + at(1000), "RENAME from renamed",
+				"COPY renamed copied", "CL.TAKE take 1/1s", "PERSIST take",
+			} {
+				if got := p.do(strings.Fields(call)...); strings.HasPrefix(got, "-") {
+					t.Fatalf("%s: %q", call, got)
+				}
+			}
+			p.do("EVAL", "redis.call('SET', KEYS[1], ARGV[1])", "1", "eval", at(1000))
+			keys := strings.Fields("throttle gcra set setnx getset getex keepttl decrby increx renamed copied take eval")
+			expect := func(when, ttl string) {
+				t.Helper()
+				for _, key := range keys {
+					if got := p.do("PTTL", key); got != ttl {
+						t.Errorf("%s: PTTL %s is %q, want %q", when, key, got, ttl)
+					}
+				}
+			}
+			restart := func(ms int64) {
+				t.Helper()
+				p.want("SAVE", "+OK\r\n")
+				if err := w.sessions.Persist.Close(false); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Remove(filepath.Join(dir, removed)); err != nil {
+					t.Fatal(err)
+				}
+				w, p = start(w.nowNS + ms*1e6)
+			}
+			expect("before", ":-1\r\n")
+			restart(500)
+			expect("after a restart", ":-1\r\n")
+			restart(500)
+			expect("after the TAT", ":-2\r\n")
+			p.want("CL.TAKE throttle 5/1h PEEK", "*7\r\n:0\r\n:5\r\n:5\r\n:-1\r\n:0\r\n:0\r\n:0\r\n")
+			_ = w.sessions.Persist.Close(false)
+		})
+	}
 }
 
 // A server that cannot read its files or set its policies does not start.

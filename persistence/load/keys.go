@@ -36,7 +36,7 @@ func (r *run) set(key []byte, st store.Value) error {
 		return ErrStopping
 	}
 	r.state = st
-	if st.HoldsLimits && st.TAT <= uint64(r.nowNS) || st.ExpiryNS > 0 && st.ExpiryNS <= r.nowNS {
+	if st.TAT <= uint64(r.nowNS) && (st.HoldsLimits || st.ExpiryNS == store.AtTAT) || st.ExpiryNS > 0 && st.ExpiryNS <= r.nowNS {
 		r.result.Expired++
 	}
 	return r.full(r.Store.Update(key, store.Access{NowNS: r.nowNS}, r.put))

@@ -32,12 +32,16 @@ func endNS(st store.Value) uint64 {
 	return st.TAT
 }
 
-// A TAT comes back from a file as it was, except that an expiry is rounded up to ms, or left out if it is that of the TAT.
+// A TAT comes back from a file as it was, except that an expiry is rounded up to ms, or left out if it is that of the TAT. A file always
+// says when it ends, so that it is no count afterwards.
 func TestExpiryMS(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := store.Value{TAT: someTAT(t), ExpiryNS: rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry, someNS(t)}).Draw(t, "expiry")}
 		ms := ExpiryMS(was)
 		is := WithExpiry(store.Value{TAT: was.TAT}, ms)
+		if end := ceilMS(was.TAT); ms < 0 || ms > end && (was.ExpiryNS != store.NoExpiry || ms > end+persistedMS) {
+			t.Errorf("%+v expires at %d ms, and its TAT is at %d", was, ms, end)
+		}
 		if later := endNS(is) - endNS(was); is.TAT != was.TAT || later >= nsPerMS || is.ExpiryNS < store.NoExpiry {
 			t.Errorf("%+v became %+v, %d ns later", was, is, later)
 		}
@@ -50,12 +54,26 @@ func TestExpiryMS(t *testing.T) {
 	})
 }
 
-// A count keeps its expiry, which is rounded up to ms.
+// What was written as a TAT and is read when it has passed is over. AtTAT is the expiry of a count that is.
+func TestATATThatHasPassed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		was := store.Value{TAT: min(someTAT(t), math.MaxInt64)}
+		was.ExpiryNS = rapid.SampledFrom([]int64{store.AtTAT, store.NoExpiry}).Draw(t, "expiry")
+		if is := WithExpiry(store.Value{Count: int64(was.TAT)}, ExpiryMS(was)); is.ExpiryNS != store.AtTAT {
+			t.Errorf("%+v became %+v", was, is)
+		}
+	})
+}
+
+// A count keeps its expiry, which is rounded up to ms, unless the expiry is within 3 ms of the instant that the count would be as a TAT.
 func TestExpiryOfACount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was := store.Value{Count: rapid.Int64().Draw(t, "count"), ExpiryNS: store.NoExpiry}
 		if rapid.Bool().Draw(t, "expires") {
 			was.ExpiryNS = someNS(t)
+		}
+		if since := was.ExpiryNS - was.Count; was.Count >= 0 && was.ExpiryNS > 0 && since > -nsPerMS && since < (persistedMS+1)*nsPerMS {
+			t.Skip("it may be a TAT")
 		}
 		is := WithExpiry(store.Value{Count: was.Count}, ExpiryMS(was))
 		if later := is.ExpiryNS - was.ExpiryNS; is.Count != was.Count || later < 0 || later >= nsPerMS || was.ExpiryNS < 0 && later != 0 {
@@ -64,7 +82,7 @@ func TestExpiryOfACount(t *testing.T) {
 	})
 }
 
-// An expiry in ms from Redis does not change either, unless it is at the TAT or later.
+// An expiry in ms from Redis does not change either, unless it is at the TAT or later: the one that stands for none is 2 ms later.
 func TestWithExpiry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tat := someTAT(t)
@@ -74,8 +92,8 @@ func TestWithExpiry(t *testing.T) {
 		st := WithExpiry(store.Value{TAT: tat}, ms)
 		want := max(ms, 1)
 		switch {
-		case ms < 0:
-			want = -1
+		case ms < 0 || ms == ceilMS(tat)+persistedMS:
+			want = ceilMS(tat) + persistedMS
 		case ms >= ceilMS(tat):
 			want = ceilMS(tat)
 		case ms > math.MaxInt64/nsPerMS: // later than a State's can be
