@@ -115,14 +115,15 @@ func readIncrEx(_ *limits, f *Shape, args [][]byte) (text string) {
 	return f.readExpiry(o.expiry)
 }
 
-// readExpiry reads EX, PX, EXAT or PXAT. A time from now on is checked as if that were 1970.
+// readExpiry reads EX, PX, EXAT or PXAT. As the shape outlives now, a time from now on must fit whenever the call comes.
 func (f *Shape) readExpiry(e argument.Expiry) (text string) {
 	if e.Unit == "" {
 		return ""
 	}
-	if f.count.TimeNS, text = e.AtNS("increx", 0); text != "" {
+	if _, text = e.AtNS("increx", math.MaxInt64); text != "" {
 		return text
 	}
+	f.count.TimeNS, _ = e.AtNS("increx", 0)
 	f.count.Expire = store.ExpireAt
 	if e.Unit == "EX" || e.Unit == "PX" {
 		f.count.Expire = store.ExpireIn

@@ -150,7 +150,8 @@ func TestIncrEx(t *testing.T) {
 		{"10", "BYINT 100 UBOUND 15 EX 100", "10 0", "10"},
 		{"10 for 500000", "BYINT 100 UBOUND 15 PERSIST", "10 0", "10 for 500000"},
 		{"10", "BYINT 100 UBOUND 15 SATURATE EX 200", "15 5", "15 for 200000"},
-		{"", "EX 9223372036854775", "1 1", "1 for 7456146436854"}, // until 2262
+		{"", "EX 9000000000000000", "1 1", "1 for 7456146436854"}, // until 2262
+		{"", "PXAT " + maxInt, "1 1", "1 for 7456146436854"},
 		// conditions
 		{"", "NX", "1 1", "1"},
 		{"1", "NX", "1 0", "1"},
@@ -184,6 +185,9 @@ func TestIncrEx(t *testing.T) {
 		{"5", "EX 0", "ERR invalid expire time in 'increx' command", "5"},
 		{"5", "PX -1", "ERR invalid expire time in 'increx' command", "5"},
 		{"5", "EX 9223372036854776", "ERR invalid expire time in 'increx' command", "5"},
+		{"5", "EXAT 9223372036854776", "ERR invalid expire time in 'increx' command", "5"},
+		{"5", "EX 9223372036854775", "ERR invalid expire time in 'increx' command", "5"}, // from now on, it is past the end of int64
+		{"5", "PX " + maxInt, "ERR invalid expire time in 'increx' command", "5"},
 		{"5", "EX x", argument.ErrNotInteger, "5"},
 	} {
 		w := newWorld(t)

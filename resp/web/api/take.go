@@ -240,8 +240,6 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 		return nil, fmt.Errorf("%smode: expected take, peek, upto, force, reserve or wait", at)
 	case c.MaxMS != nil && option != "RESERVE" && option != "WAIT":
 		return nil, fmt.Errorf("%smax_ms: needs mode reserve or wait", at)
-	case c.US && c.MaxMS != nil && *c.MaxMS > 1<<40:
-		return nil, fmt.Errorf("%smax_ms: too long", at)
 	}
 	if option != "" {
 		words = append(words, option)
@@ -252,7 +250,7 @@ func (c *call) words(words []string, at string) (_ []string, err error) {
 			most = *c.MaxMS
 		}
 		if c.US {
-			most *= 1000
+			most = min(max(most, -1), 1<<40) * 1000 // neither end is allowed, and the product does not wrap
 		}
 		words = append(words, strconv.FormatInt(most, 10))
 	}
