@@ -9,6 +9,7 @@ import (
 
 	"celld/cell"
 	"celld/persistence"
+	"celld/resp/wire"
 	"celld/store"
 	"celld/store/memory"
 
@@ -128,4 +129,19 @@ func TestKeysEndOverRestarts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A file of a celld that gave such keys no expiry is written anew at the start: the next one may be after the TAT.
+func TestAFileWithoutExpiriesOfTATs(t *testing.T) {
+	w, files := inMemory(t, appendOnly)
+	files.put(w.path("appendonly.aof"), wire.AppendCommand(nil, "SET", "a", fmt.Sprint(t0+9*second)))
+	persisted := map[string]store.Value{"a": {TAT: uint64(t0 + 9*second), ExpiryNS: store.NoExpiry}}
+	w.mustOpen().expect(persisted)
+	w.reopen().expect(persisted)
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(9 * second)
+	w.mustOpen().expect(map[string]store.Value{})
+	w.m.Stop()
 }

@@ -21,6 +21,9 @@ func (r *run) String(key, text []byte, expiryMS int64) error {
 		r.Other(key, "string")
 		return nil
 	}
+	if expiryMS < 0 && !st.IsCount() { // it would be a count for a later start
+		r.result.Rewrite = r.AppendOnly
+	}
 	return r.set(key, rdb.WithExpiry(st, expiryMS))
 }
 

@@ -57,7 +57,7 @@ type Result struct {
 	Took    time.Duration
 
 	TailCRC uint64 // the checksum of what follows the last stamp in the append-only file
-	Rewrite bool   // the append-only file cannot be extended, or is not there: a new one is to be written
+	Rewrite bool   // a new append-only file is to be written: there is none, or it cannot be extended, or does not say when a TAT ends
 }
 
 // run is one Load: it puts what a file holds into the store.

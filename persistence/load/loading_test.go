@@ -143,6 +143,7 @@ func snapshotOf(key string, ns int64) string {
 
 const (
 	tat  = "1700000009000000000"
+	ends = tat + " PXAT 1700000009000"
 	past = "1699999999000000000"
 )
 
@@ -300,7 +301,7 @@ const manifest = "file base.aof seq 1 type b\nfile old.aof seq 1 type h\n\nfile 
 
 // One kind of the files is read. What would be appended to another is written anew.
 func TestWhichFilesAreRead(t *testing.T) {
-	a, b, c := logOf("SET a "+tat), logOf("SET b "+tat), logOf("SET c "+tat)
+	a, b, c := logOf("SET a "+ends), logOf("SET b "+ends), logOf("SET c "+ends)
 	const both = "[appendonlydir/base.aof appendonlydir/incr.aof]"
 	redis := map[string]string{"appendonlydir/appendonly.aof.manifest": manifest,
 		"appendonlydir/base.aof": snapshotOf("base", t0) + b, "appendonlydir/incr.aof": c}
@@ -362,7 +363,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 
 // A damaged file ends the start with an error that says what to do. A file that only ends too early is cut off.
 func TestDamage(t *testing.T) {
-	a, b := logOf("SET a "+tat), logOf("SET b "+tat)
+	a, b := logOf("SET a "+ends), logOf("SET b "+ends)
 	const missing = "base.aof, which appendonly.aof.manifest lists, is missing"
 	for _, test := range []struct {
 		name, text string
@@ -419,7 +420,7 @@ func TestDamage(t *testing.T) {
 
 // The checksum of what follows the last stamp continues, unless a new file is written.
 func TestTheChecksumOfTheTail(t *testing.T) {
-	head, tail := logOf("SET a "+tat), logOf("SET b "+tat)
+	head, tail := logOf("SET a "+ends), logOf("SET b "+ends)
 	text := head + stampOf(head, t0-second) + tail
 	l := newLoading(t, map[string]string{"appendonly.aof": text})
 	if found := l.mustLoad(); found.TailCRC != checksum(tail) || found.Rewrite || l.log.Len() > 0 {
