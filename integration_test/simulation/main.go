@@ -60,7 +60,7 @@ type options struct {
 }
 
 // focuses are what worlds may be mostly about: see world/focus.go.
-var focuses = []string{"crashes", "lines", "leases", "configurations"}
+var focuses = []string{"crashes", "units", "lines", "leases", "configurations"}
 
 func main() {
 	var o options

@@ -16,6 +16,7 @@ type focus struct {
 
 var focuses = []focus{
 	{"crashes", func(p *plan) bool { return p.fsync != "" && !p.steps }, drawCrashes},
+	{"units", func(p *plan) bool { return p.fsync != "" && p.engine == noEngine && !p.steps && !p.has("crowd") }, drawUnits},
 	{"lines", func(p *plan) bool { return !p.steps && !p.stalls }, drawLines},
 	{"leases", func(p *plan) bool { return !p.steps && !p.stalls }, drawLeases},
 	{"configurations", func(p *plan) bool { return p.has("policies") && !p.steps }, drawConfigurations},
@@ -67,6 +68,19 @@ func drawCrashes(p *plan, r *rand.Rand) {
 			f.kind = killWithFullDisk
 		}
 	})
+}
+
+// drawUnits: processes end again and again while calls change many keys together. Little else happens.
+func drawUnits(p *plan, r *rand.Rand) {
+	drawCrashes(p, r)
+	p.clients, p.calls = 1, 20+r.IntN(60)
+	p.think, p.slowDisk = oneOf(r, time.Millisecond, 20*time.Millisecond), oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
+	p.scenes = nil
+	for _, s := range scenes {
+		if s.name == "whole" || s.name == "upkeep" && r.IntN(2) == 0 {
+			p.scenes = append(p.scenes, s)
+		}
+	}
 }
 
 // drawLines: many wait for few keys.

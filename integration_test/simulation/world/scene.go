@@ -19,6 +19,7 @@ var scenes = []scene{
 	{"http", nil, runHTTP},
 	{"policies", drawPolicies, runPolicies},
 	{"upkeep", nil, runUpkeep},
+	{"whole", drawWhole, runWhole},
 }
 
 func (p *plan) drawScenes() {
