@@ -27,4 +27,7 @@
 // limit's state as text. The files hold states, not calls, so they mean the same whenever they are read. The append-only
 // file splits a long log into several fields (log/1h 3) and writes only those that are new. Policies and rules are written
 // as auxiliary fields and as ECHO commands, which Redis ignores.
+//
+// The append-only file grows by units, each a transaction that ends with what the keys hold at one instant between two calls: so a crash
+// leaves whole calls, transactions and scripts. See gather in aof.go.
 package persistence

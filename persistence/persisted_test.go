@@ -58,7 +58,8 @@ func drawPersisted(t *rapid.T, nowNS int64) (name string, change func(*memory.St
 		},
 		"set": update(func(store.Value, bool) (store.Value, bool) { return set, true }),
 		"count": func(s *memory.Store) {
-			s.CountBatch([]store.CountRequest{{Key: key, Count: store.Count{Counter: cell.Unbounded(by), Expire: store.NeverExpire}}}, a, nil)
+			by := store.Count{Counter: cell.Unbounded(by), Expire: store.NeverExpire}
+			s.CountBatch([]store.CountRequest{{Key: key, Count: by}}, a, nil)
 		},
 		"persist": update(func(st store.Value, ok bool) (store.Value, bool) { st.ExpiryNS = store.NoExpiry; return st, ok }),
 		"expire": update(func(st store.Value, ok bool) (store.Value, bool) {

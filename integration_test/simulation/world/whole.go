@@ -55,7 +55,8 @@ func (c *caller) changeTogether() {
 		c.do(take...)
 	case 3:
 		from := c.rnd.IntN(2)
-		c.do("EVAL", "if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then redis.call('SET', KEYS[1], 1) end", "2", "whole:name:0", "whole:name:1")
+		c.do("EVAL", "if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then redis.call('SET', KEYS[1], 1) end", "2",
+			"whole:name:0", "whole:name:1")
 		c.do("RENAME", fmt.Sprint("whole:name:", from), fmt.Sprint("whole:name:", 1-from))
 	}
 }
