@@ -73,14 +73,14 @@ func TestWhatComesBackToABucket(t *testing.T) {
 		var st cell.State
 		l.Decide(&st, start, 10, cell.Take)
 		now := start + 500*ms
-		l.GiveBack(&st, now, &l.Shape, []lease.Lease{{TakenNS: uint64(now + c.taken*ms), Cost: c.cost}})
+		l.GiveBack(&st, now, &l.Shape, []lease.Lease{{TakenNS: uint64(now + c.taken*ms), Cost: c.cost, ExpiryNS: uint64(now)}})
 		if got := int64(st.A) - now; got != c.want*ms {
 			t.Errorf("%+v: a debt of %d ns", c, got)
 		}
 	}
 	var st cell.State
 	window.Decide(&st, start, 5, cell.Take)
-	if window.GiveBack(&st, start, &l.Shape, []lease.Lease{{TakenNS: uint64(start), Cost: 5}}); st.B != 5 {
+	if window.GiveBack(&st, start, &l.Shape, []lease.Lease{{TakenNS: uint64(start), Cost: 5, ExpiryNS: uint64(start)}}); st.B != 5 {
 		t.Errorf("the lease of a bucket gives to a window: %d are used", st.B)
 	}
 }

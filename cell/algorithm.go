@@ -49,7 +49,7 @@ type algorithm interface {
 
 	// give gives back up to n, the latest first, and returns how much that was.
 	give(l *Limit, st *State, nowNS, n int64) int64
-	// giveBack gives back the costs of leases. It may change the order of these.
+	// giveBack gives back the costs of leases, each at its ExpiryNS. It may change the order of these.
 	giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease)
 	// takenNS is what a lease remembers of its call. passedNS computes from it when the call passed, as far as is known.
 	takenNS(st State, nowNS int64) uint64

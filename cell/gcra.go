@@ -253,11 +253,11 @@ func (*gcra) passedNS(l *Limit, takenNS uint64) uint64 {
 }
 
 func (*gcra) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
-	now := uint64(nowNS)
+	full := min(st.A, uint64(nowNS)) // a TAT that is sooner means the same
 	for i := range from {
-		if taken := from[i].TakenNS; taken > now && st.A > now {
+		if taken, end := from[i].TakenNS, from[i].ExpiryNS; taken > end {
 			cost := owe(0, uint64(l.bucket.intervalNS), uint64(from[i].Cost))
-			st.A -= min(taken-now, st.A-now, cost)
+			st.A -= min(taken-end, st.A-full, cost)
 		}
 	}
 }

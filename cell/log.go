@@ -196,19 +196,28 @@ func (c calls) end(period uint64) uint64 {
 	return c.time(c.n()-1) + period
 }
 
-// giveBack writes the log anew, without what is given back. An earlier call may have become part of the one after it.
+// takenNS is the time of the newest entry, which another reader of the clock may have written.
+func (*log) takenNS(st State, nowNS int64) uint64 {
+	c := calls{&st}
+	if c.n() == 0 {
+		return uint64(nowNS)
+	}
+	return c.time(c.n() - 1)
+}
+
+// giveBack writes the log anew, without what is given back. A call that Force has made part of the one after it stays: else the end of its
+// lease would depend on what else has ended.
 func (*log) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	slices.SortFunc(from, func(a, b lease.Lease) int { return cmp.Compare(a.TakenNS, b.TakenNS) })
-	now := uint64(nowNS)
 	c := calls{st}
-	c.drop(c.firstAfter(now, uint64(l.PeriodNS)))
+	c.drop(c.firstAfter(uint64(nowNS), uint64(l.PeriodNS)))
 	kept, was, is := 0, st.B, st.B
 	for i := range c.n() {
 		at, sum := c.time(i), c.sum(i)
 		cost := sum - was
 		was = sum
 		for len(from) > 0 && from[0].TakenNS <= at {
-			if from[0].TakenNS+uint64(l.PeriodNS) > now {
+			if from[0].TakenNS == at {
 				cost -= min(cost, uint64(from[0].Cost))
 			}
 			from = from[1:]

@@ -288,7 +288,7 @@ func surviveLeases(t rapid.TB, l cell.Limit, st cell.State, now int64, id uint64
 		change(func(st *cell.State) { st.Leases().Renew(id, math.MaxInt64) })
 	}
 	st.Leases().FindNamed([2]uint64{0, 1}, now)
-	change(func(st *cell.State) { st.Leases().EndBound() })
+	change(func(st *cell.State) { st.Leases().EndBound(now) })
 	change(func(st *cell.State) { l.Shift(st, -now) })
 }
 

@@ -1,6 +1,12 @@
 package cell
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"celld/cell/lease"
+)
 
 // warmup is a rate that begins low after a rest, for a cache or a pool that needs to warm up: Guava's SmoothRateLimiter.SmoothWarmingUp.
 // Calls are spread evenly. Each call is paid for by the wait of the next one, so a call of any cost passes as soon as those before it are
@@ -126,6 +132,9 @@ func (*warmup) give(l *Limit, st *State, nowNS, n int64) int64 {
 		return warmth, l.costOfWarmth(warmth, n)
 	}
 	few, many := uint64(0), uint64(n)+1 // few are not paid for, and many are
+	if _, ns := undo(uint64(n)); ns <= st.A-now {
+		few = uint64(n) // as nearly always, without 50 steps
+	}
 	for many-few > 1 {
 		half := few + (many-few)/2
 		if _, ns := undo(half); ns <= st.A-now {
@@ -142,6 +151,16 @@ func (*warmup) give(l *Limit, st *State, nowNS, n int64) int64 {
 	}
 	st.A, st.B = st.A-ns, warmth
 	return int64(few)
+}
+
+// giveBack undoes one lease after another, as the unpaid calls are others at each end.
+func (w *warmup) giveBack(l *Limit, st *State, _ int64, from []lease.Lease) {
+	slices.SortFunc(from, func(a, b lease.Lease) int {
+		return cmp.Or(cmp.Compare(a.ExpiryNS, b.ExpiryNS), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range from {
+		w.give(l, st, int64(from[i].ExpiryNS), from[i].Cost)
+	}
 }
 
 // carry keeps the share of the stored permits, as Guava's setRate does, and the share of the wait.

@@ -242,11 +242,11 @@ func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 
 // giveBack gives to windows that are not over.
 func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
-	over := func(taken lease.Lease) bool { return !l.inWindow(st, taken.TakenNS, uint64(nowNS)) }
+	over := func(taken lease.Lease) bool { return !l.inWindow(st, taken.TakenNS, taken.ExpiryNS) }
 	w.plain.giveBack(l, st, nowNS, slices.DeleteFunc(from, over))
 }
 
-// inWindow reports whether the window of an instant is not over. It may be ahead.
+// inWindow reports whether the window of an instant is not over, if the last one of the state is not. It may be ahead.
 func (l *Limit) inWindow(st *State, ns, now uint64) bool {
 	switch period := uint64(l.PeriodNS); {
 	case l.Aligned():
@@ -254,7 +254,7 @@ func (l *Limit) inWindow(st *State, ns, now uint64) bool {
 	case ns < st.A:
 		return st.A-(st.A-1-ns)/period*period > now
 	}
-	return ns == st.A
+	return true
 }
 
 func (*window) appendText(b []byte, _ Shape, st State) []byte {

@@ -151,8 +151,8 @@ func (s Set) Renew(id, expiryNS uint64) bool {
 	return true
 }
 
-// EndBound lets all leases that are bound expire, as their connections are gone.
-func (s Set) EndBound() {
+// EndBound lets all leases that are bound expire now, as their connections are gone.
+func (s Set) EndBound(nowNS int64) {
 	var all []Lease
 	some, bound := false, false
 	for l := range s.each {
@@ -160,7 +160,7 @@ func (s Set) EndBound() {
 			bound = l.Bound
 		}
 		if bound {
-			l.ExpiryNS = min(l.ExpiryNS, 1)
+			l.ExpiryNS = min(l.ExpiryNS, uint64(nowNS))
 			some = true
 		}
 		all = append(all, l)

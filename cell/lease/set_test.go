@@ -116,11 +116,11 @@ func TestLeasesAreAList(t *testing.T) {
 				if rapid.IntRange(0, 4).Draw(t, "disconnect") > 0 {
 					break
 				}
-				st.Leases().EndBound()
+				st.Leases().EndBound(now)
 				m = m.sorted()
 				for i := range m {
 					if m[i].Bound {
-						m[i].ExpiryNS, least = min(m[i].ExpiryNS, 1), 0
+						m[i].ExpiryNS, least = min(m[i].ExpiryNS, uint64(now)), 0
 					}
 				}
 			}

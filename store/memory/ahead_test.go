@@ -129,7 +129,7 @@ func TestFieldsOfPolicies(t *testing.T) {
 		memtest.MustTake(t, s, int64(1+len(fields)), t0, []store.Call{store.CallOf([]byte("from"), p.Limits[0])})
 		fields = nil
 		if _, err := s.Limits([]byte("from"), memtest.At(t0), func(l *store.LimitState) {
-			f, err := s.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+			f, err := s.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestTheFirstLeaseIsRenewed(t *testing.T) {
 		for ns, want := range map[int64]int64{15 * second: 2, 25 * second: 4, 61 * second: 5} {
 			copied := memory.New(memory.Options{}) // as a look gives back what has ended
 			_, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
-				f, err := copied.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+				f, err := copied.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 				if err == nil {
 					_, err = copied.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(t0))
 				}

@@ -31,8 +31,8 @@
 //
 // A Take on Terms may be granted a lease (leases.go), which flows back at its end, or when it is released or settled. Leases are limit
 // entries like any other, so they go where their key goes: into files, and with Rename, but not with Copy. What expired leases held is
-// given back when their key is next looked up (shard/leaseexpiry.go), and before those who wait are looked at. The key of a live lease is
-// not evicted. IDs grow, also across restarts: the highest that is loaded is where they go on.
+// given back as of their ends when their key is next looked up (shard/leaseexpiry.go), and before those who wait are looked at. The key of
+// a live lease is not evicted. IDs grow, also across restarts: the highest that is loaded is where they go on.
 //
 // Package shard has the keys: how they live, end and are evicted.
 package memory

@@ -14,7 +14,7 @@ import (
 func fieldsOf(t *testing.T, s *memory.Store, key string, by *memory.Store, nowNS int64) (fields []store.Field) {
 	t.Helper()
 	if _, err := s.Limits([]byte(key), memtest.Untouched(nowNS), func(l *store.LimitState) {
-		f, err := by.ReadField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+		f, err := by.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestFieldsUnderAnotherName(t *testing.T) {
 		{"@none leases", leases}:   policy.ErrNoPolicy,
 		{"@none leases", text}:     store.ErrField,
 	} {
-		if f, err := s.ReadField(name[0], name[1]); err != want {
+		if f, err := s.ParseField(name[0], name[1]); err != want {
 			t.Errorf("%q: %+v, %v, want %v", name, f, err, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestFieldsUnderAnotherName(t *testing.T) {
 func TestALeaseWithoutAnID(t *testing.T) {
 	const limit = "5/1m,algo=conc"
 	s := memory.New(memory.Options{})
-	f, err := s.ReadField("conc/1m", fmt.Sprintf("limit=%s leases=0:%d:3", limit, t0+second))
+	f, err := s.ParseField("conc/1m", fmt.Sprintf("limit=%s leases=0:%d:3", limit, t0+second))
 	if err == nil {
 		_, err = s.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(t0))
 	}

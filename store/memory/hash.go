@@ -12,18 +12,10 @@ import (
 	"celld/store/policy"
 )
 
-// ParseField is ReadField for files: leases that are bound have ended, as nobody has the connections any more.
-func (s *Store) ParseField(name, text string) (f store.Field, err error) {
-	if f, err = s.ReadField(name, text); err == nil && f.Limit.HoldsLeases() {
-		f.State.Leases().EndBound()
-	}
-	return f, err
-}
-
-// ReadField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a part, a space
+// ParseField reads a field: a name that AppendName writes, and a state that cell.Limit.AppendState writes. In the field of a part, a space
 // and a number follow the name, and AppendPart writes the text. IDs of new leases will be above those that it reads. The error is
 // policy.ErrNoPolicy only when nothing else is wrong.
-func (s *Store) ReadField(name, text string) (f store.Field, err error) {
+func (s *Store) ParseField(name, text string) (f store.Field, err error) {
 	name, leases, err := f.CutName(name)
 	if err != nil {
 		return store.Field{}, err
@@ -112,12 +104,16 @@ func byOrder(f, g store.Field) int {
 	return 0
 }
 
-// PutFields merges fields into a key, and returns how many limits are new. The errors are Merge's, ErrFull, ErrWrongType and those
-// of LimitState.Reach.
+// PutFields merges fields into a key, and returns how many limits are new. Leases that are bound end now, as nobody has the connections any
+// more. The errors are Merge's, ErrFull, ErrWrongType and those of LimitState.Reach.
 func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.Access) (added int, err error) {
 	for i := range fields {
-		if err := fields[i].Reach(a.May, false, true); err != nil {
+		f := &fields[i]
+		if err := f.Reach(a.May, false, true); err != nil {
 			return 0, err
+		}
+		if f.Limit.HoldsLeases() {
+			f.State.Leases().EndBound(s.WallNS(a.NowNS))
 		}
 	}
 	ahead := s.Wall.Load()

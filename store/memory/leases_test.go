@@ -412,3 +412,42 @@ func TestALeaseOfABucketThatBecomesAWindow(t *testing.T) {
 		}
 	}
 }
+
+// A lease flows back at its end, whether or not anybody looks at its key then. One that is bound ends where the key is read from a file.
+func TestALeaseFlowsBackAtItsEnd(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		s := memory.New(memory.Options{})
+		take(t, s, "k", "20/10s", 10, store.Terms{LeaseNS: second / 2}, t0)
+		take(t, s, "k", "20/10s", 10, store.Terms{}, t0)
+		if looks {
+			left(t, s, "k", "20/10s", t0+second*6/10)
+		}
+		if n := left(t, s, "k", "20/10s", t0+second*48/10); n != 18 {
+			t.Errorf("looked at %v: %d left", looks, n)
+		}
+	}
+	for _, looks := range []bool{false, true} {
+		s, other := memory.New(memory.Options{}), memory.New(memory.Options{})
+		take(t, s, "k", "20/10s", 10, store.Terms{LeaseNS: 60 * second, Bound: true}, t0)
+		take(t, s, "k", "20/10s", 10, store.Terms{}, t0)
+		var fields []store.Field
+		if _, err := s.Limits([]byte("k"), memtest.At(t0), func(l *store.LimitState) {
+			f, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields = append(fields, f)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.PutFields([]byte("k"), fields, false, memtest.At(t0+second)); err != nil {
+			t.Fatal(err)
+		}
+		if looks {
+			left(t, other, "k", "20/10s", t0+second)
+		}
+		if n := left(t, other, "k", "20/10s", t0+second*48/10); n != 17 { // of the 5 s, one had flowed back
+			t.Errorf("read from a file, looked at %v: %d left", looks, n)
+		}
+	}
+}

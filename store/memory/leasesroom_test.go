@@ -59,7 +59,7 @@ func TestLinkedKeys(t *testing.T) {
 	if _, err := s.Linked([]byte("a"), id, none); err == nil {
 		t.Error("it is told to one who has no right to what it leads to")
 	}
-	if _, err := s.ReadField("policy", "limit=5/1h tat=1"); err == nil {
+	if _, err := s.ParseField("policy", "limit=5/1h tat=1"); err == nil {
 		t.Error("a field of no policy is read")
 	}
 	for key, id := range map[string]int64{"b": id, "a": id + 1, "none": id} {

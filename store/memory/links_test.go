@@ -179,7 +179,7 @@ func TestLinksThatNameAKeyTwice(t *testing.T) {
 			"b": {name + " leases", taken},
 			"c": {name + " leases", taken},
 		} {
-			f, err := s.ReadField(text[0], text[1])
+			f, err := s.ParseField(text[0], text[1])
 			if err == nil {
 				_, err = s.PutFields([]byte(key), []store.Field{f}, true, memtest.At(t0))
 			}

@@ -30,6 +30,7 @@ func RunStore(t *testing.T, newStore func() (store.Store, *policy.Set)) {
 		{"leases end once", leasesEndOnce},
 		{"leases of several keys", leasesOfSeveral},
 		{"nobody's right", rightsToLinks},
+		{"looks change nothing", looksChangeNothing},
 		{"policies", policiesChange},
 		{"plans", plansChange},
 		{"rules", rulesDecide},

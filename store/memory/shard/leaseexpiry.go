@@ -7,16 +7,18 @@ import (
 )
 
 // ExpireLeases gives back what leases of a key held whose time is over, and reports whether the key is still there. It runs whenever a key
-// is looked up, and so before anybody sees a state. That is as good as at the end of each lease: meanwhile nobody takes.
+// is looked up, and so before anybody sees a state. That is as good as at the end of each lease: meanwhile nobody takes, and GiveBack
+// computes as of then.
 //
 // WATCH does not notice, as it does not notice what flows back.
 func (sh *Shard) ExpireLeases(n uint32, e *table.Slot, nowNS int64) bool {
 	if !sh.leasesExpired(e, nowNS) {
 		return true
 	}
+	last := uint64(0)
 	for p := e.FirstLimit(); p != 0; {
 		next := sh.Limits.At(p).Next.Load()
-		sh.expireLeasesOf(e, sh.Limits.At(p), nowNS)
+		last = max(last, sh.expireLeasesOf(e, sh.Limits.At(p), nowNS))
 		p = next
 	}
 	if !e.HoldsLimits() || sh.LimitsEndNS(e) <= uint64(nowNS) {
@@ -31,17 +33,17 @@ func (sh *Shard) ExpireLeases(n uint32, e *table.Slot, nowNS int64) bool {
 	}
 	sh.Journal.Mark(n, e)
 	if e.Has(table.FlagWaited) {
-		sh.flowedBack(n, e, nowNS)
+		sh.flowedBack(n, e, int64(last))
 	}
 	return true
 }
 
-// flowedBack notes in the lines of a key that leases have flowed back: nobody can have passed before by that. The timers of the lines
-// heed the leases' ends already.
-func (sh *Shard) flowedBack(n uint32, e *table.Slot, nowNS int64) {
+// flowedBack notes in the lines of a key when the last of some leases flowed back: nobody can have passed before by that. The timers of the
+// lines heed the leases' ends already.
+func (sh *Shard) flowedBack(n uint32, e *table.Slot, lastNS int64) {
 	var scratch [table.HugeKey]byte
 	for _, q := range sh.waited.OfKey[string(sh.Keys.View(n, e, &scratch))] {
-		q.NotBeforeNS = max(q.NotBeforeNS, nowNS)
+		q.NotBeforeNS = max(q.NotBeforeNS, lastNS)
 		q.ahead.stale = true
 	}
 }
@@ -58,14 +60,16 @@ func (sh *Shard) leasesExpired(e *table.Slot, nowNS int64) bool {
 	return false
 }
 
-// expireLeasesOf does it for one companion. A companion that is empty then goes, unless the key holds nothing else.
-func (sh *Shard) expireLeasesOf(e *table.Slot, p *table.LimitEntry, nowNS int64) {
+// expireLeasesOf does it for one companion, and returns when the last of its leases expired. A companion that is empty then goes, unless the
+// key holds nothing else.
+func (sh *Shard) expireLeasesOf(e *table.Slot, p *table.LimitEntry, nowNS int64) (last uint64) {
 	if p.Code.Load()&cell.CodeOfLeases == 0 {
-		return
+		return 0
 	}
 	st := sh.Limits.State(p)
 	var due []lease.Lease
 	for l := range st.Leases().DropExpired(nowNS) {
+		last = max(last, l.ExpiryNS)
 		if due = append(due, l); len(due) == mostExpired {
 			sh.giveBack(e, p, due, nowNS)
 			due = due[:0]
@@ -74,9 +78,10 @@ func (sh *Shard) expireLeasesOf(e *table.Slot, p *table.LimitEntry, nowNS int64)
 	p.SetState(&st)
 	sh.giveBack(e, p, due, nowNS)
 	sh.DropIfEmpty(e, p)
+	return last
 }
 
-// mostExpired is how many leases are given back at a time: 288 KB of them.
+// mostExpired is how many leases are given back at a time: 288 KB of them. Only a warm-up heeds their order, and only among these.
 const mostExpired = 4096
 
 // giveBack gives what a companion's leases held back to its limit, if that is there.
@@ -89,6 +94,7 @@ func (sh *Shard) giveBack(e *table.Slot, p *table.LimitEntry, from []lease.Lease
 	if l.Aligned() {
 		for i := range from {
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.Wall.Load())
+			from[i].ExpiryNS = cell.ShiftInstant(from[i].ExpiryNS, sh.Wall.Load())
 		}
 	}
 	had := sh.Limits.Bytes(base)

@@ -150,7 +150,7 @@ func (k *viewKey) limits(v *View) (store.Limits, bool) {
 			continue
 		}
 		name, epoch := cutEpoch(f.name)
-		one, err := v.ReadField(name, f.text)
+		one, err := v.ParseField(name, f.text)
 		switch {
 		case err == policy.ErrNoPolicy:
 			if !k.leave(f) {
