@@ -70,7 +70,7 @@ func (f family) look(keys command.Keys, key []byte, a store.Access) (reply func(
 // be there.
 func addShown(list []shown, l *store.LimitState, nowNS int64) []shown {
 	limit := l.Limit
-	limit.Leases = false // a companion has all else of the limit beside it
+	limit.Leases = false // a companion has the shape of the limit beside it
 	at := slices.IndexFunc(list, func(s shown) bool {
 		return s.policy == l.Policy && (s.policy != nil || s.limit.Shape == limit.Shape)
 	})
@@ -83,6 +83,9 @@ func addShown(list []shown, l *store.LimitState, nowNS int64) []shown {
 		list[at].decide(&limit, cell.State{}, nowNS)
 	}
 	if !l.Limit.Leases {
+		if l.Policy == nil {
+			list[at].limit = limit // a companion keeps the limit of its latest lease
+		}
 		list[at].decide(&limit, l.State, nowNS)
 	}
 	if l.Limit.HoldsLeases() {

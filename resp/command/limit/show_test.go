@@ -73,6 +73,17 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// A call with another count changes a limit, granted or denied, and CL.SHOW tells so, whether or not a lease is held.
+func TestShowAChangedLimit(t *testing.T) {
+	for _, leaseNS := range []int64{0, 1e9} {
+		h := host()
+		take(t, h, "10/1h", store.TakeOptions{Cost: 5, Terms: &store.Terms{LeaseNS: leaseNS}})
+		take(t, h, "4/1h", store.TakeOptions{Cost: 3})
+		shows(t, h, "k", "*1 *20 limit 4/1h policy $-1 capacity 4 used 2 remaining 2 full_in_ms 1800000 next_in_ms 0 waiting 0 leases "+
+			fmt.Sprint(leaseNS/1e9)+" blocked_ms 0")
+	}
+}
+
 // A policy shows its present limit, by which the next call is decided: what was used is carried over, and a block ends as it says.
 func TestShowPolicies(t *testing.T) {
 	h := host()
