@@ -56,6 +56,11 @@ func (f *Decider) throttleLocally(r *store.Request, a store.Access) {
 	if never {
 		r.Decision.Limited, r.Decision.RetryAfterNS = true, cell.Never
 	}
+	if r.Err == nil && r.Decision.Limited && r.Decision.RetryAfterNS == cell.Never {
+		if _, d, err := r.Bucket.Throttle(0, a.NowNS, r.Quantity); err == nil && !d.Limited {
+			r.Decision.RetryAfterNS = deniedNS // the share never lets pass what the engine would
+		}
+	}
 }
 
 // takeLocally decides by shares of the limits. A WAIT does not wait: it passes at once, or is denied. The table keeps the leases.
@@ -69,8 +74,21 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	one := [1]store.TakeRequest{{Calls: calls, TakeOptions: r.TakeOptions}}
 	f.local().TakeBatch(one[:], a, nil)
 	r.Taken, r.Err = one[0].Taken, one[0].Err
+	retryNS := uint64(0)
 	for i := range calls {
-		r.Calls[i].Answer(whole(calls[i].Decision, limits[i].Capacity(), r.Calls[i].Limit.Capacity()))
+		c := &r.Calls[i]
+		d := whole(calls[i].Decision, limits[i].Capacity(), c.Limit.Capacity())
+		if d.Limited && d.RetryAfterNS == cell.Never && !calls[i].Ruled &&
+			!c.Limit.Decide(&cell.State{}, a.NowNS, c.CostOf(r.Cost), cell.Peek).Limited {
+			d.RetryAfterNS = deniedNS // as in throttleLocally
+		}
+		c.Answer(d)
+		if d.Limited && d.RetryAfterNS > retryNS && (calls[i].Ruled || !c.Limit.Shadow) {
+			retryNS = d.RetryAfterNS
+			if r.Taken.Limited {
+				r.Taken.Binding, r.Taken.RetryAfterNS = i, retryNS
+			}
+		}
 	}
 }
 

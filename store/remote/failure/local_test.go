@@ -100,6 +100,36 @@ func TestLocalOfALargeQuantity(t *testing.T) {
 	}
 }
 
+// What a share never lets pass, but the engine would, is to be asked again when the engine may answer. What neither does is told so.
+func TestLocalOfMoreThanAShare(t *testing.T) {
+	s := alone(t, "local")
+	for _, limit := range []string{"100/1m", "100/1m,algo=window", "100/1m,algo=slide", "100/1m,algo=slide,buckets=6", "100/1m,algo=log",
+		"100/1m,algo=conc", "100/1m,block=9s"} {
+		for cost, want := range map[int64]uint64{6: deniedNS, 100: deniedNS, 101: cell.Never} {
+			_, r := s.locally(t, limit, limit, 1, store.TakeOptions{Cost: cost})
+			if d := r.Calls[0].Decision; !r.Taken.Limited || r.Taken.RetryAfterNS != want || d.RetryAfterNS != want {
+				t.Errorf("%d of %s: %+v, %+v", cost, limit, r.Taken, d)
+			}
+		}
+	}
+	both := store.TakeRequest{Calls: s.callsOf(t, "a", "100/1m", "b", "50/1m"), TakeOptions: store.TakeOptions{Cost: 60}}
+	if s.Take(&both, sent, store.Access{NowNS: atNS}); both.Taken.Binding != 1 || both.Taken.RetryAfterNS != cell.Never {
+		t.Errorf("%+v", both.Taken)
+	}
+	if _, err := s.options.Policies.PutRule(policy.Rule{Deny: true, Pattern: "bad"}, atNS); err != nil {
+		t.Fatal(err)
+	}
+	if _, r := s.locally(t, "bad", "100/1m", 1, store.TakeOptions{Cost: 6}); r.Taken.RetryAfterNS != cell.Never {
+		t.Errorf("by a rule: %+v", r.Taken)
+	}
+	for quantity, want := range map[int64]uint64{6: deniedNS, 100: deniedNS, 101: cell.Never} {
+		r := store.Request{Key: []byte("t"), Bucket: bucketOf(t, 99, 100, 60), Quantity: quantity}
+		if s.Throttle(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || !r.Decision.Limited || r.Decision.RetryAfterNS != want {
+			t.Errorf("%d: %+v, %v", quantity, r.Decision, r.Err)
+		}
+	}
+}
+
 // Leases are the table's, and end there. What is given back is what was taken there. RESERVE books ahead, and WAIT does not wait.
 func TestLocalTerms(t *testing.T) {
 	s := alone(t, "local")
