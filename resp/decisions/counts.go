@@ -36,6 +36,7 @@ const (
 	PartlyGranted  // the allowed calls that got less than they asked for (UPTO)
 	AlsoAllowed    // calls that count as TakeAllowed under another limit, too
 	LimitedByOther // calls that another limit of theirs has denied
+	AlsoRuleDenied // calls that count as RuleDenied under another limit, too
 	kinds
 )
 
@@ -60,6 +61,7 @@ var kindNames = [kinds]struct {
 	ShadowAllowed:  {stats: "shadow_allowed", total: shadowed("shadow_allowed", "allowed")},
 	PartlyGranted:  {stats: "partly_granted"},
 	AlsoAllowed:    {stats: "allowed"},
+	AlsoRuleDenied: {stats: "rule_denied"},
 	LimitedByOther: {stats: "limited_by_other", parts: [2]string{"cl.take", "limited_by_other"}},
 }
 

@@ -236,7 +236,7 @@ func (r *Rows) SinceReset(policy string) (n Counts, bound []Bound) {
 		one := row.sinceReset()
 		n.Add(&one)
 		_, limited := one.Decided()
-		bound = append(bound, Bound{string(row.shape.AppendText(nil)), limited})
+		bound = append(bound, Bound{string(row.shape.AppendText(nil)), max(0, limited-one[RuleDenied])})
 	}
 	return n, bound
 }

@@ -114,7 +114,11 @@ func TestDecideCounts(t *testing.T) {
 	p := w.connect()
 	p.do("CL.RULE", "ADD", "DENY", "bad*")
 	take := func(key string, cost int64, mode cell.Mode) store.TakeRequest {
-		return store.TakeRequest{Calls: w.callsOf(key + " 5/1m"), TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}
+		limit := " 5/1m"
+		if key == "k" {
+			limit += ",block=1ms"
+		}
+		return store.TakeRequest{Calls: w.callsOf(key + limit), TakeOptions: store.TakeOptions{Cost: cost, Mode: mode}}
 	}
 	requests := []store.TakeRequest{
 		take("k", 1, cell.Take), take("k", 9, cell.Take), take("bad", 1, cell.Take), take("k", 1, cell.Force), take("k", 1, cell.Force),
@@ -125,7 +129,7 @@ func TestDecideCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := decisions.Counts{decisions.EnvoyAllowed: 3, decisions.EnvoyLimited: 2, decisions.RuleDenied: 1, decisions.ShadowAllowed: 1,
-		decisions.ShadowLimited: 1}
+		decisions.ShadowLimited: 1, decisions.Blocked: 1}
 	if got := w.Decisions.Sum(); got != want {
 		t.Errorf("counted %v, want %v", got, want)
 	}

@@ -195,10 +195,12 @@ func (d *Decider) countUnder(row *decisions.Row, b *Batch, f *Shape, r *store.Ta
 		return
 	}
 	n[f.counted]++
-	if r.UpTo && r.Taken.Granted < r.Cost {
+	if grantsPart(r) {
 		n[decisions.PartlyGranted]++
 	}
 }
+
+func grantsPart(r *store.TakeRequest) bool { return r.UpTo && r.Taken.Granted < r.Cost }
 
 // countSeveral counts a call of several limits once, under the limit that binds, and once more under each further policy that it names.
 func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
@@ -212,15 +214,18 @@ func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
 		at--
 	}
 	d.countUnder(limits[at].row, b, f, r)
-	also := decisions.AlsoAllowed
+	also, more, counts := decisions.AlsoAllowed, decisions.PartlyGranted, grantsPart(r)
 	if r.Taken.Limited {
-		also = decisions.LimitedByOther
+		also, more, counts = decisions.LimitedByOther, decisions.AlsoRuleDenied, ruled(r.Calls)
 	}
 	for i := range limits {
 		l := &limits[i]
 		counted := func(before limit) bool { return before.policy == l.policy } // the policy is named twice
 		if l.beginsPolicy() && (binding == nil || l.policy.Policy != binding.Policy) && !slices.ContainsFunc(limits[:i], counted) {
-			d.Decided.In(l.row, d.lane)[also]++
+			n := d.Decided.In(l.row, d.lane)
+			if n[also]++; counts {
+				n[more]++
+			}
 		}
 	}
 	d.countShadows(limits, r)
@@ -261,17 +266,22 @@ func (d *Decider) countShadows(limits []limit, r *store.TakeRequest) {
 //go:noinline
 func (d *Decider) countLimited(n *decisions.Counts, b *Batch, f *Shape, r *store.TakeRequest) {
 	n[f.counted+1]++
+	countWhy(n, r)
 	c, hash := &r.Calls[r.Taken.Binding], r.Hash
-	switch {
-	case ruled(r.Calls):
-		n[decisions.RuleDenied]++
-	case c.Limit.BlockNS > 0:
-		n[decisions.Blocked]++
-	}
 	if !b.hashed || r.Taken.Binding > 0 && f.row.Keys.Counted { // another key than the first
 		hash = d.Table.Hash(c.Key)
 	}
 	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.PolicyID(), Key: c.Key})
+}
+
+// countWhy counts that a rule denied a call, or a limit that has block=.
+func countWhy(n *decisions.Counts, r *store.TakeRequest) {
+	switch {
+	case ruled(r.Calls):
+		n[decisions.RuleDenied]++
+	case r.Calls[r.Taken.Binding].Limit.BlockNS > 0:
+		n[decisions.Blocked]++
+	}
 }
 
 // ruled reports whether a rule denied one of the calls, of which one was denied.

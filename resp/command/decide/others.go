@@ -29,9 +29,7 @@ func (d *Decider) Count(requests []store.TakeRequest, verdict func(i int) Verdic
 			n[decisions.ShadowAllowed]++
 		case v.Limited:
 			n[decisions.EnvoyLimited]++
-			if ruled(r.Calls) {
-				n[decisions.RuleDenied]++
-			}
+			countWhy(n, r)
 			d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(c.Key), Policy: c.PolicyID(), Key: c.Key})
 		default:
 			n[decisions.EnvoyAllowed]++

@@ -7,6 +7,7 @@ import (
 	"celld/cell"
 	"celld/resp/decisions"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // decided is what a policy has counted since the last look, and how often each of its limits has bound.
@@ -21,6 +22,9 @@ func TestPlansAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.want("CL.POLICY SET gold 9/1m 2/1d", ":1\r\n")
 	w.want("CL.POLICY SET api 5/1h", ":1\r\n")
+	if _, err := w.Store.PutRule(policy.Rule{Deny: true, Pattern: "bad"}, 0); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		call           string
 		limited        bool
@@ -38,7 +42,13 @@ func TestPlansAreCounted(t *testing.T) {
 			api: decisions.Counts{decisions.LimitedByOther: 1}, bound: [3]int64{0, 1, 0}},
 		{call: "CL.TAKE f @api @gold COST 2 PEEK"},
 		{call: "CL.TAKE g @gold @api COST 5 UPTO", gold: decisions.Counts{decisions.TakeAllowed: 1, decisions.PartlyGranted: 1},
-			api: decisions.Counts{decisions.AlsoAllowed: 1}},
+			api: decisions.Counts{decisions.AlsoAllowed: 1, decisions.PartlyGranted: 1}},
+		{call: "CL.TAKE bad @api @gold", limited: true, api: decisions.Counts{decisions.TakeLimited: 1, decisions.RuleDenied: 1},
+			gold: decisions.Counts{decisions.LimitedByOther: 1, decisions.AlsoRuleDenied: 1}},
+		{call: "CL.MTAKE 2 h @gold bad @api", limited: true, api: decisions.Counts{decisions.TakeLimited: 1, decisions.RuleDenied: 1},
+			gold: decisions.Counts{decisions.LimitedByOther: 1, decisions.AlsoRuleDenied: 1}},
+		{call: "CL.TAKE bad 1/1m @gold", limited: true, lit: decisions.Counts{decisions.TakeLimited: 1, decisions.RuleDenied: 1},
+			gold: decisions.Counts{decisions.LimitedByOther: 1, decisions.AlsoRuleDenied: 1}},
 	} {
 		w.server.Counts.Reset()
 		got := w.do(strings.Fields(test.call)...)

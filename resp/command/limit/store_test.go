@@ -214,9 +214,10 @@ func TestStats(t *testing.T) {
 	count(server.Decisions.Of(server.InForce.PolicyNamed("p").Limits[0]),
 		decisions.Counts{decisions.ThrottleAllowed: 1, decisions.TakeAllowed: 2, decisions.ThrottleLimited: 10, decisions.TakeLimited: 20,
 			decisions.Blocked: 3, decisions.RuleDenied: 4, decisions.ShadowLimited: 5, decisions.ShadowAllowed: 6,
-			decisions.PartlyGranted: 7, decisions.AlsoAllowed: 1, decisions.LimitedByOther: 8})
+			decisions.PartlyGranted: 7, decisions.AlsoAllowed: 1, decisions.LimitedByOther: 8,
+			decisions.AlsoRuleDenied: 1})
 	count(server.Decisions.Literal(cell.GCRA), decisions.Counts{decisions.TakeAllowed: 9})
-	p := stats("*2\r\n$7\r\ngcra/1s\r\n:30\r\n", 4, 30, 3, 4, 5, 6, 7, 8)
+	p := stats("*2\r\n$7\r\ngcra/1s\r\n:26\r\n", 4, 30, 3, 5, 5, 6, 7, 8)
 	lit, none := stats("*0\r\n", 9, 0, 0, 0, 0, 0, 0, 0), stats("*0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
 	reset := stats("*2\r\n$7\r\ngcra/1s\r\n:0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
 	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none,
