@@ -29,7 +29,13 @@ func TestRestartWithLeases(t *testing.T) {
 			lease(w, conc, store.Terms{Bound: true})
 			two := lease(w, log, store.Terms{LeaseNS: 1800 * second})
 			lease(w, log, store.Terms{LeaseNS: 1800 * second, Bound: true})
+			lease(w, "20/10s", store.Terms{LeaseNS: 1800 * second, Bound: true})
+			w.take("k", 18, "20/10s")
+			w.now += second / 2
 			w = w.reopen()
+			if !w.take("k", 3, "20/10s").Limited || w.take("k", 2, "20/10s").Limited { // of its 1 s, half had flowed back
+				t.Error("what was bound does not flow back as of the restart")
+			}
 			a := store.Access{NowNS: w.now}
 			for _, limit := range []string{conc, log} {
 				for _, key := range []string{"k", "other"} {

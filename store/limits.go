@@ -70,6 +70,13 @@ type Field struct {
 	AfterNS int64 // Unix ns
 }
 
+// EndBound ends the leases that are bound, as nobody has the connections any more.
+func (f *Field) EndBound(wallNS int64) {
+	if f.Limit.HoldsLeases() {
+		f.State.Leases().EndBound(wallNS)
+	}
+}
+
 // CutName cuts off what follows the limit's name: what AppendName adds for leases, or the number of a part, which sets Part. The error is
 // ErrField.
 func (f *Field) CutName(name string) (limit string, leases bool, err error) {

@@ -144,6 +144,7 @@ func (r *run) Field(f *rdb.Fields, name, text []byte) {
 	case err != nil:
 		f.Bad = true
 	default:
+		field.EndBound(r.Store.WallNS(r.nowNS))
 		f.Fields = append(f.Fields, field)
 	}
 }

@@ -104,17 +104,15 @@ func byOrder(f, g store.Field) int {
 	return 0
 }
 
-// PutFields merges fields into a key, and returns how many limits are new. Leases that are bound end now, as nobody has the connections any
-// more. The errors are Merge's, ErrFull, ErrWrongType and those of LimitState.Reach.
+// PutFields merges fields into a key, and returns how many limits are new. Leases that are bound end now. The errors are Merge's,
+// ErrFull, ErrWrongType and those of LimitState.Reach.
 func (s *Store) PutFields(key []byte, fields []store.Field, apart bool, a store.Access) (added int, err error) {
 	for i := range fields {
 		f := &fields[i]
 		if err := f.Reach(a.May, false, true); err != nil {
 			return 0, err
 		}
-		if f.Limit.HoldsLeases() {
-			f.State.Leases().EndBound(s.WallNS(a.NowNS))
-		}
+		f.EndBound(s.WallNS(a.NowNS))
 	}
 	ahead := s.Wall.Load()
 	fields = fieldsFromWall(fields, ahead)
