@@ -62,10 +62,10 @@ func (l *Limit) block(st *State, o *outcome, now uint64) (blocked uint64) {
 	block := uint64(l.BlockNS)
 	switch {
 	case !l.BlockAtFull && o.retryNS > 0:
-		st.BlockedNS = now + block
+		st.BlockedNS, st.AtFull = now+block, false
 		return block
 	case l.BlockAtFull && o.retryNS == 0 && o.remaining == 0:
-		st.BlockedNS = now + block
+		st.BlockedNS, st.AtFull = now+block, true
 		o.resetNS = max(o.resetNS, block)
 	}
 	return 0
@@ -86,7 +86,7 @@ func (o outcome) behind(blocked uint64, waits bool) outcome {
 // decideExceeding denies a call whose cost never passes.
 func (l *Limit) decideExceeding(st *State, nowNS int64, mode Mode) Decision {
 	if l.BlocksDenied() && mode == Take && st.BlockedNS <= uint64(nowNS) {
-		st.BlockedNS = uint64(nowNS + l.BlockNS)
+		st.BlockedNS, st.AtFull = uint64(nowNS+l.BlockNS), false
 	}
 	d := l.Decide(st, nowNS, 0, Peek)
 	d.Limited, d.RetryAfterNS = true, Never
@@ -144,7 +144,7 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 	d := old.Decide(st, wasNS, 0, Peek)
 	most := old.bucket.capacity
 	used := scale(uint64(most-d.Remaining), uint64(l.bucket.capacity), uint64(most))
-	*st = State{}
+	*st = State{AtFull: st.AtFull}
 	if used > 0 {
 		l.Fit(st, nowNS, int64(used))
 		at := nowNS

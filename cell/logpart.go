@@ -158,6 +158,6 @@ func (l *Limit) Join(st, part *State, afterNS int64) bool {
 		at := c.at(n + i)
 		st.Ring[at], st.Ring[at+1] = more.time(i), before+more.sum(i)-part.B
 	}
-	st.BlockedNS = part.BlockedNS
+	st.BlockedNS, st.AtFull = part.BlockedNS, part.AtFull
 	return true
 }

@@ -12,6 +12,7 @@ import (
 type State struct {
 	A, B      uint64
 	BlockedNS uint64   // Unix ns until which every call is denied (block=); 0 or past: none is
+	AtFull    bool     // that block is one of block-at=full
 	Ring      []uint64 // log, slide with buckets, and leases; Fit makes it
 }
 

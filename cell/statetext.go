@@ -21,7 +21,7 @@ import (
 // Where calls are booked ahead, until= and used= are of the last window, and before= is what was used in the window before it. The
 // sub-windows of a slide begin with the oldest. A call is its time, or its distance from the call before it, and its cost. lease.Set's
 // AppendText says what a lease is. The companion of a state is leases= after that state's limit. blocked= comes last, if the key is
-// blocked.
+// blocked, or blocked-at-full= if that is by block-at=full.
 func (l *Limit) AppendState(b []byte, st *State) []byte {
 	b = l.appendLimit(b)
 	return appendBlocked(l.kind().appendText(b, l.Shape, *st), st)
@@ -59,11 +59,18 @@ func appendField(b []byte, name string, n uint64) []byte {
 	return strconv.AppendUint(b, n, 10)
 }
 
+func blockedName(atFull bool) string {
+	if atFull {
+		return "blocked-at-full"
+	}
+	return "blocked"
+}
+
 func appendBlocked(b []byte, st *State) []byte {
 	if st.BlockedNS == 0 {
 		return b
 	}
-	return appendField(b, "blocked", st.BlockedNS)
+	return appendField(b, blockedName(st.AtFull), st.BlockedNS)
 }
 
 // stateReader reads one field after another, and sets bad when one is wrong.
@@ -80,10 +87,11 @@ func (r *stateReader) field(name string) string {
 	return value
 }
 
-// end reads blocked=, if it is there, and expects nothing after it.
+// end reads blocked= or blocked-at-full=, if it is there, and expects nothing after it.
 func (r *stateReader) end(st *State) {
 	if r.rest != "" {
-		st.BlockedNS = r.number("blocked", latestEnd)
+		st.AtFull = strings.HasPrefix(r.rest, blockedName(true))
+		st.BlockedNS = r.number(blockedName(st.AtFull), latestEnd)
 		r.bad = r.bad || st.BlockedNS == 0
 	}
 	r.bad = r.bad || r.rest != ""

@@ -264,7 +264,7 @@ func (c *call) mayBlock(nowNS int64) bool {
 // block does what a denial does by block=.
 func (c *call) block(at int64) {
 	block, d := uint64(c.Limit.BlockNS), &c.Decision
-	c.st.BlockedNS = uint64(at) + block
+	c.st.BlockedNS, c.st.AtFull = uint64(at)+block, false
 	d.Blocked, d.RetryAfterNS, d.ResetAfterNS = true, max(d.RetryAfterNS, block), max(d.ResetAfterNS, block)
 }
 

@@ -45,7 +45,7 @@ func (c *call) give(n int64, a store.Access, paid *shard.Prepaid) (given int64, 
 	}
 	c.fetch(a.NowNS)
 	given = c.Limit.Give(&c.st, c.sh.TimeOf(c.Limit, a.NowNS), n)
-	lifts := c.Limit.BlockAtFull && c.st.BlockedNS != 0
+	lifts := (c.Limit.BlockAtFull || c.st.AtFull) && c.st.BlockedNS != 0
 	if lifts {
 		c.st.BlockedNS = 0
 	}

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"celld/cell"
@@ -227,6 +228,54 @@ func TestGiveEndsABlock(t *testing.T) {
 				t.Errorf("%s, %d ns later: %+v", limit, later, taken)
 			}
 			memtest.MustAudit(t, s)
+		}
+	}
+}
+
+// What is given back ends a block that began with the last of a limit, also under a limit without its block, as CL.SHOW tells it, and after
+// the state was read from a file. It ends no block that a denial began.
+func TestGivingBackLiftsABlockAtFull(t *testing.T) {
+	for _, limit := range []string{"5/15m", "5/15m,algo=window", "5/15m,algo=slide", "5/15m,algo=slide,buckets=3", "5/15m,algo=log",
+		"5/15m,algo=conc", "5/15m,burst=1,warmup=1m"} {
+		for _, block := range []string{",block=1h,block-at=full", ",block=1h"} {
+			for _, by := range []string{"", block} {
+				for _, how := range []string{"at once", "from a file", "carried"} {
+					s, now := memory.New(memory.Options{}), t0
+					ask := func(text string, mode cell.Mode) cell.Decision {
+						c := []store.Call{{Key: []byte("k"), Limit: limitOf(t, text)}}
+						if _, err := s.Take(c, store.TakeOptions{Cost: 1, Mode: mode}, memtest.At(now)); err != nil {
+							t.Fatal(err)
+						}
+						return c[0].Decision
+					}
+					for range 6 {
+						ask(limit+block, cell.Take)
+					}
+					switch how {
+					case "from a file":
+						other := memory.New(memory.Options{})
+						if _, err := s.Limits([]byte("k"), memtest.At(now), func(l *store.LimitState) {
+							f, err := other.ParseField(string(l.AppendName(nil)), string(l.Limit.AppendState(nil, &l.State)))
+							if err != nil {
+								t.Fatal(err)
+							}
+							if _, err := other.PutFields([]byte("k"), []store.Field{f}, true, memtest.At(now)); err != nil {
+								t.Fatal(err)
+							}
+						}); err != nil {
+							t.Fatal(err)
+						}
+						s = other
+					case "carried":
+						ask("9"+limit[1:], cell.Take)
+					}
+					given, err := s.Give([]byte("k"), limitOf(t, limit+by), nil, 1, memtest.At(now))
+					d := ask(limit, cell.Peek)
+					if lifted := strings.Contains(block, "full"); err != nil || given != 1 || d.Blocked == lifted {
+						t.Errorf("%s%s, given under %s%s, %s: %d, %v, %+v", limit, block, limit, by, how, given, err, d)
+					}
+				}
+			}
 		}
 	}
 }

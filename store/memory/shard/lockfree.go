@@ -193,7 +193,7 @@ func (f *LockFree) TryTake(sh *Shard, r *store.TakeRequest, a store.Access) bool
 // takeWord decides on a bucket. Its state is one word, so it can be read while others change it. A call that is denied does not write it.
 func (f *LockFree) takeWord(p *table.LimitEntry, r *store.TakeRequest, nowNS int64) bool {
 	c := &r.Calls[0]
-	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
+	st := p.Words()
 	if st.BlockedNS != 0 {
 		return false
 	}
@@ -207,7 +207,7 @@ func (f *LockFree) takeWord(p *table.LimitEntry, r *store.TakeRequest, nowNS int
 		if !f.begin() {
 			return false
 		}
-		if p.A.Load() != old || p.BlockedNS.Load() != 0 {
+		if p.A.Load() != old || p.Blocked() {
 			f.end()
 			return false
 		}
@@ -227,7 +227,7 @@ func (f *LockFree) takeWords(p *table.LimitEntry, r *store.TakeRequest, nowNS in
 		return false
 	}
 	c, at := &r.Calls[0], f.sh.TimeOf(r.Calls[0].Limit, nowNS)
-	st := cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load()}
+	st := p.Words()
 	if p.Ring.Load() != 0 || BlockedTooLong(c, &st, at) {
 		f.end()
 		return false

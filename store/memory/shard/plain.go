@@ -26,13 +26,13 @@ func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 	if BlockedTooLong(c, &st, at) || c.Limit.HasRing() && !c.Limit.Fits(&st) { // more room must be claimed first
 		return false
 	}
-	ring := st.Ring
+	ring, blocked := st.Ring, st.BlockedNS
 	c.Decision = c.Limit.Decide(&st, at, r.Cost, cell.Take)
 	if table.OtherRing(st.Ring, ring) { // a new one: room must be claimed first
 		return false
 	}
 	sh.Counters.hits++
-	if !c.Decision.Limited || p.BlockedNS.Load() != st.BlockedNS {
+	if !c.Decision.Limited || st.BlockedNS != blocked {
 		p.SetState(&st)
 		sh.PutEnd(n, e, uint64(a.NowNS)+c.Decision.ResetAfterNS, c.Key)
 	}

@@ -10,14 +10,14 @@ import (
 // LimitEntry is the state of one limit under a key that holds limits: a cache line, without a pointer. What is longer than two words is a
 // ring of its own. All words are atomic for calls without the lock: see Slot.
 type LimitEntry struct {
-	A, B, BlockedNS atomic.Uint64 // cell.State
-	TouchedNS       atomic.Int64  // of a key's first: the key's last use, as the slot's word for that holds the number of this entry
-	periodNS        atomic.Int64  // of the cell.Shape; Code is the rest of it
-	params          atomic.Uint64 // cell.Params: see packed
-	Code            atomic.Uint32
-	Policy          atomic.Uint32 // Policy.ID; 0: a literal
-	Next            atomic.Uint32 // of the same key
-	Ring            atomic.Uint32 // number of the ring, 0: none
+	A, B, blocked atomic.Uint64 // cell.State; blocked is BlockedNS, with the bit atFull where it has AtFull
+	TouchedNS     atomic.Int64  // of a key's first: the key's last use, as the slot's word for that holds the number of this entry
+	periodNS      atomic.Int64  // of the cell.Shape; Code is the rest of it
+	params        atomic.Uint64 // cell.Params: see packed
+	Code          atomic.Uint32
+	Policy        atomic.Uint32 // Policy.ID; 0: a literal
+	Next          atomic.Uint32 // of the same key
+	Ring          atomic.Uint32 // number of the ring, 0: none
 }
 
 const (
@@ -147,8 +147,22 @@ func packed(p cell.Params) uint64 { return uint64(p.Burst)<<32 | uint64(p.Count)
 func (p *LimitEntry) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
 
 func (t *limitEntries) State(p *LimitEntry) cell.State {
-	return cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: p.BlockedNS.Load(), Ring: t.ring(p)}
+	st := p.Words()
+	st.Ring = t.ring(p)
+	return st
 }
+
+// atFull is a bit that no instant has before the year 2262.
+const atFull = 1 << 63
+
+// Words is a state without its ring.
+func (p *LimitEntry) Words() cell.State {
+	blocked := p.blocked.Load()
+	return cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: blocked &^ atFull, AtFull: blocked&atFull != 0}
+}
+
+// Blocked reports whether there is a block, which may have ended.
+func (p *LimitEntry) Blocked() bool { return p.blocked.Load() != 0 }
 
 // SetState stores the words of a state that have changed.
 func (p *LimitEntry) SetState(st *cell.State) {
@@ -156,8 +170,12 @@ func (p *LimitEntry) SetState(st *cell.State) {
 	if p.B.Load() != st.B {
 		p.B.Store(st.B)
 	}
-	if p.BlockedNS.Load() != st.BlockedNS {
-		p.BlockedNS.Store(st.BlockedNS)
+	blocked := min(st.BlockedNS, atFull-1)
+	if st.AtFull && blocked != 0 {
+		blocked |= atFull
+	}
+	if p.blocked.Load() != blocked {
+		p.blocked.Store(blocked)
 	}
 }
 
