@@ -227,9 +227,10 @@ func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS
 func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, takenNS) }
 
 // GiveBack gives back the costs of leases that were taken from a limit, except what had come back by itself at the end of the lease: its
-// expiry, or nowNS if that is sooner. So it does not matter how late GiveBack is called, as long as nobody else takes before. To a bucket it
-// gives what had not flowed back yet. To a window, a slide or a log it gives only what still counted: the window, the sub-window or the call
-// of the lease. To leases it gives nothing. It may change from, which is in any order. Instants are in the time that the limit decides in.
+// expiry, or nowNS if that is sooner. So it does not matter how late GiveBack is called, as long as nobody else takes before. To a bucket
+// it gives what had not flowed back yet. To a window, a slide or a log it gives only what still counted: the window, the sub-window or the
+// call of the lease. To leases it gives nothing. It may change from, which is in any order. Instants are in the time that the limit decides
+// in.
 //
 // companion is the shape of the leases' state. GiveBack gives nothing where the policy was a gcra when the leases were taken, and has
 // another algorithm now: it is not known when they were taken.

@@ -16,8 +16,8 @@ var leased = []string{
 	"9/6s,algo=slide,buckets=3", "8/5s,algo=log", "7/4s,algo=conc", "9/10s,block=2s", "4/10s,algo=window,block=3s,block-at=full",
 }
 
-// looksChangeNothing: of two keys that are used alike, one is also looked at. Both get the same answers: what leases held is given back as of
-// their ends, and not when somebody looks.
+// looksChangeNothing: of two keys that are used alike, one is also looked at. Both get the same answers: what leases held is given back as
+// of their ends, and not when somebody looks.
 func looksChangeNothing(t *testing.T, k *keeper) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {

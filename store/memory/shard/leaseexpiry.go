@@ -60,8 +60,8 @@ func (sh *Shard) leasesExpired(e *table.Slot, nowNS int64) bool {
 	return false
 }
 
-// expireLeasesOf does it for one companion, and returns when the last of its leases expired. A companion that is empty then goes, unless the
-// key holds nothing else.
+// expireLeasesOf does it for one companion, and returns when the last of its leases expired. A companion that is empty then goes, unless
+// the key holds nothing else.
 func (sh *Shard) expireLeasesOf(e *table.Slot, p *table.LimitEntry, nowNS int64) (last uint64) {
 	if p.Code.Load()&cell.CodeOfLeases == 0 {
 		return 0

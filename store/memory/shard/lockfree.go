@@ -207,7 +207,7 @@ func (f *LockFree) takeWord(p *table.LimitEntry, r *store.TakeRequest, nowNS int
 		if !f.begin() {
 			return false
 		}
-		if p.A.Load() != old || p.Blocked() {
+		if p.A.Load() != old || p.Words().BlockedNS != 0 {
 			f.end()
 			return false
 		}

@@ -161,9 +161,6 @@ func (p *LimitEntry) Words() cell.State {
 	return cell.State{A: p.A.Load(), B: p.B.Load(), BlockedNS: blocked &^ atFull, AtFull: blocked&atFull != 0}
 }
 
-// Blocked reports whether there is a block, which may have ended.
-func (p *LimitEntry) Blocked() bool { return p.blocked.Load() != 0 }
-
 // SetState stores the words of a state that have changed.
 func (p *LimitEntry) SetState(st *cell.State) {
 	p.A.Store(st.A)

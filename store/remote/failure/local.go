@@ -83,11 +83,9 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 			d.RetryAfterNS = deniedNS // as in throttleLocally
 		}
 		c.Answer(d)
-		if d.Limited && d.RetryAfterNS > retryNS && (calls[i].Ruled || !c.Limit.Shadow) {
+		if r.Taken.Limited && d.Limited && d.RetryAfterNS > retryNS && (calls[i].Ruled || !c.Limit.Shadow) {
 			retryNS = d.RetryAfterNS
-			if r.Taken.Limited {
-				r.Taken.Binding, r.Taken.RetryAfterNS = i, retryNS
-			}
+			r.Taken.Binding, r.Taken.RetryAfterNS = i, retryNS
 		}
 	}
 }
