@@ -251,5 +251,6 @@ func clone(st cell.State) cell.State {
 }
 
 func equal(a, b cell.State) bool {
-	return a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && (a.BlockedNS == 0 || a.AtFull == b.AtFull) && slices.Equal(a.Ring, b.Ring)
+	return a.A == b.A && a.B == b.B && a.BlockedNS == b.BlockedNS && (a.BlockedNS == 0 || a.AtFull == b.AtFull) &&
+		slices.Equal(a.Ring, b.Ring)
 }

@@ -74,7 +74,8 @@ func drawCrashes(p *plan, r *rand.Rand) {
 func drawUnits(p *plan, r *rand.Rand) {
 	drawCrashes(p, r)
 	p.clients, p.calls = 1, 20+r.IntN(60)
-	p.think, p.slowDisk = oneOf(r, time.Millisecond, 20*time.Millisecond), oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
+	p.think = oneOf(r, time.Millisecond, 20*time.Millisecond)
+	p.slowDisk = oneOf(r, time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
 	p.scenes = nil
 	for _, s := range scenes {
 		if s.name == "whole" || s.name == "upkeep" && r.IntN(2) == 0 {
