@@ -42,7 +42,7 @@ func WithExpiry(st store.Value, expiryMS int64) store.Value {
 	switch {
 	case expiryMS < 0 || !st.IsCount() && expiryMS == end+persistedMS:
 		st.ExpiryNS = store.NoExpiry
-	case expiryMS == end || expiryMS == end+persistedMS || !st.IsCount() && expiryMS > end:
+	case end > 0 && (expiryMS == end || expiryMS == end+persistedMS) || !st.IsCount() && expiryMS > end:
 		st.ExpiryNS = store.AtTAT
 	case expiryMS > math.MaxInt64/nsPerMS: // a TAT can be later than an expiry
 		st.ExpiryNS = math.MaxInt64
