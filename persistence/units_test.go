@@ -22,7 +22,7 @@ type units struct {
 	rnd   *rand.Rand
 	wide  int // bytes that each key is long
 
-	mu     sync.Mutex // guards what follows, and is not held while calls are written
+	mu     sync.Mutex      // guards what follows, and is not held while calls are written
 	within []func()        // what is left of a transaction
 	was    map[string]bool // the contents between two calls, by their text
 	looks  int             // images that were read
