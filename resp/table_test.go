@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,44 @@ func TestEveryCommandAnswersOnce(t *testing.T) {
 			if got != "$6\r\nmarker\r\n" {
 				t.Errorf("%v: then %q", words, got)
 			}
+		}
+	})
+}
+
+// A call with too few or too many arguments is the same error wherever it comes from.
+func TestWrongArityEverywhere(t *testing.T) {
+	w := newWorld(t)
+	wrong := regexp.MustCompile(`^-ERR (wrong number of arguments for '.*' command|at most 1000 arguments are taken)\r\n$`)
+	session.NewTable(nil, rowsOfServer(nil)).Each(func(row *command.Row) {
+		words, found := strings.Split(row.FullName(), "|"), 0
+		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 1002, 1003, 1100} {
+			if n < len(words) || row.Name == "exec" { // whose text is another
+				continue
+			}
+			call, c := append(words, slices.Repeat([]string{"1"}, n-len(words))...), w.connect()
+			c.do("MULTI")
+			text := c.do(call...)
+			if !wrong.MatchString(text) {
+				continue
+			}
+			found++
+			if got := c.do("EXEC"); !strings.HasPrefix(got, "-EXECABORT") {
+				t.Errorf("EXEC after %s with %d arguments: %.100q", row.FullName(), n, got)
+			}
+			for way, want := range map[string]string{
+				"":                   text,
+				"ACL DRYRUN default": text,
+				"EVAL return(redis.call(unpack(ARGV))) 0": "-ERR Wrong number of args calling Redis command from script",
+				"COMMAND GETKEYS":                         "-ERR (The command has no key|Invalid number of) arguments|-ERR wrong number .*getkeys",
+			} {
+				got := c.do(append(strings.Fields(way), call...)...)
+				if !regexp.MustCompile("^(" + want + ")").MatchString(got) {
+					t.Errorf("%s %s with %d arguments: %.100q, not %q", way, row.FullName(), n, got, want)
+				}
+			}
+		}
+		if found == 0 && !row.TakesMany() && len(row.Sub) == 0 && row.Name != "exec" {
+			t.Errorf("%s takes any number", row.FullName())
 		}
 	})
 }

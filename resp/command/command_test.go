@@ -331,12 +331,19 @@ func joined(list [][]byte) (all []byte) {
 }
 
 func TestRows(t *testing.T) {
+	wrong, many := "ERR wrong number of arguments for 'x' command", "ERR at most 5 arguments are taken"
 	for _, test := range []struct {
-		arity, n int
-		want     bool
-	}{{2, 2, true}, {2, 3, false}, {2, 1, false}, {-2, 2, true}, {-2, 3, true}, {-2, 1, false}} {
-		if got := (&command.Row{Arity: test.arity}).ArityOK(test.n); got != test.want {
-			t.Errorf("arity %d, %d arguments: %v", test.arity, test.n, got)
+		row  command.Row
+		n    int
+		want string
+	}{
+		{command.Row{Arity: 2}, 2, ""}, {command.Row{Arity: 2}, 3, wrong}, {command.Row{Arity: 2}, 1, wrong},
+		{command.Row{Arity: -2}, 1002, ""}, {command.Row{Arity: -2}, 1003, wrong}, {command.Row{Arity: -2}, 1, wrong},
+		{command.Row{Arity: -2, Many: true}, 1003, ""}, {command.Row{Arity: -2, Keys: spec.AllKeys}, 1003, ""},
+		{command.Row{Arity: -2, Most: 5}, 7, ""}, {command.Row{Arity: -2, Most: 5}, 8, many},
+	} {
+		if test.row.Name = "x"; test.row.ArityError(test.n) != test.want {
+			t.Errorf("%+v, %d arguments: %q", test.row, test.n, test.row.ArityError(test.n))
 		}
 	}
 	x := func(bytes int) []byte { return make([]byte, bytes) }

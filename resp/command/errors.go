@@ -5,6 +5,7 @@ package command
 const (
 	ErrWrongType      = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	ErrArity          = "ERR wrong number of arguments for '%s' command"
+	errManyArgs       = "ERR at most %d arguments are taken"
 	ErrOOM            = "OOM command not allowed when used memory > 'maxmemory'."
 	errUnknownCommand = "ERR unknown command '%.128s', with args beginning with: %s"
 

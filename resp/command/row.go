@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"celld/resp/acl"
@@ -56,8 +57,16 @@ func (r *Row) FullName() string {
 // TakesMany says that a command may have as many arguments as any.
 func (r *Row) TakesMany() bool { return r.Many || r.Keys.Last < 0 }
 
-// ArityOK reports whether a call may have n arguments, its name included.
-func (r *Row) ArityOK(n int) bool { return r.Arity < 0 && n >= -r.Arity || n == r.Arity }
+// ArityError returns the text of the error of a call with n arguments, its name included; or "" if it may have so many.
+func (r *Row) ArityError(n int) string {
+	switch {
+	case r.Most > 0 && n > 2+r.Most:
+		return fmt.Sprintf(errManyArgs, r.Most)
+	case r.Arity > 0 && n != r.Arity, n < -r.Arity, r.Most == 0 && n > 2+spec.ShortList && !r.TakesMany():
+		return fmt.Sprintf(ErrArity, r.FullName())
+	}
+	return ""
+}
 
 // manyArgs and manyBytes are how much a fast command may get and stay below a millisecond: a key takes 0.5 to 2 µs.
 const (

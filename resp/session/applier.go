@@ -15,7 +15,7 @@ func (srv *Service) Applier() func(args [][]byte) error {
 	return func(args [][]byte) error {
 		s.nowNS = srv.Clock()
 		row := srv.Commands.Find(args[0])
-		if row == nil || row.Flags&spec.Write == 0 || row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity {
+		if row == nil || row.Flags&spec.Write == 0 || row.ArityError(len(args)) != "" {
 			return fmt.Errorf("not a command that changes limits")
 		}
 		s.borrow()

@@ -109,12 +109,8 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		}
 		row = sub
 	}
-	if row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity || len(args) > 2+spec.ShortList && row.Most == 0 &&
-		!row.TakesMany() {
-		return row, fmt.Sprintf(errArity, row.FullName())
-	}
-	if row.Most > 0 && len(args) > 2+row.Most {
-		return row, formatError(errManyArgs, row.Most)
+	if text := row.ArityError(len(args)); text != "" {
+		return row, text
 	}
 	if row.Flags&spec.NoAuth == 0 && s.mustAuth() {
 		s.srv.logOf(&s.client, refusedCommand, "command", row.FullName(), "reason", "not authenticated")

@@ -20,7 +20,6 @@ const (
 	errNotInteger        = argument.ErrNotInteger
 	errWrongType         = command.ErrWrongType
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
-	errArity             = command.ErrArity
 	errInternal          = "ERR internal error, the connection is closed"
 
 	errNoAuth        = "NOAUTH Authentication required."
@@ -52,7 +51,6 @@ const (
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
 	errFrame          = "ERR a call is larger than --proto-max-multibulk-len and --proto-max-bulk-len allow"
-	errManyArgs       = "ERR at most %d arguments are taken"
 	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"

@@ -87,6 +87,11 @@ func TestVeryManyArguments(t *testing.T) {
 			t.Errorf("%s: %q", c, got)
 		}
 	}
+	set := slices.Repeat([][]byte{[]byte("KEEPTTL")}, 2*spec.ShortList)
+	copy(set, [][]byte{[]byte("SET"), []byte("k"), []byte("1")})
+	if err := p.srv.Applier()(set); err == nil || p.srv.Applier()(set[:4]) != nil {
+		t.Errorf("in a file: %v", err)
+	}
 	if got := p.do(append([]string{"COMMAND", "GETKEYS", "DEL"}, more...)...); strings.Count(got, "$3\r\nGET\r\n") != 2*spec.ShortList {
 		t.Errorf("COMMAND GETKEYS: %.100q", got)
 	}

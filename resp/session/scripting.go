@@ -181,7 +181,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 // refusal is the error of a command that the script may not run, or "".
 func (r *scriptRun) refusal(row *command.Row, args [][]byte) string {
 	switch {
-	case row.Arity > 0 && len(args) != row.Arity || len(args) < -row.Arity:
+	case row.ArityError(len(args)) != "":
 		return errScriptArity
 	case row.Flags&spec.NoScript != 0 || row.Parent != nil && row.Parent.Flags&spec.NoScript != 0:
 		return errScriptRefused

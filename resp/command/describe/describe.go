@@ -165,16 +165,13 @@ func (d describer) list(c *command.Call) {
 
 func (d describer) getKeys(c *command.Call) {
 	target := c.Args[2:]
-	row := d.table().Find(target[0])
-	if row != nil && len(row.Sub) > 0 && len(target) > 1 {
-		row = row.FindSub(target[1])
-	}
+	row := d.table().FindCall(target)
 	switch {
 	case row == nil:
 		c.Error(ErrBadCommand)
 	case row.Keys.Step == 0:
 		c.Error(ErrNoKeysCommand)
-	case row.Arity > 0 && len(target) != row.Arity, len(target) < -row.Arity, len(target) < row.Keys.First:
+	case row.ArityError(len(target)) != "", len(target) < row.Keys.First:
 		c.Error(ErrBadCommandArgs)
 	default:
 		first, last := row.Keys.Bounds(target)

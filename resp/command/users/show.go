@@ -132,12 +132,12 @@ func (f *family) dryRun(c *command.Call) {
 		return
 	}
 	row := s.Commands.FindCall(call)
-	switch {
-	case row == nil:
+	if row == nil {
 		c.Error(errDryRunCommand, call[0])
 		return
-	case !row.ArityOK(len(call)):
-		c.Error(command.ErrArity, row.FullName())
+	}
+	if text := row.ArityError(len(call)); text != "" {
+		c.Error("%s", text)
 		return
 	}
 	check := command.Check{Row: row, Rights: u.Rights()}
