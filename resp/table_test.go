@@ -23,6 +23,9 @@ func TestRows(t *testing.T) {
 			row.Name != strings.ToLower(row.Name) {
 			t.Errorf("%s: summary %q, group %q, arity %d", name, row.Summary, row.Group, row.Arity)
 		}
+		if strings.HasPrefix(name, "cl.") != (row.Group == spec.GroupLimit) {
+			t.Errorf("%s is of the group %s", name, row.Group)
+		}
 		if row.Run == nil && len(row.Sub) == 0 {
 			t.Errorf("%s does nothing", name)
 		}

@@ -42,11 +42,17 @@ var redisDifferences = map[string]difference{
 		func(celld, _ string) bool { return celld == "$-1\r\n" || celld == "_\r\n" }},
 	`ACL SETUSER a %R`: {"Redis takes it for a pattern that is empty", bothStart("-ERR Error in ACL SETUSER modifier '%R': Syntax error\r\n", "+OK")},
 
+	`ACL LOAD`: {whyFile, bothStart(noACLFile+"Start celld with --aclfile", noACLFile)},
+	`ACL SAVE`: {whyFile, bothStart(noACLFile+"Start celld with --aclfile", noACLFile)},
+
 	`OBJECT HELP`: {"the words say what the commands do here", bothStart("*", "*")},
 }
 
+const noACLFile = "-ERR This Redis instance is not configured to use an ACL file. "
+
 const (
 	whyFar    = "a deadline is held in int64 nanoseconds, so at most in the year 2262"
+	whyFile   = "CONFIG REWRITE, which Redis advises, is an error"
 	whyCursor = "Redis reads what is no number as the number strtoul makes of it"
 	whyNUL    = "Redis's error texts end at a NUL, as C's strings do"
 	whyWaits  = "Redis looks for the end of the line only up to a NUL, and waits for ever"

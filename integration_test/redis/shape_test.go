@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,7 +220,7 @@ func containsAll(list, wanted []string) bool {
 func TestRedisCommandInfo(t *testing.T) {
 	t.Parallel()
 	celld, redis := startRedisPair(t)
-	names := harness.KeyList(celld.Do("COMMAND", "LIST"))
+	names := harness.KeyList(celld.Do("COMMAND", "LIST", "FILTERBY", "PATTERN", "*"))
 	if len(names) < 45 {
 		t.Fatalf("COMMAND LIST: %q", names)
 	}
@@ -229,8 +230,14 @@ func TestRedisCommandInfo(t *testing.T) {
 		if got == "" {
 			t.Errorf("COMMAND INFO %s: nothing, though listed", name)
 		}
+		gotTypes, wantTypes := argumentTypes(celld.Do("COMMAND", "DOCS", name)), argumentTypes(redis.Do("COMMAND", "DOCS", name))
+		for arg, want := range wantTypes {
+			if got := gotTypes[arg]; got != want && got != "" {
+				t.Errorf("COMMAND DOCS %s: %s is a %s, in Redis a %s", name, arg, got, want)
+			}
+		}
 		if want == "" {
-			continue // subcommands, and CL.THROTTLE
+			continue // celld's own, and CL.THROTTLE
 		}
 		compared++
 		if got != want {
@@ -248,4 +255,18 @@ func TestRedisCommandInfo(t *testing.T) {
 	if head := fmt.Sprintf("*%d\r\n", all); !strings.HasPrefix(one, head) {
 		t.Errorf("COMMAND starts %.20q, COMMAND COUNT is %d", one, all)
 	}
+}
+
+var typedArgument = regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*)\r\n\$4\r\ntype\r\n\$\d+\r\n(.*)\r\n`)
+
+// argumentTypes returns the types of arguments by their names, from a reply of COMMAND DOCS. Those with parts have names of no meaning.
+func argumentTypes(docs string) map[string]string {
+	types := map[string]string{}
+	docs, _, _ = strings.Cut(docs, "\r\nsubcommands\r\n")
+	for _, arg := range typedArgument.FindAllStringSubmatch(docs, -1) {
+		if arg[2] != "block" && arg[2] != "oneof" {
+			types[arg[1]] = arg[2]
+		}
+	}
+	return types
 }

@@ -20,7 +20,7 @@ type Row struct {
 	Access  spec.Access // to its keys
 	Usage   string      // the arguments: word, [optional], a|b, repeated ...; UPPER case is literal
 	Summary string
-	Since   string // the first version of Redis that has it; empty for celld's own
+	Since   string // the first version of Redis that has it; empty: celld's own
 	Group   string
 	Cost    string // complexity; empty: O(1)
 	Run     func(*Call)
@@ -112,7 +112,7 @@ func (r *Row) KeysOf(args [][]byte) [][]byte {
 // ReadsState reports whether a command depends on the states of its keys, and not only on their existence and expiry.
 func (r *Row) ReadsState() bool {
 	switch r.Group {
-	case "string", "hash", "module", "rate_limit", spec.GroupLimit:
+	case "string", "hash", "rate_limit", spec.GroupLimit:
 		return r.Name != "cl.reset"
 	}
 	return r.Parent != nil && r.Parent.Name == "object"

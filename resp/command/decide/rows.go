@@ -25,7 +25,7 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 	}
 	return []*command.Row{
 		{Name: "cl.throttle", Arity: -1, Flags: spec.Write | spec.DenyOOM | spec.Module | spec.Fast | spec.Decides, Keys: spec.OneKey,
-			Group: "module", Usage: "key max_burst count period [quantity]",
+			Group: spec.GroupLimit, Usage: "key max_burst count period [quantity]",
 			Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
 		{Name: "gcra", Arity: -5, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Decides, Keys: spec.OneKey, Since: "8.8.0",
 			Group: "rate_limit", Usage: "key max-burst tokens-per-period period [TOKENS count]",

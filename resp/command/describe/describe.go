@@ -221,7 +221,7 @@ func replyDocs(c *command.Call, rows []*command.Row) {
 		c.String(row.FullName())
 		c.Map(fields)
 		c.Pair("summary", row.Summary)
-		c.Pair("since", cmp.Or(row.Since, "1.0.0"))
+		c.Pair("since", cmp.Or(row.Since, "0.1.0")) // celld's first release
 		c.Pair("group", row.Group)
 		c.Pair("complexity", cmp.Or(row.Cost, "O(1)"))
 		if row.Flags&spec.Module != 0 {

@@ -106,11 +106,11 @@ func TestGetKeys(t *testing.T) {
 
 const (
 	docsGet    = "get *10 summary Gets. since 1.2.0 group string complexity O(1) arguments *1 *6 name key type key key_spec_index :0"
-	docsDel    = "del *10 summary Deletes. since 1.0.0 group generic complexity O(N) arguments *1 *8 name key type key key_spec_index :0 flags *1 +multiple"
-	docsRename = "rename *8 summary Renames. since 1.0.0 group generic complexity O(1)"
-	docsTake   = "cl.take *12 summary Takes. since 1.0.0 group limits complexity O(1) module redis-cell arguments *2 *4 name n type integer *8 name ms type integer token LEASE flags *1 +optional"
-	docsClient = "client *10 summary Clients. since 1.0.0 group connection complexity O(1) subcommands *6 client|id *8 summary Tells. since 1.0.0 group connection complexity O(1) " +
-		"client|look *8 summary  since 1.0.0 group connection complexity O(1) client|help *8 summary Returns helpful text about the different subcommands. since 1.0.0 group connection complexity O(1)"
+	docsDel    = "del *10 summary Deletes. since 0.1.0 group generic complexity O(N) arguments *1 *8 name key type key key_spec_index :0 flags *1 +multiple"
+	docsRename = "rename *8 summary Renames. since 0.1.0 group generic complexity O(1)"
+	docsTake   = "cl.take *12 summary Takes. since 0.1.0 group limits complexity O(1) module redis-cell arguments *2 *4 name n type integer *8 name ms type integer token LEASE flags *1 +optional"
+	docsClient = "client *10 summary Clients. since 0.1.0 group connection complexity O(1) subcommands *6 client|id *8 summary Tells. since 0.1.0 group connection complexity O(1) " +
+		"client|look *8 summary  since 0.1.0 group connection complexity O(1) client|help *8 summary Returns helpful text about the different subcommands. since 0.1.0 group connection complexity O(1)"
 )
 
 func TestDocs(t *testing.T) {
@@ -128,13 +128,14 @@ func TestDocs(t *testing.T) {
 // A choice and a block tell of their parts; a word may be optional and repeated at once.
 func TestArguments(t *testing.T) {
 	for usage, want := range map[string]string{
-		"[NX|XX]":                  "*1 *8 name nx type oneof flags *1 +optional arguments *2 *6 name nx type pure-token token NX *6 name xx type pure-token token XX",
-		"[AUTH username password]": "*1 *8 name username type block flags *1 +optional arguments *2 *6 name username type string token AUTH *4 name password type string",
-		"[ID client-id ...]":       "*1 *8 name client-id type integer token ID flags *2 +optional +multiple",
-		"pattern":                  "*1 *4 name pattern type pattern",
-		"ON NOW [KEY key] LATER":   "*4 *6 name on type pure-token token ON *6 name now type pure-token token NOW *10 name key type key key_spec_index :0 token KEY flags *1 +optional *6 name later type pure-token token LATER",
-		"ALL ...":                  "*1 *8 name all type pure-token token ALL flags *1 +multiple",
-		"source destination":       "*2 *6 name source type key key_spec_index :0 *6 name destination type key key_spec_index :0",
+		"[NX|XX]":                            "*1 *8 name nx type oneof flags *1 +optional arguments *2 *6 name nx type pure-token token NX *6 name xx type pure-token token XX",
+		"[AUTH username password]":           "*1 *8 name username type block flags *1 +optional arguments *2 *6 name username type string token AUTH *4 name password type string",
+		"[ID client-id ...]":                 "*1 *8 name client-id type integer token ID flags *2 +optional +multiple",
+		"pattern":                            "*1 *4 name pattern type pattern",
+		"ON NOW [KEY key] LATER":             "*4 *6 name on type pure-token token ON *6 name now type pure-token token NOW *10 name key type key key_spec_index :0 token KEY flags *1 +optional *6 name later type pure-token token LATER",
+		"ALL ...":                            "*1 *8 name all type pure-token token ALL flags *1 +multiple",
+		"increment [EXAT unix-time-seconds]": "*2 *4 name increment type integer *8 name unix-time-seconds type unix-time token EXAT flags *1 +optional",
+		"source destination":                 "*2 *6 name source type key key_spec_index :0 *6 name destination type key key_spec_index :0",
 	} {
 		c := command.Call{}
 		if replyArguments(&c, parseUsage(usage)); short(string(c.Out)) != want {

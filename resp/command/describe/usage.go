@@ -9,7 +9,7 @@ import (
 // usageArg is one argument of a command as COMMAND DOCS describes it. redis-cli shows hints from these.
 type usageArg struct {
 	name     string
-	kind     string // key, integer, string, pattern, pure-token, block, oneof
+	kind     string // key, integer, unix-time, string, pattern, pure-token, block, oneof
 	token    string // the literal word before it
 	optional bool
 	multiple bool
@@ -103,9 +103,11 @@ func kindOf(word string) string {
 		return "key"
 	case "pattern":
 		return "pattern"
+	case "unix-time-seconds", "unix-time-milliseconds":
+		return "unix-time"
 	case "n", "id", "max", "ms", "max_burst", "max-burst", "tokens-per-period", "destination-db", "count", "period", "quantity",
-		"seconds", "milliseconds", "cursor", "index", "tat", "client-id",
-		"unix-time-seconds", "unix-time-milliseconds", "protover":
+		"seconds", "milliseconds", "cursor", "index", "client-id", "protover", "integer", "increment", "decrement", "lowerbound",
+		"upperbound", "start", "end", "numkeys", "bits":
 		return "integer"
 	}
 	return "string"

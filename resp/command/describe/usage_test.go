@@ -39,7 +39,8 @@ func TestUsage(t *testing.T) {
 		"[AUTH username password]": "block:username(string:username=AUTH string:password)?",
 		"[ID client-id ...]":       "integer:client-id=ID?+",
 		"parameter value ...":      "string:parameter string:value+",
-		"addr|[ID client-id] [TYPE normal|master]": "oneof:addr(string:addr integer:client-id=ID?) oneof:normal(string:normal=TYPE string:master)?",
+		"addr|[ID client-id] [TYPE NORMAL|MASTER]": "oneof:addr(string:addr integer:client-id=ID?) " +
+			"block:type(pure-token:type=TYPE oneof:normal(pure-token:normal=NORMAL pure-token:master=MASTER))?",
 	} {
 		if got := text(parseUsage(usage)); got != want {
 			t.Errorf("%q\n got %s\nwant %s", usage, got, want)

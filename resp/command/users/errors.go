@@ -10,7 +10,7 @@ const (
 	errDryRunCommand = "ERR Command '%s' not found"
 	errACLArgs       = "ERR unknown subcommand or wrong number of arguments for '%.128s'. Try ACL HELP."
 	errGenPass       = "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
-	errACLFile       = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+	errACLFile       = "ERR This Redis instance is not configured to use an ACL file. Start celld with --aclfile (CELLD_ACLFILE) to keep users in a file."
 	errACLLoad       = "ERR %s WARNING: ACL errors detected, no change to the previously active ACL rules was performed"
 	ErrACLSave       = "ERR There was an error trying to save the ACLs. Please check the server logs for more information"
 )
