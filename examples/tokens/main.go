@@ -11,8 +11,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -22,9 +24,10 @@ import (
 )
 
 const (
-	key     = "llm:research" // a team's
-	answer  = 1000           // tokens that the model may answer with
-	longest = 2 * time.Minute
+	key     = "llm:research"  // a team's
+	answer  = 1000            // tokens that the model may answer with
+	longest = time.Minute     // of a request
+	leased  = 2 * time.Minute // so the lease does not end before the request does
 )
 
 func main() {
@@ -45,7 +48,7 @@ func main() {
 func ask(limiter *redis.Client, model, name, prompt string) (used int64, err error) {
 	ctx := context.Background()
 	most := len(prompt) + answer // a byte is a token at most
-	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", longest.Milliseconds(),
+	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", leased.Milliseconds(),
 		"ID", name).Int64Slice()
 	if err != nil {
 		return 0, err
@@ -53,19 +56,32 @@ func ask(limiter *redis.Client, model, name, prompt string) (used int64, err err
 	if limited, retryMS := reply[0] == 1, reply[3]; limited {
 		return 0, fmt.Errorf("over budget; try again in %d ms", retryMS) // -1: it costs more than the whole budget
 	}
-	id := reply[7]
 	used, err = complete(model, prompt)
-	if err != nil {
-		limiter.Do(ctx, "CL.RELEASE", key, id) // it has cost nothing
-		return 0, err
+	if err != nil && !errors.Is(err, errRefused) {
+		used = int64(most) // nobody knows what an answer costs that breaks off
 	}
-	return used, limiter.Do(ctx, "CL.SETTLE", key, id, used).Err()
+	return used, errors.Join(err, charge(ctx, limiter, reply[7], used))
 }
+
+// charge charges what was used. A lease that has ended has given back all that it held, so that is taken once more.
+func charge(ctx context.Context, limiter *redis.Client, lease, used int64) error {
+	settled, err := limiter.Do(ctx, "CL.SETTLE", key, lease, used).Int()
+	if err == nil && settled == 0 {
+		err = limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", used, "FORCE").Err()
+	}
+	return err
+}
+
+// errRefused is the error of a request that the model did not accept, so it has cost nothing.
+var errRefused = errors.New("the model does not accept the request")
 
 // complete stands for the model's client.
 func complete(model, prompt string) (used int64, err error) {
-	client := http.Client{Timeout: longest} // the lease must not end before
+	client := http.Client{Timeout: longest} // for the whole answer
 	response, err := client.Post(model, "text/plain", strings.NewReader(prompt))
+	if network := (*net.OpError)(nil); errors.As(err, &network) && network.Op == "dial" {
+		return 0, fmt.Errorf("%w: %w", errRefused, err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +92,7 @@ func complete(model, prompt string) (used int64, err error) {
 		}
 	}
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("the model answers %s", response.Status)
+		return 0, fmt.Errorf("%w: %s", errRefused, response.Status)
 	}
 	err = json.NewDecoder(response.Body).Decode(&reply)
 	return reply.Usage.TotalTokens, err

@@ -10,7 +10,8 @@ const Redis = require("ioredis");
 
 const key = "llm:research"; // a team's
 const answer = 1000; // tokens that the model may answer with
-const longest = 120_000; // ms of a request
+const longest = 60_000; // ms of a request
+const leased = 120_000; // ms, so that the lease does not end before the request does
 
 // It may repeat a call: with an ID that does no harm. A call that waits keeps others on its connection waiting, so whoever asks
 // for several requests at once has a connection for each, or a pool.
@@ -21,24 +22,34 @@ limiter.on("error", () => {}); // call reports errors
 async function ask(model, name, prompt) {
   const most = Buffer.byteLength(prompt) + answer; // a byte is a token at most
   const [limited, , , retryMs, , , , lease] = await limiter.call(
-    "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", longest, "ID", name
+    "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", leased, "ID", name
   );
   if (limited) throw new Error(`over budget; try again in ${retryMs} ms`); // -1: it costs more than the whole budget
-  let used;
+  let used = most; // nobody knows what an answer costs that breaks off
   try {
     used = await complete(model, prompt);
   } catch (error) {
-    await limiter.call("CL.RELEASE", key, lease); // it has cost nothing
+    if (error instanceof Refused || ["ECONNREFUSED", "ENOTFOUND"].includes(error.cause?.code)) used = 0;
     throw error;
+  } finally {
+    await charge(lease, used);
   }
-  await limiter.call("CL.SETTLE", key, lease, used);
   return used;
 }
 
-// complete stands for the model's client. The lease must not end before it does.
+// charge charges what was used. A lease that has ended has given back all that it held, so that is taken once more.
+async function charge(lease, used) {
+  const settled = await limiter.call("CL.SETTLE", key, lease, used);
+  if (!settled) await limiter.call("CL.TAKE", key, "@llm", "COST", used, "FORCE");
+}
+
+// Refused is the error of a request that the model did not accept, so it has cost nothing.
+class Refused extends Error {}
+
+// complete stands for the model's client. Its timeout is for the whole answer.
 async function complete(model, prompt) {
   const response = await fetch(model, { method: "POST", body: prompt, signal: AbortSignal.timeout(longest) });
-  if (!response.ok) throw new Error(`the model answers ${response.status}`);
+  if (!response.ok) throw new Refused(`the model does not accept the request: ${response.status}`);
   return (await response.json()).usage.total_tokens;
 }
 

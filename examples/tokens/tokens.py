@@ -11,13 +11,16 @@ A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
 import json
 import os
 import sys
+import time
+import urllib.error
 import urllib.request
 
 import redis
 
 KEY = "llm:research"  # a team's
 ANSWER = 1000  # tokens that the model may answer with
-LONGEST = 120  # seconds of a request
+LONGEST = 60  # seconds of a request
+LEASE = 120  # seconds, so that it does not end before the request does
 
 # A reply may take the minute that a call waits for. The client may repeat a call: with an ID that does no harm.
 limiter = redis.Redis.from_url(os.environ.get("RATE_LIMITER", "redis://127.0.0.1:6379"), socket_timeout=70)
@@ -27,23 +30,37 @@ def ask(model, name, prompt):
     """Sends a request when the budget allows it, and returns how many tokens it has used."""
     most = len(prompt.encode()) + ANSWER  # a byte is a token at most
     limited, limit, remaining, retry_ms, reset_ms, granted, wait, lease = limiter.execute_command(
-        "CL.TAKE", KEY, "@llm", "COST", most, "WAIT", 60_000, "LEASE", LONGEST * 1000, "ID", name
+        "CL.TAKE", KEY, "@llm", "COST", most, "WAIT", 60_000, "LEASE", LEASE * 1000, "ID", name
     )
     if limited:
         sys.exit(f"over budget; try again in {retry_ms} ms")  # -1: it costs more than the whole budget
+    used = most  # nobody knows what an answer costs that breaks off
     try:
         used = complete(model, prompt)
-    except OSError as error:
-        limiter.execute_command("CL.RELEASE", KEY, lease)  # it has cost nothing
-        sys.exit(f"the model answers {error}")
-    limiter.execute_command("CL.SETTLE", KEY, lease, used)
+    except urllib.error.URLError as error:  # the model is not there, or refuses
+        used = 0
+        sys.exit(f"the model does not accept the request: {error}")
+    finally:
+        charge(lease, used)
     return used
 
 
+def charge(lease, used):
+    """Charges what was used. A lease that has ended has given back all that it held, so that is taken once more."""
+    if not limiter.execute_command("CL.SETTLE", KEY, lease, used):
+        limiter.execute_command("CL.TAKE", KEY, "@llm", "COST", used, "FORCE")
+
+
 def complete(model, prompt):
-    """Stands for the model's client. The lease must not end before it does."""
+    """Stands for the model's client. urllib's timeout is for each read: an answer that comes in pieces needs an end, too."""
+    end = time.monotonic() + LONGEST
+    answer = b""
     with urllib.request.urlopen(model, data=prompt.encode(), timeout=LONGEST) as response:
-        return json.load(response)["usage"]["total_tokens"]
+        while piece := response.read1():
+            answer += piece
+            if time.monotonic() > end:
+                raise TimeoutError(f"the answer takes longer than {LONGEST} seconds")
+    return json.loads(answer)["usage"]["total_tokens"]
 
 
 if __name__ == "__main__":

@@ -258,10 +258,10 @@ func TestExampleLock(t *testing.T) {
 	}
 }
 
-// TestExampleTokens sends requests to a model that uses 42 tokens for each, that fails, and whose callers die.
+// TestExampleTokens sends requests to a model that uses 42 tokens for each, that fails, breaks off or is late, and whose callers die.
 func TestExampleTokens(t *testing.T) {
 	t.Parallel()
-	const prompt, most, used, budget = "why?", 1004, 42, 100_000
+	const prompt, most, used, budget, breaksOff = "why?", 1004, 42, 100_000, -1
 	for language := range languages {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
@@ -281,6 +281,9 @@ func TestExampleTokens(t *testing.T) {
 				during <- true
 				select {
 				case status := <-goOn:
+					if status == breaksOff {
+						panic(http.ErrAbortHandler)
+					}
 					w.WriteHeader(status)
 					fmt.Fprintf(w, `{"usage": {"total_tokens": %d}}`, used)
 				case <-r.Context().Done():
@@ -304,6 +307,11 @@ func TestExampleTokens(t *testing.T) {
 			r.end(t, 1)
 			is("after a failure", budget-used)
 
+			gone := httptest.NewServer(nil)
+			gone.Close()
+			begin(t, language, "tokens", srv, gone.URL, "gone", prompt).end(t, 1)
+			is("without a model", budget-used)
+
 			r = ask("three")
 			r.Process.Kill()
 			r.Wait()
@@ -321,6 +329,19 @@ func TestExampleTokens(t *testing.T) {
 			is("another worker is dead", budget-2*used-most)
 			c.Play(harness.Step{fmt.Sprint("CL.RENEW llm:research ", id, " 1"), ":1"}) // instead of two minutes
 			celldtest.Eventually(t, "what it took flows back", func() bool { return left() == budget-2*used })
+
+			r = ask("late")
+			_, id = c.Lease("llm:research", "@llm", "LEASE", "60000", "ID", "late")
+			c.Play(harness.Step{fmt.Sprint("CL.RENEW llm:research ", id, " 1"), ":1"})
+			celldtest.Eventually(t, "its lease has ended", func() bool { return left() == budget-2*used })
+			goOn <- http.StatusOK
+			r.end(t, 0)
+			is("a request longer than its lease", budget-3*used)
+
+			r = ask("cut")
+			goOn <- breaksOff
+			r.end(t, 1)
+			is("an answer that broke off", budget-3*used-most)
 
 			c.Do("CL.POLICY", "SET", "llm", "100/1d,algo=window")
 			r = begin(t, language, "tokens", srv, url, "five", prompt)
