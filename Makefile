@@ -191,8 +191,8 @@ vet: go ## go vet, in each module
 $(BIN): go
 	@go -C bench build -o $(BIN)/ ./walls ./mutants honnef.co/go/tools/cmd/staticcheck
 
-staticcheck: $(BIN) ## staticcheck, in the version that bench/go.mod names, in each module
-	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck -tags="long,$(TAGS)" ./...) || exit 1; done
+staticcheck: $(BIN) ## staticcheck with its checks of comments, in the version that bench/go.mod names, in each module
+	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck -checks inherit,ST1020,ST1021,ST1022 -tags="long,$(TAGS)" ./...) || exit 1; done
 
 walls: $(BIN) ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
 	$(BIN)/walls -most 12 ./...

@@ -16,7 +16,7 @@ import (
 	"celld/persistence/dir"
 )
 
-// memory is a file system that can be told to fail, and that knows what would be left of it if the power went.
+// memoryFS is a file system that can be told to fail, and that knows what would be left of it if the power went.
 type memoryFS struct {
 	mu    sync.Mutex
 	files map[string]*memoryFile

@@ -93,7 +93,7 @@ func TestLimitsAreHashes(t *testing.T) {
 	)
 }
 
-// TestLimitsExpire sees keys live as long as their limits have something to remember.
+// TestScanLimits sees keys live as long as their limits have something to remember.
 func TestScanLimits(t *testing.T) {
 	t.Parallel()
 	harness.Dial(t, harness.Start(t).Addr).Play(

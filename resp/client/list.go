@@ -150,8 +150,8 @@ func change(count *atomic.Int64, was, is bool) {
 	}
 }
 
-// Watching returns how many clients watch keys, and Tracking how many track them.
+// Watching returns how many clients watch keys.
 func (l *List) Watching() int64 { return l.watching.Load() }
 
-// Tracking: see Watching.
+// Tracking returns how many clients track keys.
 func (l *List) Tracking() int64 { return l.tracking.Load() }

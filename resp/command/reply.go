@@ -89,7 +89,7 @@ func (r *Reply) Invalidate(keys [][]byte) {
 	}
 }
 
-// Pair, Field and Pairs append fields of a map, whose size the caller has written.
+// Pair appends a field of a map, as Field and Pairs do. The caller has written the map's size.
 func (r *Reply) Pair(name, value string) {
 	r.String(name)
 	r.String(value)

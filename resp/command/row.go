@@ -33,7 +33,7 @@ type Row struct {
 	Stats  any // what its server counts of it
 }
 
-// Scan is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
+// Async is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
 // when the client has gone.
 type Async func(ctx context.Context, c *Call, done func(reply func(*Call)))
 

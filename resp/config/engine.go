@@ -60,7 +60,7 @@ func withoutPassword(text string) string {
 	return hidden(text)
 }
 
-// load reads the password's file, and checks what depends on several settings.
+// loadEngine reads the password's file, and checks what depends on several settings.
 func (c *Config) loadEngine(changed func(name string) bool) error {
 	s := &c.Engine
 	if s.URL.Get() == "" {

@@ -261,7 +261,7 @@ func TestShebang(t *testing.T) {
 	}
 }
 
-// pcall, xpcall, loadstring and load.
+// redis.log leaves out what is neither a text nor a number.
 func TestLog(t *testing.T) {
 	host := &fakeHost{}
 	eval(NewEngine(), host, false, "redis.log(redis.LOG_WARNING, 'a', 1, {}, 'b') redis.log(0, '')")

@@ -171,7 +171,7 @@ func (b *batch) giveBack() {
 	}
 }
 
-// refuseWaiting answers all calls that wait as refused, and all that would from now on.
+// RefuseWaiting answers all calls that wait as refused, and all that would from now on.
 func (srv *Service) RefuseWaiting() {
 	srv.Stopping.refusing.Store(true)
 	srv.within.refuse(srv.Port)

@@ -6,7 +6,7 @@ import (
 	"celld/resp/gate"
 )
 
-// betweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that
+// BetweenScripts locks execution alone, in a round of its own where replies wait for the disk. Call what it returns at the end. A disk that
 // refuses the changes is the file's trouble: they are written later.
 //
 // A script that is busy lets go of the lock. To change users or policies then would change them in its middle: clients who try that get

@@ -36,7 +36,7 @@ var (
 // takeName is the command that calls from within are.
 const takeName = "CL.TAKE"
 
-// take is CL.TAKE key limit [option ...], from within the process: it is decided, counted, written to the disk and refused as a client's,
+// Take is CL.TAKE key limit [option ...], from within the process: it is decided, counted, written to the disk and refused as a client's,
 // and shown to monitors. It returns when the call is decided, and is on the disk where replies wait for that. With an engine that takes
 // --store-timeout at most. The error is a *CallError. Any goroutine may call it.
 func (srv *Service) Take(key, limit string, options ...string) (answer store.TakeRequest, err error) {

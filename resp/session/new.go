@@ -39,7 +39,7 @@ type Engine interface {
 	keys.Space
 }
 
-// newService returns what sessions share.
+// New returns what sessions share.
 func New(p Parts) *Service {
 	srv := &Service{
 		Config: p.Config, Clock: p.Clock, Log: p.Log,

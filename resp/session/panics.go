@@ -7,7 +7,7 @@ import (
 	"celld/store/memory"
 )
 
-// survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
+// Survive is deferred around what may fail without harm to anything else. It logs and counts a panic, and lets the process
 // go on if that is safe.
 func (srv *Service) Survive(where string, about ...any) {
 	if cause := recover(); cause != nil {

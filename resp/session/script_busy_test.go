@@ -20,6 +20,7 @@ func isBusy(t *testing.T, srv *Service) {
 	eventually(t, "busy script", func() bool { return srv.Gate.Has(gate.Busy) })
 }
 
+// While a script takes too long, all others are served, on its own loop and on others: by -BUSY, except what may end it.
 func TestBusyScript(t *testing.T) {
 	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Service, addr string) {
 		const others = 8 // so that both loops have some
@@ -70,6 +71,7 @@ func TestBusyScript(t *testing.T) {
 	})
 }
 
+// Replies come in the order of the commands, wherever a busy script stands among them, and what came before it leaves meanwhile.
 func TestBusyScriptInAPipeline(t *testing.T) {
 	for name, test := range map[string]struct{ raw, before, after string }{
 		"between":      {"PING\r\nGET k\r\n" + evalCall(endless) + "PING\r\nECHO x\r\n", "+PONG\r\n$-1\r\n", "+PONG\r\n$1\r\nx\r\n"},
@@ -110,6 +112,7 @@ func TestBusyScriptInAPipeline(t *testing.T) {
 	}
 }
 
+// At maxclients, who comes while a script is busy is refused at once, or has the place of one that left meanwhile.
 func TestComingWhileAScriptIsBusy(t *testing.T) {
 	disk := &sessiontest.Disk{}
 	for name, test := range map[string]struct {
@@ -151,6 +154,7 @@ func TestComingWhileAScriptIsBusy(t *testing.T) {
 	}
 }
 
+// The peer of a busy script goes away, by half or at once, and the script runs until it is killed.
 func TestThePeerOfABusyScript(t *testing.T) {
 	for name, leave := range map[string]func(c sessiontest.Client){
 		"closes":          func(c sessiontest.Client) { c.Close() },
@@ -187,6 +191,7 @@ func TestThePeerOfABusyScript(t *testing.T) {
 	}
 }
 
+// A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 	carrierTest{settings: busySettings}.run(t, func(t *testing.T, srv *Service, addr string) {
 		c, killer := sessiontest.Dial(t, addr), sessiontest.Dial(t, addr)
@@ -212,6 +217,8 @@ func TestABusyScriptsConnectionIsKilled(t *testing.T) {
 	})
 }
 
+// Where replies wait for the disk, a busy script that has written nothing keeps nobody's: what others were answered before
+// it leaves, and what they ask later, too.
 func TestABusyScriptKeepsNobodyFromTheDisk(t *testing.T) {
 	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, settings: busySettings}.run(t, func(t *testing.T, srv *Service, addr string) {

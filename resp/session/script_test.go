@@ -24,7 +24,7 @@ func evalCall(script string, keysAndArgs ...string) string {
 	return sessiontest.Frame(append([]string{"EVAL", script}, keysAndArgs...)...)
 }
 
-// killedReply is the start of what a script's caller is told when it was killed; the rest is which it was, and where.
+// wantError reads an error that begins with text; the rest is which script it was, and where.
 func wantError(c sessiontest.Client, text string) {
 	c.T.Helper()
 	if line, err := c.ReadString('\n'); err != nil || !strings.HasPrefix(line, "-"+text) {
@@ -34,11 +34,6 @@ func wantError(c sessiontest.Client, text string) {
 
 var busySettings = []string{"lua-time-limit", "1"}
 
-// While a script takes too long, all others are served, on its own loop and on others: by -BUSY, except what may end it.
-// Replies come in the order of the commands, wherever a busy script stands among them, and what came before it leaves meanwhile.
-// At maxclients, who comes while a script is busy is refused at once, or has the place of one that left meanwhile.
-// The peer of a busy script goes away, by half or at once, and the script runs until it is killed.
-// A busy script's connection is killed from inside the server: by nobody's command, as those are refused.
 // A script that has changed something is not killed.
 func TestAScriptThatWroteIsUnkillable(t *testing.T) {
 	stopped := &command.Row{Name: "stopped", Arity: 1, Run: onSession(func(s *Session, _ [][]byte) {
@@ -111,8 +106,6 @@ func TestAScriptsCallOverTheOutputLimit(t *testing.T) {
 	})
 }
 
-// Where replies wait for the disk, a busy script that has written nothing keeps nobody's: what others were answered before
-// it leaves, and what they ask later, too.
 // A script that writes, busy or not, before or after it came to be, is answered when that is on the disk.
 func TestAScriptsWritesWaitForTheDisk(t *testing.T) {
 	disk := &sessiontest.Disk{}

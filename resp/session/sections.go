@@ -31,7 +31,7 @@ func (srv *Service) Sections() []metrics.Section {
 	}
 }
 
-// wall is an instant of limit time by the wall clock.
+// Wall is an instant of limit time by the wall clock.
 func (srv *Service) Wall(nowNS int64) time.Time { return time.Unix(0, srv.Store.WallNS(nowNS)) }
 
 func (srv *Service) declareClients(l *metrics.List) {

@@ -197,7 +197,7 @@ func (srv *Service) overdue(c *client.Client, nowNS int64) bool {
 	return timeoutNS > 0 && c.Idle(nowNS, timeoutNS)
 }
 
-// wakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
+// WakeIdle wakes connections that seem idle. Each checks whether it is, and closes itself.
 func (srv *Service) WakeIdle() {
 	if srv.Config.Timeout.Get() == 0 {
 		return

@@ -60,7 +60,7 @@ func (t *Transport) Owes(patience time.Duration) bool {
 	return t.carrier.owes(patience) || shaking
 }
 
-// Turn returns when each event loop has gone round, or when ctx ends.
+// Settle returns when each event loop has gone round, or when ctx ends.
 func (t *Transport) Settle(ctx context.Context) {
 	t.carrier.settle(ctx)
 	t.handshakes.settle(ctx)

@@ -20,7 +20,7 @@ type twin struct {
 	lease []int64
 }
 
-// limits are two under one key, or under two.
+// calls are two under one key, or under two.
 func (w *twin) calls(texts ...string) (calls []store.Call) {
 	for i, text := range texts {
 		var count int64

@@ -24,7 +24,7 @@ type Set struct {
 	changes  changes
 }
 
-// tell calls Changed.
+// notify calls Changed.
 func (s *Set) notify() {
 	if s.Changed != nil {
 		s.Changed()

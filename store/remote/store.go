@@ -39,7 +39,7 @@ type ScanOptions = keyspace.ScanOptions
 
 var ErrNoPrefix = keyspace.ErrNoPrefix
 
-// Held is how soon after it was read a transaction must be committed for a key that was not there.
+// CommitWithin is how soon after it was read a transaction must be committed for a key that was not there.
 const CommitWithin = view.CommitWithin
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
@@ -190,7 +190,7 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	return b.done()
 }
 
-// Leave, Waiting, WaitingFor and SetMaxWaiters are store.Leases's.
+// Leave is store.Leases's, as are Waiting, WaitingFor and SetMaxWaiters.
 func (s *Store) Leave(r *store.TakeRequest, why error) bool { return s.waits.Leave(r, why) }
 
 func (s *Store) Waiting() (callers, keys int64) { return s.waits.Waiting() }

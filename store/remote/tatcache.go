@@ -13,9 +13,9 @@ import (
 // tatCache is the version cache of buckets: it keeps the TATs that keys held when the engine last answered. Others may have changed a key
 // since, so the engine checks a cached TAT before it stores anything. The cache saves, in µs of the engine's CPU for a call:
 //
-// what                                                  of                              with    without a call is denied again without a
-// request               100 keys at 100 × their rate     0.8       13.3 celld decides, the script only compares: see expect   1,000 keys
-// in use                6.0       11.1
+//	what                                                  of                              with    without
+//	a call is denied again without a request              100 keys at 100 × their rate     0.8       13.3
+//	celld decides, the script only compares: see expect   1,000 keys in use                6.0       11.1
 //
 // A key without a cached TAT may be new: see setNew.
 type tatCache struct {

@@ -20,7 +20,7 @@ func coalesces(req *store.TakeRequest) bool {
 	return req.Terms != nil && req.Terms.Mode == store.Wait && req.Terms.Name != ""
 }
 
-// Same is the waiter to coalesce a call with; nil: the call stands by itself.
+// Leader is the waiter to coalesce a call with; nil: the call stands by itself.
 func (r *Room[W]) Leader(req *store.TakeRequest) (same W) {
 	if !coalesces(req) {
 		return same

@@ -6,8 +6,9 @@
 //	}
 //
 //	w := &waiter{}
-//	err := room.Enter(w, r, access, waker) // it is counted, and has a ticket
-//	if first := room.Same(r); first != nil {
+//	w.Request, w.Calls, w.Access, w.Waker = r, slices.Clone(r.Calls), access, waker
+//	changed, err := room.Enter(w) // it is counted, and has a ticket
+//	if first := room.Leader(r); first != nil {
 //		room.Coalesce(w, first) // it is answered with that one
 //	} else {
 //		line.Insert(w, 0)

@@ -191,7 +191,7 @@ func (d *Disk) Files() map[string][]byte {
 	return files
 }
 
-// naming changes a name. The disk is locked.
+// name changes a name. The disk is locked.
 func (d *Disk) name(name string, file *inode) {
 	n := naming{name, file}
 	rename(d.names, n)

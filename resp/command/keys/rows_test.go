@@ -190,7 +190,7 @@ func TestHashes(t *testing.T) {
 	wants(t, h, "HGETALL h", "")
 }
 
-// aside notes which calls a goroutine does, and calls the store's work shared.
+// offloading notes which calls a goroutine does, and calls the store's work shared.
 type offloading struct {
 	*calltest.Host
 	call          *command.Call

@@ -38,7 +38,7 @@ func (f diskFile) Sync() error {
 	return nil
 }
 
-// holds keeps what do writes from the disk, and fails the test where the peer is answered before it is there.
+// Holds keeps what do writes from the disk, and fails the test where the peer is answered before it is there.
 func (d *Disk) Holds(c Client, do func()) {
 	c.T.Helper()
 	gate := make(chan error)

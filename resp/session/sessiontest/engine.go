@@ -42,7 +42,7 @@ func (e *Engine) do(what func()) {
 	what()
 }
 
-// answer does what is due for longest.
+// Answer does what is due for longest.
 func (e *Engine) Answer() {
 	e.mu.Lock()
 	next := e.Waits[0]

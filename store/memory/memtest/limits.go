@@ -9,7 +9,7 @@ func SetCapacityNow(s *shard.Capacity, maxKeys, maxBytes int64, noEviction bool)
 	}
 }
 
-// SetMaxKeys, SetMaxBytes and SetNoEviction are SetCapacityNow that leaves the others as they are. 0 keys are a million.
+// SetMaxKeys is SetCapacityNow that leaves the rest as it is, as are SetMaxBytes and SetNoEviction. 0 keys are a million.
 func SetMaxKeys(s *shard.Capacity, n int64) {
 	if n <= 0 {
 		n = 1_000_000

@@ -58,7 +58,7 @@ func WithoutDead(copied, held map[string]store.Value, nowNS int64) map[string]st
 	return left
 }
 
-// MustLimit's parameters are CL.THROTTLE's: MustLimit(t, 4, 1, 10) allows 5 at once and then one in 10 s.
+// MustLimit takes the parameters of CL.THROTTLE: MustLimit(t, 4, 1, 10) allows 5 at once and then one in 10 s.
 func MustLimit(tb Failer, maxBurst, count, period int64) cell.Bucket {
 	tb.Helper()
 	l, err := cell.NewBucket(maxBurst, count, period)

@@ -32,7 +32,7 @@ func New(o Options) *Store {
 	return s
 }
 
-// SetCapacityNow is SetCapacity, and then Shrink until nothing is left to remove.
+// SetLimitsNow is SetCapacity, and then Shrink until nothing is left to remove.
 func (s *Store) SetLimitsNow(maxKeys, maxBytes int64, noEviction bool) {
 	s.SetCapacity(maxKeys, maxBytes, noEviction)
 	for s.Shrink() { //nolint:revive // it does all

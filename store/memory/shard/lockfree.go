@@ -28,7 +28,7 @@ const (
 	exactKeys = 1 << 12
 )
 
-// Free is a call without the lock.
+// LockFree is a call without the lock.
 type LockFree struct {
 	Store   *Shards
 	guess   *table.Slot // that seems to be the key's, or nil

@@ -2,7 +2,7 @@ package table
 
 import "math/bits"
 
-// Places hands out the numbers of places in slabs of 512, and takes them back. It is always the lowest slab with a free place
+// FreeList hands out the numbers of places in slabs of 512, and takes them back. It is always the lowest slab with a free place
 // that gives one: so a shard that shrinks, or comes to hold keys of another kind, has slabs that are empty and can go.
 //
 // Its owner has the slabs, and keeps in a free place the number of the next free one. Number 0 is none: that place is never

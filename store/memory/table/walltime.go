@@ -6,7 +6,7 @@ import (
 	"celld/cell"
 )
 
-// Two times meet in the store.
+// WallAhead is how far wall time is ahead of limit time. Both meet in the store.
 //
 // Limit time is what Access.NowNS says. It goes on as time passes and never steps when the wall clock is set, so that nobody is locked out
 // or freed by that: TATs, the states of CL.TAKE's limits, blocks and ends of rules are kept in it.

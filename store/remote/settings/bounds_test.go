@@ -20,12 +20,12 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	if err := s.PoliciesUnknown(); err == nil {
 		t.Error("they are known without an engine")
 	}
-	s.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5", "q": "5/1s", "r": "odd 5", "s": "5/1s x"})
+	s.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5 @p/gcra/1s", "q": "5/1s", "r": "odd 5 @r/gcra/1s", "s": "5/1s x @s/gcra/1s"})
 	if n := strings.Count(log.String(), "cannot be used"); n != 3 || s.Policies.PolicyNamed("p") == nil ||
 		len(s.Policies.Settings(policy.PolicySetting)) != 1 {
 		t.Errorf("the log says\n%s", log.String())
 	}
-	for name, value := range map[string]string{"q": "5/1s", "r": "odd 5", "": "5/1s 5"} {
+	for name, value := range map[string]string{"q": "5/1s", "r": "odd 5 @r/gcra/1s", "": "5/1s 5 @p/gcra/1s"} {
 		if err := s.put(policy.PolicySetting, name, value); (err == nil) != (name == "") {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -45,7 +45,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
 		t.Error(at, err)
 	}
-	if err := s.put(policy.PolicySetting, "more", "5/1s 5"); !errors.Is(err, policy.ErrTooMany) {
+	if err := s.put(policy.PolicySetting, "more", "5/1s 5 @p/gcra/1s"); !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("one more: %v", err)
 	}
 

@@ -58,7 +58,7 @@ func TestAChangeThatReadsEndsInItsOwnTime(t *testing.T) {
 		e.AnswersBy(func(command string) string {
 			if strings.Contains(command, setPolicy.Digest) {
 				time.Sleep(400 * time.Millisecond)
-				return "*4\r\n:1\r\n$1\r\n5\r\n$1\r\n6\r\n$8\r\n1/1s 123\r\n"
+				return "*4\r\n:1\r\n$1\r\n5\r\n$1\r\n6\r\n$19\r\n1/1s 123 @p/gcra/1s\r\n"
 			}
 			if strings.Contains(command, readSettings.Digest) {
 				<-forever

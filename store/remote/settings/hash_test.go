@@ -74,10 +74,10 @@ func TestReadingARegistry(t *testing.T) {
 			{celldtest.BulkOf("5"), false, "", "", ""},
 			{celldtest.ArrayOf(celldtest.BulkOf(versionField)), false, "", "", ""},
 			{celldtest.ArrayOf(), true, "", "", ""},
-			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("5"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("a"), celldtest.BulkOf("1/1s 5")), true, "5", "4", "a=1/1s\n"},
+			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("5"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("a"), celldtest.BulkOf("1/1s 5 @p/gcra/1s")), true, "5", "4", "a=1/1s\n"},
 			{"-ERR odd\r\n", true, "5", "4", "a=1/1s\n"},
 			{celldtest.BulkOf("5"), true, "5", "4", "a=1/1s\n"},
-			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("b"), celldtest.BulkOf("2/1s 6")), true, "6", "4", "b=2/1s\n"},
+			{celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField), celldtest.BulkOf("4"), celldtest.BulkOf("b"), celldtest.BulkOf("2/1s 6 @p/gcra/1s")), true, "6", "4", "b=2/1s\n"},
 		} {
 			was := r.version + " " + r.since
 			e.Answers(c.reply)
@@ -108,11 +108,11 @@ func TestWhatARegistryReplaces(t *testing.T) {
 		has                  string   // this process, then; it had policies of its own, of the file and of the engine
 		pokes, sets, removes bool
 	}{
-		{"the first time", false, []string{versionField, "5", sinceField, "4", "engine", "3/1s 4"}, "engine=3/1s\nfile=2/1s\n", true, true, true},
+		{"the first time", false, []string{versionField, "5", sinceField, "4", "engine", "3/1s 4 @p/gcra/1s"}, "engine=3/1s\nfile=2/1s\n", true, true, true},
 		{"an engine without any, the first time", false, nil, "file=2/1s\n", true, true, true},
-		{"nothing new", true, []string{versionField, "5", sinceField, "4", "engine", "9/1s 4"}, "engine=1/1s\nfile=2/1s\nown=1/1s\n", false, false, false},
-		{"another version", true, []string{versionField, "6", sinceField, "4", "engine", "3/1s 6"}, "engine=3/1s\n", true, false, true},
-		{"another first version", true, []string{versionField, "5", sinceField, "5", "engine", "3/1s 5"}, "engine=3/1s\nfile=2/1s\n", true, true, true},
+		{"nothing new", true, []string{versionField, "5", sinceField, "4", "engine", "9/1s 4 @p/gcra/1s"}, "engine=1/1s\nfile=2/1s\nown=1/1s\n", false, false, false},
+		{"another version", true, []string{versionField, "6", sinceField, "4", "engine", "3/1s 6 @p/gcra/1s"}, "engine=3/1s\n", true, false, true},
+		{"another first version", true, []string{versionField, "5", sinceField, "5", "engine", "3/1s 5 @p/gcra/1s"}, "engine=3/1s\nfile=2/1s\n", true, true, true},
 		{"all is lost", true, nil, "file=2/1s\n", true, true, true},
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
@@ -193,16 +193,16 @@ func TestAnswersOfAChange(t *testing.T) {
 		tells    bool
 		readsAll bool
 	}{
-		{"set", reply(1, "5", "6", "2/1s 6"), false, false, true, nil, "p=2/1s\n", "6", "4", true, false},
-		{"set to the same", reply(1, "5", "5", "1/1s 5"), false, false, true, nil, before, "5", "4", false, false},
+		{"set", reply(1, "5", "6", "2/1s 6 @p/gcra/1s"), false, false, true, nil, "p=2/1s\n", "6", "4", true, false},
+		{"set to the same", reply(1, "5", "5", "1/1s 5 @p/gcra/1s"), false, false, true, nil, before, "5", "4", false, false},
 		{"not set", reply(0, "5", "5"), false, false, false, nil, before, "5", "4", false, false},
 		{"too many", reply(-1, "5", "5"), false, false, false, policy.ErrTooMany, before, "5", "4", false, false},
 		{"deleted", reply(1, "5", "6"), true, false, true, nil, "", "6", "4", true, false},
 		{"none to delete", reply(0, "5", "5"), true, false, false, nil, before, "5", "4", false, false},
 		{"one that was over is deleted", reply(0, "5", "6"), true, false, false, nil, "", "6", "4", true, false},
-		{"others were before it", reply(1, "6", "7", "2/1s 7"), false, false, true, nil, "p=2/1s\n", "5", "4", true, true},
-		{"the engine had lost all", reply(1, "", "7", "2/1s 7"), false, false, true, nil, "p=2/1s\n", "5", "4", true, true},
-		{"a hash that was not read", reply(1, "", "7", "2/1s 7"), false, true, true, nil, "p=2/1s\n", "", "", true, true},
+		{"others were before it", reply(1, "6", "7", "2/1s 7 @p/gcra/1s"), false, false, true, nil, "p=2/1s\n", "5", "4", true, true},
+		{"the engine had lost all", reply(1, "", "7", "2/1s 7 @p/gcra/1s"), false, false, true, nil, "p=2/1s\n", "5", "4", true, true},
+		{"a hash that was not read", reply(1, "", "7", "2/1s 7 @p/gcra/1s"), false, true, true, nil, "p=2/1s\n", "", "", true, true},
 		{"what cannot be used", reply(1, "5", "6", "odd"), false, false, true, link.ErrAnswer, before, "6", "4", true, false},
 		{"an error", "-ERR odd\r\n", false, false, false, link.ErrAnswer, before, "5", "4", false, false},
 		{"no array", celldtest.IntOf(1), false, false, false, link.ErrAnswer, before, "5", "4", false, false},
@@ -212,7 +212,7 @@ func TestAnswersOfAChange(t *testing.T) {
 			if r.answers = !c.unknown; r.answers {
 				r.version, r.since = "5", "4"
 			}
-			if err := s.put(policy.PolicySetting, "p", "1/1s 5"); err != nil {
+			if err := s.put(policy.PolicySetting, "p", "1/1s 5 @p/gcra/1s"); err != nil {
 				t.Fatal(err)
 			}
 			e.AnswersBy(func(command string) string {
@@ -249,7 +249,7 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		r := &s.policies
 		r.answers = true
-		e.Answers(celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(""), celldtest.BulkOf("7"), celldtest.BulkOf("2/1s 7")))
+		e.Answers(celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(""), celldtest.BulkOf("7"), celldtest.BulkOf("2/1s 7 @p/gcra/1s")))
 		if !setPolicyOf(t, s, "p", "2/1s", policy.Options{}) || r.version != "7" || r.since != "7" {
 			t.Errorf("version %q since %q", r.version, r.since)
 		}

@@ -41,7 +41,7 @@ local function full(most) return redis.call('HLEN', KEYS[1]) >= most + (was == '
 // The scripts of changes answer 1 when they did it, 0 when not and -1 when there are too many; the version before and after; and the
 // field's value, if it has one.
 var (
-	// read returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
+	// readSettings returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
 	// changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
 	readSettings = link.NewScript(`
 local version = redis.pcall('HGET', KEYS[1], ' version')
@@ -57,8 +57,6 @@ if not old and full(tonumber(most)) then return {-1, was, was} end
 local epochs = {}
 if reset == '0' then
 	for epoch, limit in string.gmatch(old or '', '[^ ]+ (%d+) ([^ ]+)') do epochs[limit] = epoch end
-	local only = string.match(old or '', '^[^ ]+ (%d+)$') -- as it was while a policy had one limit
-	if only then epochs[ARGV[6]] = only end
 end
 local function value(version)
 	local words = {}

@@ -232,12 +232,9 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 	return nil
 }
 
-// parsePolicy reads the value of a policy's field: each limit is followed by its epoch and, where there are several, by its name.
+// parsePolicy reads the value of a policy's field: each limit is followed by its epoch and its name.
 func parsePolicy(value string) (limits []cell.Limit, epochs []uint64, err error) {
 	words := strings.Fields(value)
-	if len(words) == 2 || len(words) == 0 { // as it was while a policy had one limit
-		words = append(words, "")
-	}
 	for ; len(words) >= 3; words = words[3:] {
 		epoch, err := strconv.ParseUint(words[1], 10, 64)
 		if err != nil {
@@ -249,7 +246,7 @@ func parsePolicy(value string) (limits []cell.Limit, epochs []uint64, err error)
 		}
 		limits, epochs = append(limits, l), append(epochs, epoch)
 	}
-	if len(words) > 0 {
+	if len(words) > 0 || len(limits) == 0 {
 		return nil, nil, errors.New("it is cut off")
 	}
 	return limits, epochs, nil

@@ -243,7 +243,7 @@ func TestTooManySettings(t *testing.T) {
 		}
 	}
 	setPolicyOf(t, s, "first", "1/1s", policy.Options{})
-	fill("celld:policies", "1/1s 5", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
+	fill("celld:policies", "1/1s 5 @p/gcra/1s", policy.MaxPolicies-1, func(i int) string { return fmt.Sprint("p", i) })
 	if did, err := linktest.Told(t, func(done func(bool, error)) {
 		s.SetPolicy("more", []cell.Limit{*linktest.Literal(t, "1/1s")}, policy.Options{}, done)
 	}); did || !errors.Is(err, policy.ErrTooMany) {
@@ -432,12 +432,12 @@ func lasting(r policy.Rule, lasts time.Duration) policy.Rule {
 }
 
 // Each limit of a policy has its epoch, which stays while the policy has a limit that is alike, and is a new one for a limit that comes
-// back. A policy that was stored while it could have one limit keeps its epoch.
+// back.
 func TestEpochsOfLimits(t *testing.T) {
 	t.Parallel()
 	addr := linktest.StartRedis(t)
 	first := openSettings(t, addr)
-	linktest.Do(t, first.Link, "HSET", policiesKey, versionField, "100", sinceField, "100", "p", "5/1h 77")
+	linktest.Do(t, first.Link, "HSET", policiesKey, versionField, "100", sinceField, "100", "p", "5/1h 77 @p/gcra/1h")
 	s, other := openSettings(t, addr), openSettings(t, addr)
 	last := map[string]uint64{"p/gcra/1h": 77}
 	for i, limits := range []string{"5/1h", "6/1h,burst=1", "6/1h 9/1d", "9/1d,burst=2 6/1h", "9/1d", "6/1h 9/1d", "9/1h,algo=log 7/1d"} {
@@ -476,7 +476,7 @@ func TestEpochsOfLimits(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{
-		"", "5/1h", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h",
+		"", "5/1h", "5/1h 7", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h",
 	} {
 		if err := s.put(policy.PolicySetting, "wrong", wrong); err == nil || s.Policies.PolicyNamed("wrong") != nil {
 			t.Errorf("%q is a policy: %v", wrong, err)

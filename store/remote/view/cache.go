@@ -37,7 +37,7 @@ func (v *View) loadCached() bool {
 	return v.cached
 }
 
-// remember puts what the key of a view holds into the cache.
+// cache puts what the key of a view holds into the cache.
 func (v *View) cache() {
 	if len(v.keys) != 1 {
 		return
