@@ -42,7 +42,7 @@ func (h *health) check(in, out []byte) ([]byte, error) {
 	return state.Marshal(out), nil
 }
 
-// watch tells what is so now, and each change.
+// watch tells what is so now, and each change, also that at the end: before calls fail, the client knows that the server stops.
 func (h *health) watch(in []byte, to *grpc.Sender) error {
 	name, err := message.UnmarshalHealth(in)
 	if err != nil {
@@ -50,17 +50,20 @@ func (h *health) watch(in []byte, to *grpc.Sender) error {
 	}
 	tick := time.NewTicker(lookTime)
 	defer tick.Stop()
-	for was := message.Health(-1); ; {
+	for was, ends := message.Health(-1), false; ; {
 		if is := h.state(name); is != was {
 			if err := to.Send(is.Marshal(nil)); err != nil {
 				return err
 			}
 			was = is
 		}
+		if ends {
+			return grpc.Errorf(grpc.Unavailable, "the server stops, or the connection is too old")
+		}
 		select {
 		case <-tick.C:
 		case <-to.Done():
-			return grpc.Errorf(grpc.Unavailable, "the server stops, or the connection is too old")
+			ends = true
 		}
 	}
 }

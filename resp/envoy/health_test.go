@@ -43,7 +43,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestWatch: who watches sees each change, and does not hold up the end.
+// TestWatch: who watches sees each change, that at the end too, and does not hold up the end.
 func TestWatch(t *testing.T) {
 	w, sick := newWorld(t, config.EnvoyOptions{}), atomic.Bool{}
 	sick.Store(true)
@@ -66,9 +66,10 @@ func TestWatch(t *testing.T) {
 		}
 		sick.Store(false)
 	}
+	sick.Store(true)
 	server.Shutdown(t.Context())
 	rest, err := io.ReadAll(watching.Body)
-	if err != nil || len(rest) > 0 || watching.Trailer.Get("Grpc-Status") != "14" {
+	if err != nil || string(rest) != string(celldtest.GRPCMessage("\x08\x02")) || watching.Trailer.Get("Grpc-Status") != "14" {
 		t.Errorf("at the end it sees %q, %v, %v", rest, err, watching.Trailer)
 	}
 }
