@@ -5,8 +5,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"celld/resp/config"
 )
@@ -124,7 +126,7 @@ func TestParse(t *testing.T) {
 func TestDurationsInUnits(t *testing.T) {
 	for setting, want := range map[string]string{
 		"wait-max": ": it counts ms, so write 60000", "timeout": ": it counts seconds, so write 60",
-		"slowlog-log-slower-than": ": it counts µs, so write 60000000", "maxclients": "", "maxmemory": ", such as 512mb",
+		"slowlog-log-slower-than": ": it counts microseconds, so write 60000000", "maxclients": "", "maxmemory": ", such as 512mb",
 	} {
 		if got := rightValue(config.New().Setting(setting), "60s"); got != want {
 			t.Errorf("%s: %q, want %q", setting, got, want)
@@ -206,6 +208,18 @@ func TestHelp(t *testing.T) {
 	} {
 		if !strings.Contains(all, text) {
 			t.Errorf("the help lacks %q", text)
+		}
+	}
+	column, description := 0, regexp.MustCompile(`^ {6}--\S+( \S+)? {3,}|^ {8,}`)
+	for _, sub := range Subcommands {
+		all += sub.Help
+	}
+	for line := range strings.Lines(all) {
+		at := utf8.RuneCountInString(description.FindString(line))
+		if is := strings.HasPrefix(line, "      "); is && column != 0 && at != column || utf8.RuneCountInString(line) > 121 {
+			t.Errorf("%q begins in column %d, not %d, or is long", line, at, column)
+		} else if column = at; !is {
+			column = 0
 		}
 	}
 	b.Reset()

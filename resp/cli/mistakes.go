@@ -69,7 +69,7 @@ func badValue(cfg *config.Config, where, setting, value string, err error) error
 }
 
 // unitNS are the units that settings count in.
-var unitNS = map[string]time.Duration{"µs": time.Microsecond, "ms": time.Millisecond, "seconds": time.Second}
+var unitNS = map[string]time.Duration{"microseconds": time.Microsecond, "ms": time.Millisecond, "seconds": time.Second}
 
 // rightValue says how to write the value of a setting whose kind does not tell: 60000 where 60s was given for ms.
 func rightValue(s *config.Setting, given string) string {

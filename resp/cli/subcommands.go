@@ -29,8 +29,8 @@ var (
 		{"ping", "[flags]", "exit with 0 if the server that these flags describe is alive", `
 Asks the server whether it is alive. Use it where a dead server is restarted, such as in a livenessProbe. It asks
 all of the server's addresses at once and exits with 0 when one answers. An error from a living server is an
-answer: it is loading or runs a long script, it has --maxclients connections, or it wants another password. celld ping prints that
-error. Otherwise it prints one line and exits with 1, within 6 seconds.
+answer: it is loading or runs a long script, it has --maxclients connections, or it wants another password. celld
+ping prints that error. Otherwise it prints one line and exits with 1, within 6 seconds.
 ` + describes, serverFlags},
 		{"ready", "[flags]", "exit with 0 if that server serves requests", `
 Asks the server whether it serves requests. Use it to wait for the server, such as in a startupProbe or a

@@ -171,7 +171,7 @@ func New() *Config {
 		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: in(&c.RewriteMinSize, newSize(64<<20, 0)), Mutable: true, Help: "do not rewrite an append-only file that is smaller than this"},
 		{Name: "aof-load-truncated", Group: groupDisk, Value: in(&c.LoadTruncated, newYesNo(true)), Help: "cut off an incomplete command at the end of the append-only file; no: refuse to start"},
 
-		{Name: "slowlog-log-slower-than", Group: groupLog, Value: in(&c.SlowlogSlowerThan, newInt(10_000, -1, math.MaxInt64, "µs")), Mutable: true, Help: "record slower commands in SLOWLOG; 0: every command, -1: none"},
+		{Name: "slowlog-log-slower-than", Group: groupLog, Value: in(&c.SlowlogSlowerThan, newInt(10_000, -1, math.MaxInt64, "microseconds")), Mutable: true, Help: "record slower commands in SLOWLOG; 0: every command, -1: none"},
 		{Name: "slowlog-max-len", Group: groupLog, Value: in(&c.SlowlogMaxLen, newInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
 		{Name: "latency-monitor-threshold", Group: groupLog, Value: in(&c.LatencyThreshold, newInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
 		{Name: "loglevel", Group: groupLog, Value: in(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
