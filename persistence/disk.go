@@ -134,6 +134,9 @@ func (d *Disk) Load(apply func(args [][]byte) error) (load.Result, error) {
 	return found, nil
 }
 
+// Ignored returns the files that are there though nothing is On, and so are not loaded.
+func (d *Disk) Ignored() []string { return d.loader.NotRead("") }
+
 // Loading returns the progress of Load.
 func (d *Disk) Loading() load.Progress { return d.loader.Progress() }
 

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"celld/persistence/load"
 	"celld/resp/gate"
 )
 
@@ -27,11 +28,14 @@ func (srv *Server) loadAll(background func(step func() (more bool))) (err error)
 // of their file are there for states under them, which another server's files may have, and hold whatever the files say.
 func (srv *Server) load(background func(step func() (more bool))) error {
 	p := srv.sessions.Persist
-	if p.On() {
-		if err := srv.reloads.KeepPolicies(); err != nil {
-			return err
+	var loaded load.Result
+	if !p.On() {
+		loaded.NotRead = p.Ignored()
+	} else {
+		err := srv.reloads.KeepPolicies()
+		if err == nil {
+			loaded, err = p.Load(srv.sessions.Applier())
 		}
-		loaded, err := p.Load(srv.sessions.Applier())
 		if err != nil {
 			return err
 		}
@@ -46,6 +50,10 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 		if len(loaded.Others) > 0 {
 			srv.sessions.Log.Warn("left out what is not a limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
+	}
+	if loaded.File == "" && len(loaded.NotRead) > 0 && srv.sessions.Port.Here() {
+		srv.sessions.Log.Warn("there are files that are not read: --save reads a snapshot, --appendonly an append-only file",
+			"not_read", loaded.NotRead)
 	}
 	if err := srv.reloads.KeepPolicies(); err != nil { // before Start, which writes them
 		return err

@@ -164,6 +164,25 @@ func TestATATEndsWhileNothingRuns(t *testing.T) {
 	}
 }
 
+// A start tells of files that nobody reads, and how to read them.
+func TestFilesThatAreNotRead(t *testing.T) {
+	for name, settings := range map[string][]string{"dump.rdb": nil, "appendonly.aof": {"save", "60 1"}} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorldIn(t, dir, settings...)
+		if err := w.loadAll(nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.sessions.Persist.Close(false)
+		if want := "--save reads a snapshot, --appendonly an append-only file\" not_read=[" + filepath.Join(dir, name) + "]\n"; strings.Count(
+			w.log.String(), want) != 1 {
+			t.Errorf("no %q in %s", want, w.log)
+		}
+	}
+}
+
 // A server that cannot read its files or set its policies does not start.
 func TestLoadingFails(t *testing.T) {
 	dir := t.TempDir()

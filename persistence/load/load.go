@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ type Loader struct {
 type Result struct {
 	File    string           // path of the last file that was read; "": none
 	Files   []string         // paths of all files that were read
-	NotRead []string         // paths of files that exist but were ignored, as another one comes first
+	NotRead []string         // paths of files that exist but were ignored, as another one comes first, or they are not On
 	Keys    int64            // in the store after loading
 	Expired int64            // keys that had expired
 	Others  map[string]int64 // keys and commands that are no limits, counted by kind; nil: none
@@ -121,7 +120,7 @@ func (l *Loader) Load(apply func(args [][]byte) error) (Result, error) {
 	}
 	for l.Store.Drain(func(memory.Change) {}) {
 	}
-	r.result.NotRead = r.notRead()
+	r.result.NotRead = r.NotRead(r.result.File)
 	r.result.Keys = int64(l.Store.Len(r.nowNS))
 	r.result.Took = time.Since(began)
 	return r.result, nil
@@ -145,15 +144,12 @@ func (r *run) load() error {
 	return err
 }
 
-// notRead returns files that exist but were not read. celld ignores Redis's append-only file once there is its own, and a user might
-// believe otherwise.
-func (r *run) notRead() (paths []string) {
-	if len(r.result.Files) == 0 {
-		return nil
-	}
-	inManifest := filepath.Dir(r.result.File) == filepath.Dir(r.Paths.Manifest)
-	for _, path := range []string{r.Paths.AppendOnly, r.Paths.Manifest, r.Paths.Snapshot} {
-		if path != r.result.File && !(path == r.Paths.Manifest && inManifest) && r.Dir.Has(path) {
+// NotRead returns files that exist but are not read. last is the last one that is; "": none. celld ignores Redis's append-only file once
+// there is its own, and a user might believe otherwise.
+func (l *Loader) NotRead(last string) (paths []string) {
+	inManifest := l.AppendOnly && last != l.Paths.AppendOnly
+	for _, path := range []string{l.Paths.AppendOnly, l.Paths.Manifest, l.Paths.Snapshot} {
+		if path != last && !(path == l.Paths.Manifest && inManifest) && l.Dir.Has(path) {
 			paths = append(paths, path)
 		}
 	}
