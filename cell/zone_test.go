@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 )
 
 // zones change their clocks at midnight, around it, by half an hour, over a day, or not at all.
@@ -185,18 +186,22 @@ func TestGivingBackOverChangesOfClocks(t *testing.T) {
 // Centuries of booked windows are given back at once.
 func TestGivingBackCenturiesOfWindows(t *testing.T) {
 	for limit, most := range map[string]time.Duration{"day": 24 * time.Hour, "month": 28 * 24 * time.Hour} {
-		l, st, err := cell.ParseState("limit=1/" + limit + ",tz=Europe/Berlin until=9200000000000000000 used=1 before=1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		begun := time.Now()
-		given := l.Give(&st, aDayIn2027, cell.MaxCost)
-		if took := time.Since(begun); took > 30*time.Millisecond {
-			t.Errorf("%v: took %v", l, took)
-		}
-		if windows := int64(7_400_000_000_000_000_000 / most); given > windows+1 || given < windows*9/10 || st.B != 0 {
-			t.Errorf("%v: %d given back, %+v", l, given, st)
-		}
+		celldtest.Again(t, func(string) string {
+			l, st, err := cell.ParseState("limit=1/" + limit + ",tz=Europe/Berlin until=9200000000000000000 used=1 before=1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			given := l.Give(&st, aDayIn2027, cell.MaxCost)
+			took := time.Since(begun)
+			if windows := int64(7_400_000_000_000_000_000 / most); given > windows+1 || given < windows*9/10 || st.B != 0 {
+				t.Errorf("%v: %d given back, %+v", l, given, st)
+			}
+			if took > 30*time.Millisecond {
+				return fmt.Sprintf("%v: took %v", l, took)
+			}
+			return ""
+		})
 	}
 }
 

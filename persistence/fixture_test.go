@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/store"
@@ -234,7 +235,7 @@ func (w *world) mustWrite() {
 // settle waits for the work in the background.
 func (w *world) settle() {
 	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(celldtest.Patience); ; time.Sleep(time.Millisecond) {
 		st := w.m.Status()
 		if !st.Saving && !st.Rewriting && (st.AOFPending == 0 || st.AOFErr != nil) && !w.m.Writing() {
 			return

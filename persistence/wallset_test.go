@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/store"
 	"celld/store/policy"
@@ -133,7 +134,7 @@ func TestTheWallClockIsSetWhileFilesAreWritten(t *testing.T) {
 			s() // some are in the file
 			w.setWall(3600 * second)
 			run(s)
-			for done, deadline := false, time.Now().Add(30*time.Second); !done; {
+			for done, deadline := false, time.Now().Add(celldtest.Patience); !done; {
 				if time.Now().After(deadline) {
 					t.Fatalf("not taken anew: %+v", w.m.Status())
 				}

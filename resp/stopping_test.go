@@ -38,7 +38,7 @@ func TestCarriersStopAnswers(t *testing.T) {
 				var conns []sessiontest.Client
 				for range test.conns {
 					c := sessiontest.Dial(t, addr)
-					_ = c.SetDeadline(time.Now().Add(time.Minute))
+					_ = c.SetDeadline(time.Now().Add(celldtest.Patience))
 					c.Ask("PING\r\n", "+PONG\r\n")
 					conns = append(conns, c)
 				}

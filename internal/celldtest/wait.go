@@ -22,11 +22,12 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// Again repeats a comparison that time passing between two calls may upset: a true difference is there each time.
+// Again repeats a comparison that time passing between two calls may upset: a true difference is there each time. A loaded machine gets a
+// minute, and ten attempts at least.
 func Again(t *testing.T, compare func(attempt string) string) {
 	t.Helper()
 	var difference string
-	for i := range 10 {
+	for i, began := 0, time.Now(); i < 10 || time.Since(began) < time.Minute; i++ {
 		if difference = compare(strconv.Itoa(i)); difference == "" {
 			return
 		}

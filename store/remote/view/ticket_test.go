@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/link/linktest"
 )
@@ -62,8 +63,8 @@ func contend(b *testing.B, socket string, n int) {
 func TestTickets(t *testing.T) {
 	socket := linktest.StartRedis(t)
 	one, other := newTestStore(t, socket, Options{}), newTestStore(t, socket, Options{})
-	for attempt := range 20 { // a ticket lasts 50 ms, which a busy machine may miss
-		key := fmt.Sprint("k", attempt)
+	celldtest.Again(t, func(attempt string) string { // a ticket lasts 50 ms, which a busy machine may miss
+		key := "k" + attempt
 		w := make(signal, 1)
 		v := one.Open([][]byte{[]byte(key)}, w)
 		<-w
@@ -94,10 +95,10 @@ func TestTickets(t *testing.T) {
 		o.Close()
 		v.Close()
 		if first && waited {
-			return
+			return ""
 		}
-	}
-	t.Error("the other was first")
+		return "the other was first"
+	})
 }
 
 // A view that has a ticket and is gone holds up others for as long as the list lasts.
@@ -118,7 +119,7 @@ func TestTicketOfNobody(t *testing.T) {
 // A view that cannot wait any longer leaves. On a busy machine what it sends then may be late.
 func TestTicketThatIsGivenUp(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{Timeout: 20 * time.Millisecond})
-	for range 20 {
+	celldtest.Again(t, func(string) string {
 		s.do(t, "DEL", "k"+ticketsSuffix)
 		s.do(t, "RPUSH", "k"+ticketsSuffix, "first")
 		r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
@@ -128,11 +129,11 @@ func TestTicketThatIsGivenUp(t *testing.T) {
 		}
 		for range 100 {
 			if n, _ := s.do(t, "LLEN", "k"+ticketsSuffix).AsInt64(); n == 1 {
-				return
+				return ""
 			}
 		}
-	}
-	t.Error("it never leaves")
+		return "it never leaves"
+	})
 }
 
 // A Store that is alone with a key does not read it before each change, and finds out when it is not.
