@@ -1,7 +1,9 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -71,9 +73,14 @@ func same(t testing.TB, what string, got, want map[string]keyState) {
 func copied(t testing.TB, dir string, files ...string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	celldtest.Eventually(t, "copy of "+dir, func() bool { // after a rewrite, redis-server removes files in the background
+		os.RemoveAll(to)
+		err := os.CopyFS(to, os.DirFS(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	for _, path := range glob(t, to, "*") {
 		if len(files) > 0 && !slices.Contains(files, filepath.Base(path)) {
 			os.RemoveAll(path)
