@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"time"
 
 	"celld/resp/session"
@@ -22,20 +24,44 @@ type Taken struct {
 // TooManyWait is the error of a call that may not wait, as too many do.
 const TooManyWait = session.ErrMaxWaiters
 
-// Do runs commands as those of a client at an address, who may do everything: see session.Service.Do. taken gets each take that is decided,
-// whose Limits are valid until it returns.
-func (srv *Server) Do(ctx context.Context, from string, commands, replies []byte, taken func(*Taken)) ([]byte, error) {
-	if taken == nil {
-		return srv.sessions.Do(ctx, from, commands, replies, nil)
-	}
-	var t Taken
-	return srv.sessions.Do(ctx, from, commands, replies, func(r *store.TakeRequest) {
-		t = Taken{Check: checkOf(r, t.Limits[:0]), Reset: fromNS(r.Taken.ResetAfterNS), Granted: r.Taken.Granted}
-		if r.Terms != nil {
-			t.Wait, t.Lease = fromNS(r.Terms.WaitNS), r.Terms.Lease
+// Caller is whose commands Do runs: see session.Caller.
+type Caller = session.Caller
+
+// errNoToken is the error of a caller that is not trusted, where the user default needs a password.
+var errNoToken error = &CallError{Text: "NOAUTH the user default needs a password: set --http-token-file, and send the token"}
+
+// Do runs commands as those of a client: see session.Service.Do. taken gets each take that is decided, whose Limits are valid until it
+// returns. The error of a caller that must authenticate is a *CallError.
+func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte, taken func(*Taken)) ([]byte, error) {
+	var tell func(*store.TakeRequest)
+	if taken != nil {
+		var t Taken
+		tell = func(r *store.TakeRequest) {
+			t = Taken{Check: checkOf(r, t.Limits[:0]), Reset: fromNS(r.Taken.ResetAfterNS), Granted: r.Taken.Granted}
+			if r.Terms != nil {
+				t.Wait, t.Lease = fromNS(r.Terms.WaitNS), r.Terms.Lease
+			}
+			taken(&t)
 		}
-		taken(&t)
-	})
+	}
+	mark := len(replies)
+	replies, err := srv.sessions.Do(ctx, from, commands, replies, tell)
+	if err == nil && bytes.HasPrefix(replies[mark:], []byte("-NOAUTH ")) {
+		err = errNoToken
+	}
+	return replies, err
+}
+
+// Refused is why a caller that is not trusted may not run a command, whatever its keys; nil: it may. It is a *CallError.
+func (srv *Server) Refused(command string) error {
+	switch text := srv.sessions.RefusedToNobody(command); {
+	case text == "":
+		return nil
+	case strings.HasPrefix(text, "NOAUTH "):
+		return errNoToken
+	default:
+		return &CallError{Text: text}
+	}
 }
 
 // Misread is the error of a CL.TAKE or CL.MTAKE that is not well formed, or nil. It is a *CallError. Nothing is decided.

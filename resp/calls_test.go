@@ -16,7 +16,7 @@ func (w *world) doInside(t *testing.T, ctx context.Context, taken func(*Taken), 
 	for _, command := range commands {
 		frames = wire.AppendCommand(frames, strings.Fields(command)...)
 	}
-	replies, err := w.Do(ctx, "192.0.2.1:7", frames, []byte(">"), taken)
+	replies, err := w.Do(ctx, Caller{Addr: "192.0.2.1:7", Trusted: true}, frames, []byte(">"), taken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestDoNeedsTheDisk(t *testing.T) {
 		t.Errorf("%q after %d syncs", got, disk.Syncs.Load())
 	}
 	disk.Full.Store(true)
-	_, err := w.Do(t.Context(), "", wire.AppendCommand(nil, "CL.TAKE", "k", "5/1h"), nil, nil)
+	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "5/1h"), nil, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("%v", err)
 	}
@@ -81,7 +81,7 @@ func TestDoWaits(t *testing.T) {
 	eventually(t, "wait", func() bool { callers, _ := w.sessions.Port.Waiting(); return callers == 1 })
 	ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
 	defer leave()
-	_, err := w.Do(ctx, "", wire.AppendCommand(nil, "CL.TAKE", "l", "1/1h", "WAIT", "4000000"), nil, nil)
+	_, err := w.Do(ctx, Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "l", "1/1h", "WAIT", "4000000"), nil, nil)
 	if callers, _ := w.sessions.Port.Waiting(); err != context.DeadlineExceeded || callers != 1 {
 		t.Errorf("whose caller has gone: %v, %d wait", err, callers)
 	}

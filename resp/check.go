@@ -1,10 +1,12 @@
 package resp
 
 import (
+	"context"
 	"math"
 	"time"
 
 	"celld/cell"
+	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -31,18 +33,18 @@ type CheckLimit struct {
 	Period    time.Duration // in each such time; 0: it counts what is in flight
 }
 
-// Check is CL.TAKE key @policy [@policy ...]. The error is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the
-// engine that may have it is away.
-func (srv *Server) Check(key string, policies ...string) (c Check, err error) {
-	limits := make([]string, len(policies))
-	for i, name := range policies {
-		limits[i] = "@" + name
+// Check is CL.TAKE key @policy [@policy ...] of a caller. The error of the call is a *CallError: NOPOLICY where there is no such policy,
+// and STOREDOWN where the engine that may have it is away.
+func (srv *Server) Check(ctx context.Context, from Caller, key string, policies ...string) (c Check, err error) {
+	words := []string{"CL.TAKE", key}
+	for _, name := range policies {
+		words = append(words, "@"+name)
 	}
-	r, err := srv.sessions.Take(key, limits[0], limits[1:]...)
-	if err != nil {
-		return c, err
+	out, err := srv.Do(ctx, from, wire.AppendCommand(nil, words...), nil, func(t *Taken) { c = t.Check })
+	if reply, _, _ := wire.ParseReply(out); err == nil && reply.Kind == '-' {
+		err = &CallError{Text: string(reply.Text)}
 	}
-	return checkOf(&r, nil), nil
+	return c, err
 }
 
 // checkOf tells of a take, with limits appended to those given.

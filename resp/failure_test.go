@@ -93,7 +93,7 @@ func TestPoliciesUnknown(t *testing.T) {
 	} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
-	if _, err := w.Check("k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
+	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
 		t.Errorf("a check: %v", err)
 	}
 	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")

@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 	w.ready(t, "")
 	w.sessions.Gate.Set(gate.Loading, true)
 	w.ready(t, "LOADING")
-	if _, err := w.Check("k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
 		t.Errorf("a check of a policy that may be in the files: %v", err)
 	}
 	w.sessions.Gate.Set(gate.Loading, false)
@@ -137,11 +137,11 @@ func TestCheck(t *testing.T) {
 			{Policy: "gold", Text: "100/1d", Name: "gold 100/1d", Retry: -1, Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
 		}, denied...)}},
 	} {
-		if c, err := w.Check(tt.key, tt.policies...); err != nil || !reflect.DeepEqual(c, tt.want) {
+		if c, err := w.Check(t.Context(), Caller{Trusted: true}, tt.key, tt.policies...); err != nil || !reflect.DeepEqual(c, tt.want) {
 			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policies, tt.key, c, err, tt.want)
 		}
 	}
-	if _, err := w.Check("k", "none"); err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
+	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "none"); err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
 		t.Error(err)
 	}
 	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=8,") || !strings.Contains(got, "failed_calls=1") {
@@ -157,7 +157,7 @@ func TestCheckDuringAScript(t *testing.T) {
 	w.sessions.Execution.Lock()
 	answered := make(chan error)
 	go func() {
-		_, err := w.Check("k", "api")
+		_, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "api")
 		answered <- err
 	}()
 	for range 1000 { // so that it waits for the script, most likely

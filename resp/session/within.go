@@ -8,20 +8,31 @@ import (
 	"celld/store"
 )
 
-// Do runs commands one after the other as those of a client that may do everything, and appends their replies in RESP3. commands are whole
-// frames. from is whose they are, for MONITOR and logs. Calls that are gathered in a pipeline are decided together here, too. Where
-// replies wait for the disk, Do returns when what they tell is there; if the disk refuses it, the error is a *CallError.
+// Caller is whose commands Do runs.
+type Caller struct {
+	Addr    string // for MONITOR and logs
+	Trusted bool   // it may do everything; else it is the user default, like a client that has not authenticated
+}
+
+// Do runs commands one after the other as those of a client, and appends their replies in RESP3. commands are whole frames. Calls that are
+// gathered in a pipeline are decided together here, too. Where replies wait for the disk, Do returns when what they tell is there; if the
+// disk refuses it, the error is a *CallError.
 //
 // taken gets each CL.TAKE and CL.MTAKE that is decided, in their order, and may read it until it returns: its reply in numbers says less.
 //
 // When ctx ends, who waits leaves the line, and what was granted meanwhile flows back: then the error is that of ctx. Any goroutine may
 // call Do.
-func (srv *Service) Do(ctx context.Context, from string, commands, replies []byte, taken func(*store.TakeRequest)) ([]byte, error) {
+func (srv *Service) Do(ctx context.Context, from Caller, commands, replies []byte, taken func(*store.TakeRequest)) ([]byte, error) {
 	in, ok := srv.insides.Get().(*inside)
 	if !ok {
 		in = srv.newInside()
 	}
-	in.s.client.Addr, in.replies, in.taken, in.refused = from, replies, taken, nil
+	in.s.client.Addr, in.replies, in.taken, in.refused = from.Addr, replies, taken, nil
+	if from.Trusted {
+		in.s.become(srv.insider)
+	} else {
+		in.s.becomeNobody()
+	}
 	err := in.serve(ctx, commands)
 	replies, in.replies, in.taken = in.replies, nil, nil
 	if in.again() {
@@ -62,7 +73,6 @@ func (srv *Service) newInside() *inside {
 	in.s.client.Begin("", "", srv.Clock())
 	in.s.client.Conn = in
 	in.s.client.RESP3.Store(true)
-	in.s.become(srv.insider)
 	return in
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http/httptest"
 	"slices"
@@ -100,6 +101,54 @@ func TestTheToken(t *testing.T) {
 	}
 }
 
+// Who shows no token is the user default, as by RESP: it must authenticate, and has the rights of that user on commands and keys. The token
+// may do everything.
+func TestWhoMayDoWhat(t *testing.T) {
+	const json = "\nContent-Type: application/json\nContent-Length: "
+	take := func(key string) string {
+		body := `{"key":"` + key + `","limits":["5/1h"]}`
+		return "POST /v1/take HTTP/1.1\n" + here + json + fmt.Sprint(len(body)) + "\n\n" + body
+	}
+	requests := map[string]string{
+		"check":   "GET /check/api/by/word:other HTTP/1.1\n" + here,
+		"take":    take("other"),
+		"own":     take("app:1"),
+		"calls":   "POST /v1/take HTTP/1.1\n" + here + json + "50\n\n" + `{"calls":[{"key":"other","limits":["5/1h"]}]}     `,
+		"show":    "GET /v1/show/other HTTP/1.1\n" + here,
+		"stats":   "GET /stats.json HTTP/1.1\n" + here,
+		"metrics": "GET /metrics HTTP/1.1\n" + here,
+	}
+	all := func(status int) map[string]int {
+		return map[string]int{"check": status, "take": status, "own": status, "calls": status, "show": status, "stats": status, "metrics": 200}
+	}
+	for rules, want := range map[string]map[string]int{
+		"":                               all(200),
+		"resetpass >secret":              all(401),
+		"off":                            all(401),
+		"-cl.take -cl.top":               {"check": 403, "take": 403, "own": 403, "calls": 403, "show": 200, "stats": 403, "metrics": 200},
+		"resetkeys ~app:*":               {"check": 403, "take": 403, "own": 200, "calls": 403, "show": 403, "stats": 200, "metrics": 200},
+		"-@all +ping +cl.show resetkeys": {"check": 403, "take": 403, "own": 403, "calls": 403, "show": 403, "stats": 403, "metrics": 200},
+	} {
+		for _, h := range []config.HTTPOptions{{}, withToken} {
+			s := newTestSiteThat(t, h, slog.New(slog.DiscardHandler), "user default on nopass ~* +@all "+rules)
+			for name, request := range requests {
+				status, head := want[name], request
+				if h.Token != "" {
+					status, head = 200, strings.Replace(request, here, here+"\nAuthorization: Bearer secret", 1)
+				}
+				w := ask(t, s, head)
+				if strings.Contains(w.Body.String(), `{"results":[{"status":403,`) {
+					w.Code = 403 // of the one call
+				}
+				if w.Code != status || status == 401 && (!strings.Contains(w.Body.String(), "set --http-token-file") ||
+					w.Header().Get("Www-Authenticate") == "") {
+					t.Errorf("%q, %s, token %q: %s; want %d", rules, name, h.Token, answer(w), status)
+				}
+			}
+		}
+	}
+}
+
 // A header that is there twice may be a client's and a proxy's: neither is believed.
 func TestDoubledHeaders(t *testing.T) {
 	s := newTestSite(t, config.HTTPOptions{})
@@ -141,7 +190,7 @@ func TestMetricsPage(t *testing.T) {
 	} {
 		ask(t, s, wire+" HTTP/1.1\n"+here)
 	}
-	if _, err := s.server.Check("k", "api"); err != nil {
+	if _, err := s.server.Check(t.Context(), resp.Caller{Trusted: true}, "k", "api"); err != nil {
 		t.Fatal(err)
 	}
 	body := ask(t, s, "GET /metrics HTTP/1.1\n"+here).Body.String()

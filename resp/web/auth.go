@@ -26,6 +26,5 @@ func (s *site) admitted(r *http.Request) bool {
 
 // askForToken answers who is not admitted.
 func askForToken(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("WWW-Authenticate", `Basic realm="celld", charset="UTF-8"`)
 	answers.Fail(w, http.StatusUnauthorized, "the token of --http-token-file is needed, as Bearer or as the password")
 }

@@ -26,7 +26,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 	}
-	c, err := s.server.Check(joinKey(parts), q.policies...)
+	c, err := s.server.Check(r.Context(), s.api.Caller(r), joinKey(parts), q.policies...)
 	if err != nil {
 		failCheck(w, err)
 		return

@@ -62,7 +62,12 @@ func (r *readings) read() []byte {
 	return r.last
 }
 
+// stats shows keys, as CL.TOP does.
 func (s *site) stats(w http.ResponseWriter, _ *http.Request) {
+	if err := s.server.Refused("cl.top"); err != nil && s.token == nil {
+		failCheck(w, err)
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

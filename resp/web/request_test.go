@@ -3,10 +3,13 @@ package web
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +31,20 @@ func newTestSite(t testing.TB, h config.HTTPOptions) *site {
 	return newTestSiteThat(t, h, slog.New(slog.DiscardHandler))
 }
 
-func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger) *site {
+// newTestSiteThat makes a site, for the users of a file where one is given.
+func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger, users ...string) *site {
 	t.Helper()
 	cfg, clock := config.New(), clock.New()
+	if users != nil {
+		file := filepath.Join(t.TempDir(), "users.acl")
+		if err := errors.Join(os.WriteFile(file, []byte(strings.Join(users, "\n")), 0o600), cfg.ACLFile.Set(file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := resp.ReadFiles(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: clock.NowNS})
 	limit, err := cell.ParseLimit("2/1h")
 	if err != nil {
@@ -42,7 +56,7 @@ func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger) *sit
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = clock.NowNS, slog.New(slog.DiscardHandler)
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Store: keys, Log: logs, Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
+		Config: cfg, Files: files, Store: keys, Log: logs, Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
 	})
 	return newSite(server, h)
 }

@@ -102,7 +102,7 @@ type site struct {
 
 func newSite(server *resp.Server, h config.HTTPOptions) *site {
 	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server),
-		api: api.API{Server: server}}
+		api: api.API{Server: server, Trusted: h.Token != ""}}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
 		s.token = &sum

@@ -46,6 +46,10 @@ func (p Problem) Never() Problem {
 // Status is that of a call that was not decided; other is for errors of the call itself.
 func Status(err *resp.CallError, other int) int {
 	switch err.Code() {
+	case "NOAUTH":
+		return http.StatusUnauthorized
+	case "NOPERM":
+		return http.StatusForbidden
 	case "NOPOLICY":
 		return http.StatusNotFound
 	case "STOREDOWN", "LOADING", "BUSY", "MISCONF", "OOM":
@@ -61,6 +65,9 @@ func Status(err *resp.CallError, other int) int {
 func (p Problem) Write(w http.ResponseWriter) {
 	if p.retry > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(p.retry, 10))
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="celld", charset="UTF-8"`)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

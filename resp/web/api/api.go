@@ -24,7 +24,15 @@ const mostBody = 64 << 10
 const mostCalls = 128
 
 // API answers requests.
-type API struct{ Server *resp.Server }
+type API struct {
+	Server  *resp.Server
+	Trusted bool // who asks has shown a token, and may do everything
+}
+
+// Caller is who asks.
+func (a API) Caller(r *http.Request) resp.Caller {
+	return resp.Caller{Addr: r.RemoteAddr, Trusted: a.Trusted}
+}
 
 // Page finds what answers a path, as it was sent. It returns nil for a path of others.
 func (a API) Page(path string) http.HandlerFunc {
@@ -119,7 +127,7 @@ func (a API) do(w http.ResponseWriter, r *http.Request, x *exchange, wait time.D
 	if wait > 0 { // the bound of an answer is for one that does not wait
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + answerTime))
 	}
-	x.out, err = a.Server.Do(r.Context(), r.RemoteAddr, x.commands, x.out[:0], taken)
+	x.out, err = a.Server.Do(r.Context(), a.Caller(r), x.commands, x.out[:0], taken)
 	x.rest = x.out
 	return err
 }

@@ -41,7 +41,7 @@ func newAPI(t tester, nowNS func() int64) API {
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: nowNS})
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = nowNS, slog.New(slog.DiscardHandler)
-	return API{resp.NewServer(resp.Options{
+	return API{Trusted: true, Server: resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Log: slog.New(slog.DiscardHandler), Clock: nowNS, ReadClocks: clock.Read,
 		Persistence: persistence.New(keys, disk),
 	})}
@@ -70,7 +70,7 @@ func (a API) ask(t tester, path, body string) *httptest.ResponseRecorder {
 // command runs a command, and returns its reply.
 func (a API) command(t tester, words ...string) string {
 	t.Helper()
-	reply, err := a.Server.Do(t.Context(), "here", wire.AppendCommand(nil, words...), nil, nil)
+	reply, err := a.Server.Do(t.Context(), resp.Caller{Addr: "here", Trusted: true}, wire.AppendCommand(nil, words...), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
