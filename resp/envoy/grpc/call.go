@@ -13,11 +13,15 @@ type call struct {
 	id     uint32
 	method Method
 	in     []byte // the message and its prefix, as far as it has come
+	length int64  // bytes that content-length still expects; -1: it is not given
+	held   int    // bytes that count towards MaxHeld
 
 	received bool          // the client sends no more
 	answered bool          // the answer is complete, though the client may not have it
 	headed   bool          // the headers of the answer are written
 	gone     bool          // the client does not want an answer any more
+	runs     bool          // a goroutine runs it
+	late     bool          // it waited for its client when tidy last looked
 	done     chan struct{} // is closed when a Stream is to end; nil: it is none, or has been told
 
 	window   int64  // bytes of answers that the client takes now
@@ -28,16 +32,37 @@ type call struct {
 // prefixSize is what is before a message: a byte that says whether it is compressed, and its length.
 const prefixSize = 5
 
-// receive takes a part of a call's message. last is whether it is the last one.
-func (c *conn) receive(call *call, part []byte, last bool) {
+// hold sets how many bytes a call holds. It returns false, and changes nothing, if all calls of all connections would hold too many.
+func (c *conn) hold(call *call, bytes int) bool {
+	more := int64(bytes - call.held)
+	if more != 0 && c.held.Add(more) > MaxHeld && more > 0 {
+		c.held.Add(-more)
+		return false
+	}
+	call.held = bytes
+	return true
+}
+
+// receive takes a part of a call's message. last is whether it is the last one. The error is of a message with another length than its
+// headers say.
+func (c *conn) receive(call *call, part []byte, last bool) error {
 	call.received = last
 	if call.answered { // by an error
-		return
+		return nil
+	}
+	if call.length >= 0 {
+		if call.length -= int64(len(part)); call.length < 0 || last && call.length > 0 {
+			return streamError(call.id, http2.ErrCodeProtocol)
+		}
 	}
 	whole := part
 	if len(call.in) > 0 || !last {
 		call.in = append(call.in, part...)
 		whole = call.in
+	}
+	if !c.hold(call, cap(call.in)) {
+		c.rejectMuch(call)
+		return nil
 	}
 	size := int64(-1)
 	if len(whole) >= prefixSize {
@@ -57,11 +82,16 @@ func (c *conn) receive(call *call, part []byte, last bool) {
 		call.in = nil
 		c.run(call, whole[prefixSize:])
 	}
+	return nil
 }
 
 // run calls the method of a call, or queues the call where others are answered beside it.
 func (c *conn) run(call *call, in []byte) {
 	if c.Waits || call.method.Stream != nil {
+		if !c.hold(call, len(in)) {
+			c.rejectMuch(call)
+			return
+		}
 		call.in = slices.Clone(in)
 		c.queue = append(c.queue, call)
 		c.runQueued()
@@ -81,7 +111,7 @@ func (c *conn) runQueued() {
 		call := c.queue[0]
 		c.queue = slices.Delete(c.queue, 0, 1)
 		in := call.in
-		call.in = nil
+		call.in, call.runs = nil, true
 		if call.method.Stream == nil {
 			go func() {
 				out, err := c.unary(call, in, nil)
@@ -122,7 +152,10 @@ func (c *conn) survive(err *error) {
 // finish answers a call that a goroutine has run.
 func (c *conn) finish(call *call, out []byte, err error) {
 	c.mu.Lock()
-	if c.running--; !call.gone {
+	c.running--
+	if call.runs = false; call.gone {
+		c.hold(call, 0)
+	} else {
 		c.answer(call, out, err)
 	}
 	c.runQueued()
@@ -147,13 +180,20 @@ func (c *conn) answer(call *call, out []byte, err error) {
 	if out != nil {
 		c.send(call, out)
 	}
-	c.end(call, okTrailers)
+	if !call.gone {
+		c.end(call, okTrailers)
+	}
 }
 
 // reject answers a call with an error before it has run.
 func (c *conn) reject(call *call, httpStatus int, code Code, format string, args ...any) {
 	call.in = nil
 	c.end(call, trailersOf(Errorf(code, format, args...), httpStatus))
+}
+
+// rejectMuch is reject where calls hold as much as they may.
+func (c *conn) rejectMuch(call *call) {
+	c.reject(call, 200, ResourceExhausted, "calls hold %d MB, and may not hold more", MaxHeld>>20)
 }
 
 // head begins an answer.
@@ -164,7 +204,7 @@ func (c *conn) head(call *call) {
 	}
 }
 
-// send sends a message with its prefix, or a part of it, and the rest later.
+// send sends a message with its prefix, or a part of it, and the rest later. It resets the call if there is no room for the rest.
 func (c *conn) send(call *call, message []byte) {
 	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-prefixSize))
 	if len(call.rest) == 0 {
@@ -172,6 +212,10 @@ func (c *conn) send(call *call, message []byte) {
 		if len(message) > 0 {
 			c.waiting = append(c.waiting, call)
 		}
+	}
+	if !c.hold(call, len(call.rest)+len(message)) {
+		c.reset(call.id, http2.ErrCodeEnhanceYourCalm)
+		return
 	}
 	call.rest = append(call.rest, message...)
 }
@@ -201,6 +245,7 @@ func (c *conn) end(call *call, trailers []byte) {
 	c.writeHeaders(call.id, trailers, true)
 	if !call.received {
 		_ = c.framer.WriteRSTStream(call.id, http2.ErrCodeNo) // so that it sends no more
+		c.forsake(call.id)
 	}
 	c.remove(call)
 }
@@ -246,6 +291,9 @@ func (c *conn) remove(call *call) {
 	call.gone, call.rest = true, nil
 	c.waiting, c.queue = without(c.waiting, call), without(c.queue, call)
 	call.cancel()
+	if !call.runs {
+		c.hold(call, 0)
+	}
 	delete(c.calls, call.id)
 	c.partIfDone()
 }

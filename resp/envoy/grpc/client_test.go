@@ -21,7 +21,7 @@ import (
 
 // world is a server in fake time. Its methods are
 //
-//	/t.T/Echo    answers with the message. "fail text" fails with NOT_FOUND, "wrong" with another error, "panic" panics, "wait" waits
+//	/t.T/Echo    answers with the message. "fail text" fails with NOT_FOUND, "wrong" with another error, "panic" panics, "wait…" waits
 //	/t.T/Repeat  answers with the message each second. "fail text" and "panic" do as above, "nothing" ends, "deaf" hears no end
 type world struct {
 	*testing.T
@@ -59,7 +59,7 @@ func play(t *testing.T, o Options, then func(*world)) {
 
 func (w *world) echo(in, out []byte) ([]byte, error) {
 	switch text := string(in); {
-	case text == "wait":
+	case strings.HasPrefix(text, "wait"):
 		<-w.goOn
 	case text == "panic":
 		panic("inside")

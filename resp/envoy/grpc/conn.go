@@ -33,6 +33,8 @@ type conn struct {
 	running int     // goroutines that run calls, also those that the client does not want any more
 	taken   uint32  // bytes of messages that the client does not know as taken yet
 
+	forsaken []uint32 // ids: see forsake
+
 	// How many bytes of answers the client takes now, in all calls and in a new one, and the calls that wait for it to take more.
 	window, firstWindow int64
 	waiting             []*call
@@ -107,7 +109,7 @@ func (c *conn) flush() error {
 	if err != nil {
 		c.raw.Close()
 	}
-	if c.written = c.written[:0]; cap(c.written) > 2*writtenSize {
+	if c.written = c.written[:0]; cap(c.written) > writtenSize/2 {
 		c.written = nil
 	}
 	return err
@@ -248,12 +250,16 @@ func (c *conn) retire() {
 	}
 }
 
-// keepAlive closes the connection if the client has gone.
+// keepAlive closes the connection if the client has gone, and else looks after its calls.
 func (c *conn) keepAlive() {
 	switch {
 	case c.heard.Swap(false):
 		c.asked = false
 		c.alive.Reset(silence)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.tidy()
+		_ = c.flush()
 	case !c.asked:
 		c.asked = true
 		c.alive.Reset(pingTime)
@@ -263,6 +269,17 @@ func (c *conn) keepAlive() {
 		_ = c.flush()
 	default:
 		c.raw.Close()
+	}
+}
+
+// tidy ends calls that wait for their client, to send its message or to take the answer, and did when it last looked.
+func (c *conn) tidy() {
+	for id, call := range c.calls {
+		waits := !call.received || len(call.rest) > 0
+		if waits && call.late {
+			c.reset(id, http2.ErrCodeCancel)
+		}
+		call.late = waits
 	}
 }
 

@@ -57,7 +57,7 @@ func TestTableSize(t *testing.T) {
 
 // TestProtocolErrors: what breaks HTTP/2 ends a call or the connection, with the error that RFC 9113 has for it.
 func TestProtocolErrors(t *testing.T) {
-	const reset, window = "RST_STREAM 1 ", "WINDOW_UPDATE 1 5"
+	const reset = "RST_STREAM 1 "
 	ends := func(last, code string) []string { return []string{"GOAWAY " + last + " " + code} }
 	for name, of := range map[string]struct {
 		send func(*client)
@@ -111,6 +111,48 @@ func TestProtocolErrors(t *testing.T) {
 			c.want("RST_STREAM 5 PROTOCOL_ERROR")
 			c.headers(3, true, echoPath)
 		}, ends("5", "STREAM_CLOSED")},
+		"content-length above": {func(c *client) {
+			c.headers(1, false, echoPath, "content-length", "7")
+			_ = c.WriteData(1, true, celldtest.GRPCMessage("x"))
+		}, []string{reset + "PROTOCOL_ERROR"}},
+		"content-length below": {func(c *client) {
+			c.headers(1, false, echoPath, "content-length", "5")
+			_ = c.WriteData(1, false, celldtest.GRPCMessage("x"))
+		}, []string{"WINDOW_UPDATE 1 6", reset + "PROTOCOL_ERROR"}},
+		"content-length without data": {func(c *client) { c.headers(1, true, echoPath, "content-length", "6") }, []string{reset + "PROTOCOL_ERROR"}},
+		"content-length and trailers": {func(c *client) {
+			c.headers(1, false, echoPath, "content-length", "7")
+			_ = c.WriteData(1, false, celldtest.GRPCMessage("x")[:6])
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true})
+		}, []string{"WINDOW_UPDATE 1 6", reset + "PROTOCOL_ERROR"}},
+		"content-length of no number": {func(c *client) { c.headers(1, false, echoPath, "content-length", "+6") }, []string{reset + "PROTOCOL_ERROR"}},
+		"content-length that fits": {func(c *client) {
+			c.headers(1, false, echoPath, "content-length", "6")
+			_ = c.WriteData(1, true, celldtest.GRPCMessage("x"))
+		}, echoed(1, "x")},
+		"a rest after a reset": {func(c *client) { // its client did not know yet
+			c.headers(1, false, echoPath, ":x", "y")
+			_ = c.WriteData(1, false, []byte("x"))
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true})
+		}, []string{reset + "PROTOCOL_ERROR"}},
+		"a rest after a rejection": {func(c *client) {
+			c.headers(1, false, "/t.T/None")
+			_ = c.WriteData(1, false, []byte("x"))
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true})
+		}, []string{"HEADERS 1 end 200 grpc-accept-encoding=identity grpc-status=12 grpc-message=unknown method None of service t.T",
+			reset + "NO_ERROR"}},
+		"a rest after many rejections": {func(c *client) {
+			for id := uint32(1); id < 4*MaxCalls; id += 2 {
+				c.headers(id, false, "/t.T/None")
+			}
+			c.got()
+			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 4*MaxCalls - 1, EndHeaders: true, EndStream: true})
+			c.want()
+			if n := len(c.conn().forsaken); n != MaxCalls {
+				c.Errorf("%d ended calls are remembered", n)
+			}
+			c.headers(1, true, echoPath)
+		}, ends("1023", "STREAM_CLOSED")},
 		"headers twice": {func(c *client) { c.headers(1, false, echoPath); c.headers(1, true, echoPath) }, []string{reset + "PROTOCOL_ERROR"}},
 		"trailers without an end": {func(c *client) {
 			c.headers(1, false, echoPath)
@@ -308,7 +350,7 @@ func TestMaxAge(t *testing.T) {
 		_ = c.WritePing(true, lastPing)
 		c.want("GOAWAY 3 NO_ERROR")
 		c.call(5, echoPath, "late")
-		c.want("RST_STREAM 5 REFUSED_STREAM", "RST_STREAM 5 STREAM_CLOSED")
+		c.want("RST_STREAM 5 REFUSED_STREAM")
 		w.goOn <- struct{}{}
 		c.want(echoed(1, "wait")...)
 		later(partingTime - 1)

@@ -2,6 +2,8 @@ package grpc
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -56,9 +58,21 @@ func (c *conn) isIdle(id uint32) bool { return id > c.last || id%2 == 0 }
 // reset ends a call with an error of HTTP/2.
 func (c *conn) reset(id uint32, code http2.ErrCode) {
 	_ = c.framer.WriteRSTStream(id, code)
-	if call := c.calls[id]; call != nil {
+	call := c.calls[id]
+	if call == nil || !call.received {
+		c.forsake(id)
+	}
+	if call != nil {
 		c.remove(call)
 	}
+}
+
+// forsake notes a call that has ended before its client has sent all of it. What still comes is ignored.
+func (c *conn) forsake(id uint32) {
+	if len(c.forsaken) == MaxCalls {
+		c.forsaken = slices.Delete(c.forsaken, 0, 1)
+	}
+	c.forsaken = append(c.forsaken, id)
 }
 
 // readHeaders begins a call, or ends its message by trailers.
@@ -71,12 +85,13 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 		case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 			return streamError(id, http2.ErrCodeProtocol)
 		}
-		c.receive(call, nil, true)
-		return nil
+		return c.receive(call, nil, true)
 	}
 	switch {
 	case id%2 == 0:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
+	case slices.Contains(c.forsaken, id):
+		return nil
 	case id <= c.last:
 		return http2.ConnectionError(http2.ErrCodeStreamClosed)
 	}
@@ -84,7 +99,7 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 	if len(c.calls) >= MaxCalls || c.leaving >= refusing {
 		return streamError(id, http2.ErrCodeRefusedStream)
 	}
-	call := &call{id: id, window: c.firstWindow, received: f.StreamEnded()}
+	call := &call{id: id, window: c.firstWindow, received: f.StreamEnded(), length: -1}
 	c.calls[id] = call
 	if f.Truncated {
 		c.reject(call, 431, ResourceExhausted, "the headers have more than %d bytes", maxHeaders)
@@ -92,7 +107,7 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 		return err
 	}
 	if f.StreamEnded() {
-		c.receive(call, nil, true)
+		return c.receive(call, nil, true)
 	}
 	return nil
 }
@@ -113,6 +128,12 @@ func (c *conn) begin(call *call, f *http2.MetaHeadersFrame) error {
 			contentType = value
 		case "grpc-encoding":
 			encoding = value
+		case "content-length":
+			n, err := strconv.ParseUint(value, 10, 63)
+			if err != nil || call.length >= 0 && call.length != int64(n) {
+				return streamError(call.id, http2.ErrCodeProtocol)
+			}
+			call.length = int64(n)
 		case "te":
 			if value != "trailers" {
 				return streamError(call.id, http2.ErrCodeProtocol)
@@ -168,13 +189,14 @@ func (c *conn) readData(f *http2.DataFrame) error {
 	}
 	call := c.calls[id]
 	switch {
+	case call == nil && slices.Contains(c.forsaken, id):
+		return nil
 	case call == nil || call.received:
 		return streamError(id, http2.ErrCodeStreamClosed)
 	case size > 0 && !f.StreamEnded():
 		_ = c.framer.WriteWindowUpdate(id, size)
 	}
-	c.receive(call, f.Data(), f.StreamEnded())
-	return nil
+	return c.receive(call, f.Data(), f.StreamEnded())
 }
 
 // readSettings keeps those that matter for what is sent, and says so.

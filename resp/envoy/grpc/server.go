@@ -7,18 +7,20 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// The bounds of a connection. It holds 2*MaxCalls messages of MaxMessage bytes at most, 32 MB: its calls, and as many that run though the
-// client does not want them any more. It may also hold an answer of each, which waits until the client takes it.
+// The bounds of a connection, and of all of them: MaxHeld is how many bytes of messages may be unfinished, wait, run or be answers that
+// clients do not take. A connection takes up to 150 KB beside them.
 const (
 	MaxCalls      = 256
 	MaxMessage    = 64 << 10
+	MaxHeld       = 32 << 20
 	maxHeaders    = 64 << 10 // Envoy takes 60 KB from its clients, and may pass a header on
 	handshakeTime = 5 * time.Second
 
-	// A client that does not answer a ping for pingTime, after a silence, has gone.
+	// A client that does not answer a ping for pingTime, after a silence, has gone. A call ends that waits for its client for longer.
 	silence  = time.Minute
 	pingTime = 20 * time.Second
 
@@ -53,6 +55,7 @@ type Options struct {
 // Server answers calls.
 type Server struct {
 	Options
+	held      atomic.Int64 // bytes of calls
 	mu        sync.Mutex
 	stopping  bool
 	listeners []net.Listener
