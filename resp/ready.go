@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"celld/cell"
 	"celld/resp/metrics"
 	"celld/resp/session"
 	"celld/store"
@@ -54,9 +55,11 @@ func (srv *Server) inCluster() bool { return srv.sessions.Port.Facts().Kind == "
 
 // decide decides a call that only looks.
 func (srv *Server) decide() error {
-	_, err := srv.sessions.Take(readyKey, "1/1s", "PEEK")
-	if errors.Is(err, store.ErrWrongType) { // which a decision has found
-		return nil
+	l, _ := cell.ParseLimit("1/1s")
+	r := []store.TakeRequest{{Calls: []store.Call{{Key: []byte(readyKey), Limit: &l}}, TakeOptions: store.TakeOptions{Mode: cell.Peek}}}
+	err := srv.Decide(r, nil)
+	if err == nil && r[0].Err != nil && r[0].Err != store.ErrWrongType { // which a decision has found
+		err = session.ErrorOf(r[0].Err)
 	}
 	return err
 }

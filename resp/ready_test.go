@@ -13,6 +13,7 @@ import (
 	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
+	"celld/resp/wire"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -181,7 +182,8 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.Full.Store(true)
-	if _, err := w.sessions.Take("k", "1/1h"); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "1/1h"), nil, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")

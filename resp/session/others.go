@@ -16,21 +16,46 @@ import (
 // that. verdict is called for each that counts, and says what its caller will be told. The error is a *CallError: then nothing is known of
 // any request. That of a single request is its Err. Any goroutine may call it.
 func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) decide.Verdict) (err error) {
-	return srv.inProcess("call of another protocol",
-		func(c *scratch, w store.Waker) (decided bool, refused *CallError) {
-			return srv.askOthers(c, w, requests)
-		},
-		func(c *scratch) (changes bool, refused *CallError) {
-			c.decider.Count(requests, verdict)
-			return slices.ContainsFunc(requests, func(r store.TakeRequest) bool { return r.Mode != cell.Peek }), nil
-		})
+	err = &CallError{errInternal, ErrPanicked} // which a panic leaves
+	defer srv.Survive("call of another protocol")
+	c, answered := srv.scratches.get(&srv.deciding), make(woken, 1)
+	if srv.Synchronous {
+		srv.Persist.Begin()
+	}
+	decided, refused := srv.askOthers(c, answered, requests)
+	if refused == nil {
+		if !decided {
+			<-answered
+		}
+		c.decider.Count(requests, verdict)
+	}
+	err = nil
+	switch {
+	case !srv.Synchronous:
+	case refused == nil && slices.ContainsFunc(requests, func(r store.TakeRequest) bool { return r.Mode != cell.Peek }):
+		err = srv.commit()
+	default: // who has only looked is answered also while the disk is slow
+		srv.Persist.Leave()
+	}
+	c.decider.Decided.Settle(c.lane, err)
+	srv.scratches.put(c)
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return &CallError{formatError(ErrMisconf, err), err}
+	}
+	return nil
 }
 
 // Waits reports that calls from within the process may wait, for an engine or the disk.
 func (srv *Service) Waits() bool { return srv.space != nil || srv.Synchronous }
 
-// askOthers asks for requests.
+// askOthers asks for requests while no transaction or script runs alone. If they are not decided yet, w is woken when they are.
 func (srv *Service) askOthers(c *scratch, w store.Waker, requests []store.TakeRequest) (decided bool, refused *CallError) {
+	lane := srv.Execution.Lane(c.lane)
+	lane.RLock()
+	defer lane.RUnlock()
 	if refused = srv.refuseWithin(srv.Commands.Find([]byte(takeName))); refused != nil {
 		return false, refused
 	}

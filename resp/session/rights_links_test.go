@@ -57,7 +57,7 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		admin := w.connect()
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
 		b := &batch{lone: true, waits: true, srv: w.Service, may: func([]byte, bool, bool) bool { return may }}
-		f, text := decide.New(&w.deciding, 0).ShapeOf(leaseHash)
+		f, text := decide.New(&w.deciding, 0).ShapeOf([][]byte{[]byte(takeName), nil, []byte(leaseHash)})
 		if text != "" {
 			t.Fatal(text)
 		}

@@ -54,7 +54,8 @@ func (srv *Service) Misread(args [][]byte) (text string) {
 	}
 	c := srv.scratches.get(&srv.deciding)
 	defer srv.scratches.put(c)
-	return c.decider.Misread(args)
+	_, text = c.decider.ShapeOf(args)
+	return text
 }
 
 // inside is a session within the process, and its transport.

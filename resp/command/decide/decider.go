@@ -65,26 +65,16 @@ func (d *Decider) Gather(b *Batch, data []byte, args *[][]byte, limits wire.Limi
 	return used, 0
 }
 
-// ShapeOf is the shape of a CL.TAKE with this limit and these options, for a call from within the process. It is the Decider's until
-// the next command. It also returns the text of an error, or "".
-func (d *Decider) ShapeOf(limit string, options ...string) (f *Shape, text string) {
-	args := [][]byte{nil, nil, []byte(limit)}
-	for _, option := range options {
-		args = append(args, []byte(option))
-	}
-	f = &d.single
-	f.reset(d.Commands.Find([]byte("cl.take")))
-	return f, readTake(&d.limits, f, args)
-}
-
-// Misread is the text of an error in the arguments of a CL.TAKE or CL.MTAKE, or "". It asks nobody.
-func (d *Decider) Misread(args [][]byte) (text string) {
+// ShapeOf is the shape of a CL.TAKE or CL.MTAKE, which is the Decider's until the next command, and the text of an error in its arguments,
+// or "". It asks nobody.
+func (d *Decider) ShapeOf(args [][]byte) (f *Shape, text string) {
 	row := d.Commands.Find(args[0])
-	d.single.reset(row)
+	f = &d.single
+	f.reset(row)
 	if row.Name == "cl.mtake" {
-		return readMultiTake(&d.limits, &d.single, args)
+		return f, readMultiTake(&d.limits, f, args)
 	}
-	return readTake(&d.limits, &d.single, args)
+	return f, readTake(&d.limits, f, args)
 }
 
 // Ask asks the limiter for a batch. It reports whether that is decided, and otherwise wakes w later. Until then the batch is the limiter's.
@@ -115,17 +105,6 @@ func (d *Decider) Answer(c *command.Call, b *Batch) {
 	if len(d.denied) > 0 {
 		d.countDenied(c, b)
 	}
-	b.reset()
-}
-
-// Note counts a batch of one call from within the process, which reads the answer from Batch.Take. The batch is empty afterwards.
-func (d *Decider) Note(b *Batch) {
-	if r := b.Take(); r.Err == nil {
-		d.count(b, b.shapes[0], r)
-	}
-	d.Denied.Add(d.denied)
-	clear(d.denied)
-	d.denied = d.denied[:0]
 	b.reset()
 }
 

@@ -139,7 +139,7 @@ func TestDecidedLater(t *testing.T) {
 // The keys of a batch that is decided later are those that were given, one memory for each that is the same.
 func TestKeptKeys(t *testing.T) {
 	w := newWorld(t)
-	f, _ := w.d.ShapeOf("1/1m", "BIND", "LEASE", "5")
+	f, _ := w.shapeOf("1/1m", "BIND", "LEASE", "5")
 	f2 := *f
 	f2.limits = append(slices.Clone(f.limits), f.limits...)
 	f2.limits[1].pair = 1
@@ -190,13 +190,13 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A call from within the process has no bytes: its shape is made of a limit, and its decision is in its request.
-func TestCallsFromWithin(t *testing.T) {
+// A shape is made of arguments, too, and the decision of its calls is in their requests.
+func TestShapeOf(t *testing.T) {
 	w := newWorld(t)
 	w.set("api", "2/1m,algo=window")
 	decide := func(limit string, options ...string) *store.TakeRequest {
 		t.Helper()
-		f, text := w.d.ShapeOf(limit, options...)
+		f, text := w.shapeOf(limit, options...)
 		if text != "" {
 			t.Fatal(text)
 		}
@@ -219,10 +219,10 @@ func TestCallsFromWithin(t *testing.T) {
 	if n[decisions.TakeAllowed] != 2 || n[decisions.TakeLimited] != 1 {
 		t.Errorf("%v", n)
 	}
-	if _, text := w.d.ShapeOf("@none"); text != "NOPOLICY no such policy 'none'" {
+	if _, text := w.shapeOf("@none"); text != "NOPOLICY no such policy 'none'" {
 		t.Error(text)
 	}
-	if f, _ := w.d.ShapeOf("1/1s"); f.Terms() != nil {
+	if f, _ := w.shapeOf("1/1s"); f.Terms() != nil {
 		t.Error("it has terms")
 	}
 }

@@ -72,7 +72,7 @@ func TestPlansAreCounted(t *testing.T) {
 func TestPlansThatChangeAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.want("CL.POLICY SET gold 9/1m 2/1d", ":1\r\n")
-	f, text := w.d.ShapeOf("@gold")
+	f, text := w.shapeOf("@gold")
 	if text != "" {
 		t.Fatal(text)
 	}

@@ -64,6 +64,15 @@ func (w *world) ask(c *command.Call, b *Batch) {
 	w.d.Answer(c, b)
 }
 
+// shapeOf is the shape of a CL.TAKE.
+func (w *world) shapeOf(limit string, options ...string) (*Shape, string) {
+	args := [][]byte{[]byte("CL.TAKE"), nil, []byte(limit)}
+	for _, option := range options {
+		args = append(args, []byte(option))
+	}
+	return w.d.ShapeOf(args)
+}
+
 // do runs a command by itself.
 func (w *world) do(words ...string) string { return w.Do(words...) }
 
