@@ -118,21 +118,46 @@ func closeAll(listeners []transport.Listener) {
 	}
 }
 
-// fitDescriptors lowers maxclients to what the limit on open files allows, as Redis does, and says so.
+// fitDescriptors lowers the bounds of connections to what the limit on open files allows, as Redis does with maxclients, and says so.
 func (s *Sockets) fitDescriptors() {
-	wanted := s.cfg.MaxClients.Get()
-	if most, openFiles := s.mostClients(wanted); most < wanted {
-		s.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", most,
-			"open_files", openFiles)
-		s.cfg.MaxClients.Put(most)
+	wanted, others := s.cfg.MaxClients.Get(), s.otherConnections()
+	all, openFiles := transport.MostConnections(wanted+others, s.cfg.IOThreads.Get())
+	if all >= wanted+others {
+		return
 	}
+	clients, room := share(all, wanted, others)
+	for _, most := range []*config.Param[int64]{s.cfg.HTTP.MaxConnections, s.cfg.Envoy.MaxConnections} {
+		if room < others {
+			most.Put(max(most.Get()*room/others, 1))
+		}
+	}
+	s.cfg.MaxClients.Put(clients)
+	s.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", clients,
+		"http_max_connections", s.cfg.HTTP.MaxConnections.Get(), "envoy_max_connections", s.cfg.Envoy.MaxConnections.Get(),
+		"open_files", openFiles)
+}
+
+// share divides connections between clients and other doors, which leave clients half of them.
+func share(all, clients, others int64) (forClients, forOthers int64) {
+	forOthers = min(others, all-min(clients, all/2))
+	return max(min(clients, all-forOthers), 1), forOthers
+}
+
+// otherConnections is how many connections there may be beside those of clients, at all addresses that are open.
+func (s *Sockets) otherConnections() (n int64) {
+	if s.cfg.HTTP.Bind.Get() != "" || len(s.inherited.HTTP) > 0 {
+		n = s.cfg.HTTP.MaxConnections.Get()
+	}
+	for _, bind := range []string{s.cfg.Envoy.Bind.Get(), s.cfg.Envoy.HTTPBind.Get(), s.cfg.Envoy.MetricsBind.Get()} {
+		if bind != "" {
+			n += s.cfg.Envoy.MaxConnections.Get()
+		}
+	}
+	return n
 }
 
 func (s *Sockets) mostClients(wanted int64) (most int64, openFiles uint64) {
-	others := int64(0)
-	if s.cfg.HTTP.Bind.Get() != "" || len(s.inherited.HTTP) > 0 {
-		others = s.cfg.HTTP.MaxConnections.Get()
-	}
+	others := s.otherConnections()
 	most, openFiles = transport.MostConnections(wanted+others, s.cfg.IOThreads.Get())
 	return max(most-others, 1), openFiles
 }

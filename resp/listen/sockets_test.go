@@ -12,6 +12,7 @@ import (
 
 	"celld/resp/config"
 	"celld/resp/loglimit"
+	"celld/resp/transport"
 )
 
 // TestPortZeroAtSeveralAddresses takes 700 ports at the second of two addresses. The kernel gives them out from 7,000: a quarter of
@@ -158,5 +159,45 @@ func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 	}
 	if err := s.MayServe(9); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each door that is open has its connections in the budget of files, each address of Envoy's its own. Where files are few, clients have
+// half of them.
+func TestAllDoorsShareTheOpenFiles(t *testing.T) {
+	s := New(config.New(), loglimit.New(slog.New(slog.DiscardHandler), nil), Inherited{})
+	set := func(name, value string, want int64) {
+		t.Helper()
+		if err := s.cfg.Setting(name).Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.otherConnections(); got != want {
+			t.Errorf("with %s: %d connections of other doors, want %d", name, got, want)
+		}
+	}
+	set("envoy-max-connections", "300", 0)
+	set("http-bind", "127.0.0.1:0", 1000)
+	set("envoy-bind", "127.0.0.1:0", 1300)
+	set("envoy-http-bind", "127.0.0.1:0", 1600)
+	set("envoy-metrics-bind", "127.0.0.1:0", 1900)
+	for _, of := range []struct{ all, clients, others, forClients, forOthers int64 }{
+		{4064, 10000, 1000, 3064, 1000},
+		{992, 10000, 4000, 496, 496},
+		{992, 10000, 400, 592, 400},
+		{992, 10, 4000, 10, 982},
+		{1, 10000, 4000, 1, 1},
+	} {
+		if c, o := share(of.all, of.clients, of.others); c != of.forClients || o != of.forOthers {
+			t.Errorf("%+v: %d and %d", of, c, o)
+		}
+	}
+	s.cfg.MaxClients.Put(1 << 20)
+	s.cfg.HTTP.MaxConnections.Put(1 << 20)
+	s.cfg.Envoy.MaxConnections.Put(1 << 20)
+	all, _ := transport.MostConnections(5<<20, s.cfg.IOThreads.Get())
+	s.fitDescriptors()
+	clients, others := s.cfg.MaxClients.Get(), s.otherConnections()
+	if clients+others > all || clients < min(all/2, 1<<20) || others < min(all/2, 4<<20)-4 {
+		t.Errorf("%d clients and %d other connections, where %d may be open", clients, others, all)
 	}
 }
