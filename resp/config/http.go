@@ -67,14 +67,14 @@ func (c *Config) loadHTTP() error {
 	if h.TLS.Get() && h.Bind.Get() == "" {
 		return errors.New("--http-tls is for --http-bind, which is not set")
 	}
-	if bind := h.Bind.Get(); bind != "" && h.token == "" && !loopbackOnly(bind) {
+	if bind := h.Bind.Get(); bind != "" && h.token == "" && !LoopbackOnly(bind) {
 		return fmt.Errorf("--http-bind %s is not a loopback address, so it needs --http-token-file", bind)
 	}
 	return nil
 }
 
-// loopbackOnly says that only this machine reaches an address. Of names, only localhost is known to be so.
-func loopbackOnly(hostPort string) bool {
+// LoopbackOnly says that only this machine reaches an address. Of names, only localhost is known to be so.
+func LoopbackOnly(hostPort string) bool {
 	host, _, _ := net.SplitHostPort(hostPort)
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()

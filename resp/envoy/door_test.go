@@ -72,6 +72,44 @@ func TestJSONByHTTP(t *testing.T) {
 	}
 }
 
+// The page of a web site takes nothing from a limit, whether it makes its browser ask an address or has its own name lead here, and reads no
+// metrics. By the network, any name will do that no page can have sent.
+func TestNoPagesAsk(t *testing.T) {
+	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"x"}]}]}`
+	for _, of := range []struct {
+		bind, host string
+		headers    []string
+		code       int
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:8080", nil, 200},
+		{"localhost:8080", "localhost:8080", []string{"Accept", "*/*"}, 200},
+		{"127.0.0.1:8080", "ratelimit:8080", nil, 200},
+		{"127.0.0.1:8080", "rebound.example:8080", []string{"Accept", "*/*"}, 403},
+		{"127.0.0.1:8080", "127.0.0.1:8080", []string{"Origin", "https://evil.example"}, 403},
+		{"127.0.0.1:8080", "127.0.0.1:8080", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"*:8080", "ratelimit.shop.svc.cluster.local:8080", []string{"Accept", "*/*"}, 200},
+		{"*:8080", "rebound.example:8080", []string{"Origin", "http://rebound.example:8080"}, 403},
+		{"*:8080", "192.0.2.1:8080", []string{"Origin", "https://evil.example"}, 403},
+	} {
+		d, _ := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+		d.options.HTTPBind, d.options.MetricsBind = of.bind, of.bind
+		d.reload()
+		for path, server := range map[string]*http.Server{"/json": newHTTP(d), "/metrics": newMetrics(d), "/healthcheck": newHTTP(d)} {
+			r, w, code := httptest.NewRequest("POST", path, strings.NewReader(ask)), httptest.NewRecorder(), of.code
+			r.Host = of.host
+			for i := 0; i < len(of.headers); i += 2 {
+				r.Header.Set(of.headers[i], of.headers[i+1])
+			}
+			if path == "/healthcheck" {
+				code = 200
+			}
+			if server.Handler.ServeHTTP(w, r); w.Code != code {
+				t.Errorf("%s of %+v: %d %s", path, of, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // cutOff is a body whose sender has gone.
 type cutOff struct{}
 

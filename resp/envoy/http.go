@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	"celld/resp/config"
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/resp/metrics"
+	"celld/resp/web/guard"
 )
 
 // The bounds of a request by HTTP, beside those of a message.
@@ -23,14 +25,14 @@ const (
 // newHTTP makes the server of /json and /healthcheck.
 func newHTTP(d *door) *http.Server {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/json", d.json)
+	mux.HandleFunc("/json", d.guarded(d.options.HTTPBind, d.json))
 	mux.HandleFunc("/healthcheck", d.healthcheck)
 	return d.serverOf(mux)
 }
 
 // newMetrics makes the server of metrics. They have no keys, but values where a limit has value_to_metric.
 func newMetrics(d *door) *http.Server {
-	return d.serverOf(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return d.serverOf(d.guarded(d.options.MetricsBind, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(metrics.AppendText(nil, d.server.Metrics()))
 	}))
@@ -55,6 +57,19 @@ func (d *door) survive(answer http.Handler) http.Handler {
 		}()
 		answer.ServeHTTP(w, r)
 	})
+}
+
+// guarded serves requests that no page of a web site has made its browser send to an address.
+func (d *door) guarded(bind string, answer http.HandlerFunc) http.HandlerFunc {
+	g := guard.Guard{AnyName: !config.LoopbackOnly(bind)}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if why := g.Program(r); why != "" {
+			d.server.WarnRefused(r.RemoteAddr, why)
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+		answer(w, r)
+	}
 }
 
 // json answers a RateLimitRequest in protobuf's JSON: 200 if the call passes, 429 if not, and else an error as text.

@@ -15,7 +15,11 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 		answers.Fail(w, http.StatusNotFound, err.Error())
 		return
 	}
-	if why := s.byPage(r, q.sources); why != "" {
+	var headers []string
+	for _, from := range q.sources {
+		headers = append(headers, from.header)
+	}
+	if why := s.guard.Program(r, headers...); why != "" {
 		s.refuse(w, r, why)
 		return
 	}

@@ -27,19 +27,6 @@ func TestReadings(t *testing.T) {
 	})
 }
 
-// A browser without a token must ask by an address.
-func TestIsAddress(t *testing.T) {
-	for host, want := range map[string]bool{
-		"localhost": true, "LOCALHOST:80": true, "127.0.0.1": true, "127.0.0.1:8080": true, "[::1]": true, "[::1]:8080": true,
-		"10.1.2.3:1": true, "": false, "celld": false, "evil.example:8080": false, "127.0.0.1.evil.example": false,
-		"localhost.evil.example": false, "[::1].evil": false, "localhost.": false,
-	} {
-		if isAddress(host) != want {
-			t.Errorf("%q: %v", host, !want)
-		}
-	}
-}
-
 // The page has one script and one style, which its rules name, loads nothing of others, and writes no text as HTML.
 func TestPageIsWhole(t *testing.T) {
 	for _, element := range []string{"script", "style"} {

@@ -18,6 +18,7 @@ import (
 	"celld/internal/celldtest"
 	"celld/resp/config"
 	"celld/resp/loglimit"
+	"celld/resp/web/guard"
 )
 
 func logger(log *celldtest.LogBuffer) *slog.Logger {
@@ -265,7 +266,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
 	for _, want := range []string{
 		`client=127.0.0.1:1 reason="not the token of --http-token-file"`,
-		`level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + anotherSite,
+		`level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + guard.AnotherSite,
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in %s", want, log)

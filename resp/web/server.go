@@ -19,6 +19,7 @@ import (
 	"celld/resp/transport"
 	"celld/resp/web/answers"
 	"celld/resp/web/api"
+	"celld/resp/web/guard"
 )
 
 // The bounds of one connection.
@@ -93,6 +94,7 @@ type site struct {
 	server  *resp.Server
 	limits  config.HTTPOptions
 	token   *[sha256.Size]byte // nil: none is needed
+	guard   guard.Guard
 	metrics *metricsPage
 	api     api.API
 
@@ -105,7 +107,7 @@ func newSite(server *resp.Server, h config.HTTPOptions) *site {
 		api: api.API{Server: server, Trusted: h.Token != ""}}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
-		s.token = &sum
+		s.token, s.guard = &sum, guard.Guard{AnyName: true, Token: true}
 	}
 	return s
 }
