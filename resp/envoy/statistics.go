@@ -27,7 +27,7 @@ type statistics struct {
 	unknown map[string]*atomic.Int64 // descriptors of a domain that is not configured
 }
 
-// mostSeries is how many series there are of limits, and mostUnknown of domains that are not configured. Calls name them, so the rest is
+// mostSeries is how many series there are of limits, with other, and mostUnknown of domains that are not configured. Calls name them, so the rest is
 // counted together, as other.
 const (
 	mostSeries  = 2000
@@ -79,8 +79,8 @@ func (st *statistics) of(s domains.Series) *seriesStats {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if n = st.series[s]; n == nil && len(st.series) >= mostSeries {
-		s = domains.Series{Domain: s.Domain, Key1: others}
+	if n = st.series[s]; n == nil && len(st.series) >= mostSeries-1 {
+		s = domains.Series{Domain: others, Key1: others}
 		n = st.series[s]
 	}
 	if n == nil {

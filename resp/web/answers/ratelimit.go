@@ -14,14 +14,22 @@ const never = 86400
 
 // RetryAfter is in whole seconds, at least 1, and not earlier than the call passes.
 func RetryAfter(d time.Duration) int64 {
-	if d < 0 {
-		return never
-	}
 	return max(1, seconds(d))
 }
 
-// seconds rounds up.
+// resetOf is until the limit is full again or its rule ends; -1: it does not.
+func resetOf(l *resp.CheckLimit) time.Duration {
+	if l.ByRule {
+		return l.Retry
+	}
+	return l.Reset
+}
+
+// seconds rounds up. What does not come is never.
 func seconds(d time.Duration) int64 {
+	if d < 0 {
+		return never
+	}
 	n := int64(d / time.Second)
 	if d%time.Second > 0 {
 		n++
@@ -58,7 +66,9 @@ func Describe(h http.Header, c *resp.Check, legacy bool) {
 			policies = appendParam(policies, "w", max(1, seconds(l.Period)))
 		}
 		limits = appendParam(appendQuoted(limits, l.Name), "r", l.Remaining)
-		limits = appendParam(limits, "t", min(seconds(l.Reset), latest))
+		if reset := resetOf(l); reset >= 0 {
+			limits = appendParam(limits, "t", min(seconds(reset), latest))
+		}
 	}
 	if len(policies) > 0 {
 		h["RateLimit-Policy"], h["RateLimit"] = []string{string(policies)}, []string{string(limits)}
@@ -67,7 +77,7 @@ func Describe(h http.Header, c *resp.Check, legacy bool) {
 		l, number := &c.Limits[c.Binding], func(n int64) string { return strconv.FormatInt(n, 10) }
 		h["X-RateLimit-Limit"] = []string{number(l.Limit)}
 		h["X-RateLimit-Remaining"] = []string{number(l.Remaining)}
-		h["X-RateLimit-Reset"] = []string{number(seconds(l.Reset))}
+		h["X-RateLimit-Reset"] = []string{number(seconds(resetOf(l)))}
 	}
 }
 

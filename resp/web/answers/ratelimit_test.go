@@ -27,6 +27,13 @@ func TestDescribe(t *testing.T) {
 		`"gold 100/1m";q=100;w=60, "gold 9/1d";q=9;w=86400 "gold 100/1m";r=7;t=60, "gold 9/1d";r=0;t=1200`: {
 			Limited: true, Retry: 20 * time.Minute, Limits: gold, Binding: 1,
 		},
+		`"5/1h";q=5;w=3600 "5/1h";r=0`: { // denied by a rule that does not end
+			Limited: true, Retry: -1, Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: -1, Count: 5, Period: time.Hour}},
+		},
+		`"5/1h";q=5;w=3600 "5/1h";r=0;t=30`: {
+			Limited: true, Retry: 30 * time.Second,
+			Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: 30 * time.Second, Count: 5, Period: time.Hour}},
+		},
 	} {
 		h := http.Header{}
 		Describe(h, &c, false)
@@ -37,6 +44,10 @@ func TestDescribe(t *testing.T) {
 		if got := strings.TrimPrefix(lines[1], policy) + " " + strings.TrimPrefix(lines[0], limit); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+	h, ruled := http.Header{}, one(resp.CheckLimit{ByRule: true, Retry: -1})
+	if Describe(h, &ruled, true); h["X-RateLimit-Reset"][0] != "86400" {
+		t.Errorf("%v", h)
 	}
 	for d, want := range map[time.Duration]int64{-1: never, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2} {
 		if got := RetryAfter(d); got != want {

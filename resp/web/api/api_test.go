@@ -277,6 +277,9 @@ func TestFields(t *testing.T) {
 	if h := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m"]}`).Header(); h.Get("Retry-After") != "60" {
 		t.Errorf("%v", h)
 	}
+	if got := fields(a.ask(t, "/v1/take", `{"key":"bad:1","limits":["1/1m"]}`), "RateLimit"); got != `"1/1m";r=0` {
+		t.Errorf("a rule without an end: %s", got)
+	}
 	if h := a.ask(t, "/v1/take", `{"key":"k","limits":["1/1m"],"cost":2}`).Header(); h.Get("Retry-After") != "" {
 		t.Errorf("it never passes, and may be asked for again: %v", h)
 	}
