@@ -57,8 +57,9 @@ func main() {
 func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	command, err := cli.Parse(args, version)
 	if command != nil && command.Check {
-		if err = errors.Join(err, command.Config.Check(), cli.Wrong(envoy.Check(command.Config.EnvoyOptions()))); err == nil {
-			for _, line := range slices.Concat(command.Config.Warnings(), command.Idle()) {
+		warnings, wrong := envoy.Check(command.Config.EnvoyOptions())
+		if err = errors.Join(err, command.Config.Check(), cli.Wrong(wrong)); err == nil {
+			for _, line := range slices.Concat(command.Config.Warnings(), command.Idle(), warnings) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
 			for _, line := range command.Files.Lines() {

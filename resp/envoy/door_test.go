@@ -126,6 +126,12 @@ func TestReload(t *testing.T) {
 	if d.unwell() != nil || d.stats.loaded.Load() != 1 || !told {
 		t.Errorf("%v, %d, %s", d.unwell(), d.stats.loaded.Load(), log)
 	}
+	write(t, d.watcher.path, limits("a rate_limit: {unit: minute, requests_per_unit: 1}")+"\n---\ndomain: e\n")
+	d.reloadNow()
+	warnings, err := Check(config.EnvoyOptions{Config: d.watcher.path})
+	if len(warnings) != 1 || err != nil || !strings.Contains(log.String(), "limits.yaml: what stands behind --- is a second document") {
+		t.Errorf("%q, %v, %s", warnings, err, log)
+	}
 	set := d.set.Load()
 	write(t, d.watcher.path, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: x}}, {key: ''}]\n")
 	d.reload()

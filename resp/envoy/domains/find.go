@@ -9,7 +9,13 @@ import (
 )
 
 // Set is all domains of a configuration. nil is one without domains.
-type Set struct{ domains map[string]*node }
+type Set struct {
+	domains  map[string]*node
+	warnings []string
+}
+
+// Warnings are what is well formed, and most likely not meant.
+func (s *Set) Warnings() []string { return s.warnings }
 
 // Has reports a domain.
 func (s *Set) Has(domain string) bool { return s != nil && s.domains[domain] != nil }
@@ -167,6 +173,8 @@ func seriesAt(domain string, path []string) Series {
 	return s
 }
 
+var separators = strings.NewReplacer(":", "_", "|", "_")
+
 var ipv4 = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
 // mostLabel is how long a label is, in bytes: values come from the calls.
@@ -174,7 +182,7 @@ const mostLabel = 128
 
 // label is a text as envoyproxy/ratelimit writes it in the name of a statistic.
 func label(text string) string {
-	text = strings.NewReplacer(":", "_", "|", "_").Replace(text)
+	text = separators.Replace(text)
 	text = ipv4.ReplaceAllStringFunc(text, func(ip string) string { return strings.ReplaceAll(ip, ".", "_") })
 	if len(text) > mostLabel {
 		text = strings.ToValidUTF8(text[:mostLabel], "")

@@ -1,8 +1,10 @@
 package domains
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -99,12 +101,32 @@ type (
 var known = []string{"domain", "key", "value", "descriptors", "rate_limit", "unit", "requests_per_unit", "unlimited", "shadow_mode",
 	"quota_mode", "name", "replaces", "detailed_metric", "value_to_metric", "share_threshold", "metadata", "algorithm"}
 
-// read reads a file. Only its first document counts. The library is the one that keeps envoyproxy/ratelimit's up: YAML 1.1.
+// warn notes what envoyproxy/ratelimit accepts without a word.
+func (p *parser) warn(text string) { p.set.warnings = append(p.set.warnings, p.file+": "+text) }
+
+// read reads a file. Only its first document counts, and of a key that stands twice the last. The library is the one that keeps
+// envoyproxy/ratelimit's up: YAML 1.1.
 func (p *parser) read(text []byte) {
 	var whole map[any]any
-	if err := yaml.Unmarshal(text, &whole); err != nil {
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	documents.SetStrict(true)
+	err, mistakes := documents.Decode(&whole), (*yaml.TypeError)(nil)
+	if errors.As(err, &mistakes) {
+		for _, mistake := range mistakes.Errors {
+			if strings.HasSuffix(mistake, "already set in map") {
+				p.warn(mistake + ": the last one counts")
+			}
+		}
+		whole = nil
+		err = yaml.Unmarshal(text, &whole)
+	}
+	if err != nil && err != io.EOF {
 		p.fail("%s", oneLine(err))
 		return
+	}
+	var more any
+	if err := documents.Decode(&more); err != io.EOF && (err != nil || more != nil) {
+		p.warn("what stands behind --- is a second document, which does not count")
 	}
 	before := len(p.errors)
 	p.check(whole)

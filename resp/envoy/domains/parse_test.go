@@ -291,3 +291,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// What envoyproxy/ratelimit takes in silence is warned of: the last of two equal keys counts, and only the first document.
+func TestWarnings(t *testing.T) {
+	const limit = "{unit: minute, requests_per_unit: 1}"
+	for text, want := range map[string]string{
+		"domain: d\ndescriptors:\n- key: a\n  rate_limit: " + limit: "",
+		"domain: d\n---\n# nothing\n":                               "",
+		"domain: d\n---\ndomain: e\n":                               "a.yaml: what stands behind --- is a second document, which does not count",
+		"domain: d\n---\n[":                                         "a.yaml: what stands behind --- is a second document, which does not count",
+		"domain: x\ndomain: d\ndescriptors:\n- key: a\n  key: b\n  rate_limit: " + limit: `a.yaml: line 2: key "domain" already set in map: the last one counts` +
+			"\n" + `a.yaml: line 5: key "key" already set in map: the last one counts`,
+	} {
+		set, err := Parse([]File{{Name: "a.yaml", Text: []byte(text)}}, Options{})
+		if err != nil || !set.Has("d") {
+			t.Errorf("%q: %v", text, err)
+		} else if got := strings.Join(set.Warnings(), "\n"); got != want {
+			t.Errorf("%q: %s\nwant %s", text, got, want)
+		}
+	}
+	set, err := Parse([]File{{Name: "a.yaml", Text: []byte("domain: d\ndescriptors: [{key: a, key: b, rate_limit: " + limit + "}]")}}, Options{})
+	if _, found := set.Find("d", []message.Entry{{Key: "b"}}); err != nil || !found {
+		t.Errorf("the last one does not count: %v", err)
+	}
+}
