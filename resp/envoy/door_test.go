@@ -65,7 +65,12 @@ func TestJSONByHTTP(t *testing.T) {
 	if code, text := d.post(strings.NewReader(ask)); code != http.StatusInternalServerError || text != "" {
 		t.Errorf("after a panic: %d %q", code, text)
 	}
-	w := httptest.NewRecorder()
+	w, chunked := httptest.NewRecorder(), httptest.NewRequest("POST", "/json", nil)
+	chunked.TransferEncoding = []string{"chunked"}
+	if newHTTP(d).Handler.ServeHTTP(w, chunked); w.Header().Get("Connection") != "close" {
+		t.Error("a connection goes on after chunks")
+	}
+	w = httptest.NewRecorder()
 	newHTTP(d).Handler.ServeHTTP(w, httptest.NewRequest("GET", "/json", nil))
 	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: %d, Allow %q", w.Code, w.Header().Get("Allow"))

@@ -55,6 +55,7 @@ func (d *door) survive(answer http.Handler) http.Handler {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}()
+		guard.Chunked(w, r)
 		answer.ServeHTTP(w, r)
 	})
 }

@@ -70,6 +70,20 @@ func testAnswers(t *testing.T) {
 	}
 }
 
+// Where two may see two ends of a request, its connection does not go on.
+func TestChunkedRequests(t *testing.T) {
+	s := newTestSite(t, config.HTTPOptions{})
+	const chunked = "POST /v1/take HTTP/1.1\n" + here + "\nTransfer-Encoding: chunked"
+	for wire, want := range map[string]string{
+		chunked + "\nContent-Length: 5\n\n0": "close", chunked + "\n\n0": "close",
+		"POST /v1/take HTTP/1.1\n" + here + "\nContent-Length: 0": "", "GET /livez HTTP/1.1\n" + here: "",
+	} {
+		if got := ask(t, s, wire).Header().Get("Connection"); got != want {
+			t.Errorf("%q: Connection: %q, want %q", wire, got, want)
+		}
+	}
+}
+
 // A server that decides nothing is not ready, and a check is an outage then, with the word that says why.
 func TestWhatIsNotDecided(t *testing.T) {
 	for word, want := range map[string]int{

@@ -121,6 +121,7 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		s.metrics.count(page, max(w.status, http.StatusOK))
 	}()
+	guard.Chunked(w, r)
 	w.Header().Set("Cache-Control", "no-store")
 	var answer http.HandlerFunc
 	page, answer = s.page(r)

@@ -45,6 +45,14 @@ func (g Guard) Program(r *http.Request, headers ...string) (why string) {
 	return ""
 }
 
+// Chunked has a connection closed after a request whose body is in chunks. A proxy may have seen another end of it, by a Content-Length
+// that net/http has removed (RFC 9112, section 6.1).
+func Chunked(w http.ResponseWriter, r *http.Request) {
+	if r.TransferEncoding != nil {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // bearer reports whether a request shows the token in a way that no browser does by itself, as it does with a password.
 func (g Guard) bearer(r *http.Request) bool {
 	_, _, basic := r.BasicAuth()
