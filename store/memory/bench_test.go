@@ -118,7 +118,7 @@ func BenchmarkHeap(b *testing.B) {
 			b.Run(fmt.Sprintf("keys=%d/len=%d", n, keyLen), func(b *testing.B) {
 				var perKey float64
 				for range b.N {
-					perKey = heapBytesPerKey(b, n, keyLen)
+					perKey, _ = heapPerKey(b, n, keyLen, throttled(b))
 				}
 				b.ReportMetric(perKey, "heapB/key")
 				b.ReportMetric(perKey-float64(keyLen), "overheadB/key")

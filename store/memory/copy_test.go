@@ -131,7 +131,7 @@ func TestKeyBytes(t *testing.T) {
 	if want := s.Stats(t0).Bytes; sum != want {
 		t.Errorf("%d bytes, the store says %d", sum, want)
 	}
-	if n, ok := s.KeyBytes([]byte("k"), t0); n != 1+table.OverheadBytes || !ok {
+	if n, ok := s.KeyBytes([]byte("k"), t0); n != table.OverheadBytes || !ok {
 		t.Errorf("%d, %v", n, ok)
 	}
 	if _, ok := s.KeyBytes([]byte("k"), t0+second); ok {

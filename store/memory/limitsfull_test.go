@@ -22,7 +22,7 @@ func TestWhatIsOverStaysUntilItsPlaceIsNeeded(t *testing.T) {
 	for i, limit := range []string{"1/100s", "1/1h", "1/2h"} {
 		memtest.MustTake(t, s, 1, now, memtest.Calls(t, "k", limit))
 		want := []int{store.MaxLimits - 1, store.MaxLimits, store.MaxLimits - 10 + 1}[i]
-		if n := (int(s.Stats(now).Bytes) - len("k") - table.OverheadBytes) / table.LimitEntryBytes; n != want {
+		if n := (int(s.Stats(now).Bytes) - table.OverheadBytes) / table.LimitEntryBytes; n != want {
 			t.Errorf("%s: %d limits, want %d", limit, n, want)
 		}
 	}

@@ -204,7 +204,7 @@ func TestAllAtOnce(t *testing.T) {
 			}
 			var bytes int64
 			for key := range held {
-				bytes += int64(len(key)) + table.OverheadBytes
+				bytes += table.CostBytes(len(key))
 			}
 			if st := s.Stats(now); st.Bytes != bytes {
 				t.Errorf("%d bytes, want %d", st.Bytes, bytes)

@@ -25,7 +25,7 @@ const (
 // Options are the limits of a Store. The zero value is a store of a million keys that evicts.
 type Options struct {
 	MaxKeys    int64 // most keys held; 0 or less: 1,000,000
-	MaxBytes   int64 // most bytes held: for each key its length and OverheadBytes, and see LimitEntryBytes; 0 or less: no limit
+	MaxBytes   int64 // most bytes held, by the estimate of table.CostBytes and table.LimitEntryBytes; 0 or less: no limit
 	NoEviction bool  // refuse new keys and limits when full, instead of evicting
 	Shards     int   // rounded up to a power of two, at most 64; 0 or less: 1 up to 65,536 MaxKeys, else 16 or 4 a core
 	Journal    bool  // collect changes for Drain; off, they cost nothing

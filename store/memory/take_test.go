@@ -128,7 +128,7 @@ func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
 
 // What a limit would take more is refused before anything has changed, also where it is the ring of a log that grows.
 func TestNoEvictionRefusesLimits(t *testing.T) {
-	one := int64(len("k") + table.OverheadBytes + table.LimitEntryBytes)
+	one := int64(table.OverheadBytes + table.LimitEntryBytes)
 	ring := int64(table.RingBytes + 8*2*4) // of four calls
 	for _, c := range []struct {
 		maxBytes int64

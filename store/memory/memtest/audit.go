@@ -59,13 +59,20 @@ func auditTable(t *table.Table) (a audit, err error) {
 
 // footprint is what is allocated for keys, except for the index.
 func footprint(t *table.Table) int64 {
-	bytes := t.Slabs.FreePlaces.There*48 + t.Keys.Tails.FreePlaces.There*32 + t.Limits.FreePlaces.There*table.LimitEntryBytes
+	bytes := t.Slabs.FreePlaces.There*48 + (t.Keys.Tails.FreePlaces.There+t.Keys.Huge.FreePlaces.There)*32 +
+		t.Limits.FreePlaces.There*table.LimitEntryBytes + t.Limits.Rings.FreePlaces.There*table.RingBytes
 	n := int64(bytes) * table.SlabSize
-	for _, key := range t.Keys.Huge {
-		n += int64(cap(key))
-	}
-	for _, r := range t.Limits.Rings {
-		n += table.RingBytes + 8*int64(cap(r.Words))
+	var scratch [table.HugeKey]byte
+	for at, left := t.Slabs.Next(0, 1<<30); left > 0; at, left = t.Slabs.Next(at+1, 1<<30) {
+		e := t.Slabs.At(at)
+		if key := t.Keys.View(e, &scratch); len(key) >= table.HugeKey {
+			n += int64(cap(key))
+		}
+		for p := range t.LimitsOf(e) {
+			if st := t.Limits.State(p); st.Ring != nil {
+				n += table.BytesOfRing(st.Ring) - table.RingBytes
+			}
+		}
 	}
 	return n
 }
@@ -97,7 +104,7 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 			if p.Policy.Load() == 0 {
 				name = id{0, p.Shape()}
 			}
-			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings[p.Ring.Load()].Words == nil) {
+			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings.At(p.Ring.Load()).Words() == nil) {
 				return 0, 0, fmt.Errorf("limit entry %d is there twice, or its ring or limit", n)
 			}
 			used[n], seen[name], rings[p.Ring.Load()] = true, true, true
@@ -122,26 +129,23 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 func auditCounts(t *table.Table) (err error) {
 	var lists [4]int
 	var scratch [table.HugeKey]byte
-	huge, expiring, forever := 0, 0, int64(0)
+	huge, forever := 0, int64(0)
 	for n, left := t.Slabs.Next(0, 1<<30); left > 0; n, left = t.Slabs.Next(n+1, 1<<30) {
 		e := t.Slabs.At(n)
 		lists[e.List()]++
 		if e.Has(table.FlagCount) && !e.Has(table.FlagExpiry|table.FlagNoExpiry) {
 			err = fmt.Errorf("a count ends with its TAT")
 		}
-		if len(t.Keys.View(n, e, &scratch)) >= table.HugeKey {
+		if len(t.Keys.View(e, &scratch)) >= table.HugeKey {
 			huge++
-		}
-		if e.Has(table.FlagExpiry) {
-			expiring++
 		}
 		if e.Has(table.FlagNoExpiry) {
 			forever++
 		}
 	}
-	if huge != len(t.Keys.Huge) || expiring != len(t.Expiries) || forever != t.NoExpiry {
-		err = fmt.Errorf("%d huge keys, %d expiries and %d keys without are kept, of %d, %d and %d", len(t.Keys.Huge), len(t.Expiries),
-			t.NoExpiry, huge, expiring, forever)
+	if huge != t.Keys.Huge.FreePlaces.InUse || forever != t.NoExpiry {
+		err = fmt.Errorf("%d huge keys and %d keys without an expiry are kept, of %d and %d", t.Keys.Huge.FreePlaces.InUse, t.NoExpiry, huge,
+			forever)
 	}
 	for name := table.Probation; name <= table.Protected; name++ {
 		if kept := t.Lists.Of(name).Keys; kept != lists[name] {
@@ -161,15 +165,11 @@ func auditLimits(t *table.Table, used, rings map[uint32]bool) error {
 	if err := auditPlaces(&t.Limits.FreePlaces, used, func(n uint32) uint32 { return t.Limits.At(n).Next.Load() }); err != nil {
 		return fmt.Errorf("limit entries: %w", err)
 	}
-	inUse := len(rings)
-	for _, n := range t.Limits.FreeRings {
-		if rings[n] || t.Limits.Rings[n].Words != nil {
-			return fmt.Errorf("ring %d is free, and in use", n)
-		}
-		rings[n] = true
+	if len(rings) != t.Limits.Rings.FreePlaces.InUse {
+		return fmt.Errorf("%d rings are in use, and %d taken", len(rings), t.Limits.Rings.FreePlaces.InUse)
 	}
-	if most := max(len(t.Limits.Rings), 1); len(rings) != most-1 {
-		return fmt.Errorf("%d rings are in use and %d free, of %d", inUse, len(t.Limits.FreeRings), most-1)
+	if err := auditPlaces(&t.Limits.Rings.FreePlaces, rings, func(n uint32) uint32 { return t.Limits.Rings.At(n).Next }); err != nil {
+		return fmt.Errorf("rings: %w", err)
 	}
 	return nil
 }

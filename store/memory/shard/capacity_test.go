@@ -173,29 +173,30 @@ func TestNoEviction(t *testing.T) {
 }
 
 func TestMaxBytes(t *testing.T) {
-	const five = 5 * (10 + table.OverheadBytes)
+	const five = 5 * table.OverheadBytes
 	for _, shards := range []int{1, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
 			s := memory.New(memory.Options{MaxBytes: five, Shards: shards})
 			for i := range 100 {
 				memtest.MustPut(t, s, fmt.Sprintf("key %06d", i), memtest.Live(t0, second), t0)
-				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*(10+table.OverheadBytes)); got != want {
+				if got, want := s.Stats(t0).Bytes, int64(min(i+1, 5)*table.OverheadBytes); got != want {
 					t.Fatalf("%d bytes after %d keys, want %d", got, i+1, want)
 				}
 			}
 			if st := s.Stats(t0); s.Len(t0) != 5 || st.Evicted != 95 {
 				t.Fatalf("%d keys, %+v", s.Len(t0), st)
 			}
-			memtest.MustPut(t, s, strings.Repeat("x", 11), memtest.Live(t0, second), t0) // 1 byte too many, so 2 go
+			memtest.MustPut(t, s, strings.Repeat("x", 17), memtest.Live(t0, second), t0) // 1 byte too many, so 2 go
 			if got := s.Len(t0); got != 4+1-1 {
 				t.Fatalf("%d keys with a longer one", got)
 			}
-			memtest.MustPut(t, s, strings.Repeat("y", five-table.OverheadBytes), memtest.Live(t0, second), t0)
+			const longest = 12 + (five-table.OverheadBytes)/32*28
+			memtest.MustPut(t, s, strings.Repeat("y", longest), memtest.Live(t0, second), t0)
 			if got := s.Len(t0); got != 1 {
 				t.Fatalf("%d keys with one that takes all", got)
 			}
 			before := memtest.Contents(t, s, t0)
-			if err := memtest.Put(s, strings.Repeat("z", five-table.OverheadBytes+1), memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
+			if err := memtest.Put(s, strings.Repeat("z", longest+1), memtest.Plain, t0); !errors.Is(err, store.ErrFull) {
 				t.Fatalf("a key that never fits: %v", err)
 			}
 			memtest.ExpectKeys(t, s, t0, slices.Sorted(maps.Keys(before))...)
@@ -212,20 +213,21 @@ func TestMaxBytesBelowOneKey(t *testing.T) {
 }
 
 func TestRenameToALongerNameKeepsMaxBytes(t *testing.T) {
-	s := memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), Shards: 1})
+	s := memory.New(memory.Options{MaxBytes: 3 * table.OverheadBytes, Shards: 1})
 	for _, key := range []string{"a", "b", "c"} {
 		memtest.MustPut(t, s, key, memtest.Live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), memtest.At(t0))
-	memtest.ExpectKeys(t, s, t0, "aa", "c")
+	long := strings.Repeat("a", 17)
+	s.Rename([]byte("a"), []byte(long), memtest.At(t0))
+	memtest.ExpectKeys(t, s, t0, long, "c")
 
-	s = memory.New(memory.Options{MaxBytes: 3 * (1 + table.OverheadBytes), NoEviction: true})
+	s = memory.New(memory.Options{MaxBytes: 3 * table.OverheadBytes, NoEviction: true})
 	for _, key := range []string{"a", "b", "c"} {
 		memtest.MustPut(t, s, key, memtest.Live(t0, second), t0)
 	}
-	s.Rename([]byte("a"), []byte("aa"), memtest.At(t0))
+	s.Rename([]byte("a"), []byte(long), memtest.At(t0))
 	s.Sweep(t0)
-	memtest.ExpectKeys(t, s, t0, "aa", "b", "c")
+	memtest.ExpectKeys(t, s, t0, long, "b", "c")
 }
 
 func TestResize(t *testing.T) {
@@ -239,7 +241,7 @@ func TestResize(t *testing.T) {
 			}
 			expect := func(keys int, evicted int64) {
 				t.Helper()
-				if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != evicted || st.Bytes != int64(keys*(6+table.OverheadBytes)) {
+				if st := s.Stats(t0); s.Len(t0) != keys || st.Evicted != evicted || st.Bytes != int64(keys*table.OverheadBytes) {
 					t.Fatalf("%d keys, %+v; want %d, %d evicted", s.Len(t0), st, keys, evicted)
 				}
 			}
@@ -254,7 +256,7 @@ func TestResize(t *testing.T) {
 			if got := s.Len(t0); got != 2000 {
 				t.Fatalf("%d keys, want 2000", got)
 			}
-			memtest.SetMaxBytes(&s.Capacity, 500*(6+table.OverheadBytes))
+			memtest.SetMaxBytes(&s.Capacity, 500*table.OverheadBytes)
 			expect(500, 12_500)
 			memtest.SetMaxBytes(&s.Capacity, 0)
 			memtest.SetMaxKeys(&s.Capacity, 0) // the default
@@ -319,7 +321,7 @@ func TestLimitsAreLoweredInSteps(t *testing.T) {
 				memtest.MustPut(t, s, fmt.Sprintf("%08d", i), memtest.Live(t0, second), t0)
 			}
 			if bytes {
-				s.SetCapacity(2*keys, kept*(8+table.OverheadBytes), false)
+				s.SetCapacity(2*keys, kept*table.OverheadBytes, false)
 			} else {
 				s.SetCapacity(kept, 0, false)
 			}

@@ -125,7 +125,7 @@ func (d *Teller) tell(sh *Shard, keys int, bytes int64, fn func(Change)) (told i
 			if st.Limits != nil {
 				sh.tell(e, *st.Limits)
 			}
-			fn(Change{Key: sh.Keys.View(n, e, &d.scratch), State: inWall(st, sh.Wall.Load())})
+			fn(Change{Key: sh.Keys.View(e, &d.scratch), State: inWall(st, sh.Wall.Load())})
 		} else {
 			sh.Slabs.Told(n)
 		}

@@ -189,6 +189,6 @@ func (sh *Shard) touchVictim() {
 		return
 	}
 	var scratch [table.HugeKey]byte
-	tag := table.TagOfHash(maphash.Bytes(sh.seed, sh.Keys.View(n, sh.Slabs.At(n), &scratch)))
+	tag := table.TagOfHash(maphash.Bytes(sh.seed, sh.Keys.View(sh.Slabs.At(n), &scratch)))
 	sh.Index.Peek(tag).Prefetch(tag)
 }

@@ -45,7 +45,7 @@ func (sh *Shard) export(from uint32, nowNS int64, fn func(key []byte, st store.V
 	var buffer [table.SegmentEntries]uint64
 	entries, next := sh.Index.AppendSegment(buffer[:0], from)
 	mostBytes := int64(math.MaxInt64)
-	if len(sh.Keys.Huge) > 0 || len(sh.Limits.Rings) > len(sh.Limits.FreeRings) { // they may be many bytes, so it may stop within
+	if sh.Keys.Huge.FreePlaces.InUse+sh.Limits.Rings.FreePlaces.InUse > 0 { // they may be many bytes, so it may stop within
 		mostBytes = bytesPerLock
 		slices.Sort(entries)
 	}
@@ -67,7 +67,7 @@ func (sh *Shard) export(from uint32, nowNS int64, fn func(key []byte, st store.V
 		}
 		if st := sh.full(n, e); !over(st, nowNS, nowNS+sh.Wall.Load()) {
 			told += sh.CostBytes(n, e)
-			fn(sh.Keys.View(n, e, &scratch), st)
+			fn(sh.Keys.View(e, &scratch), st)
 		}
 	}
 	return next

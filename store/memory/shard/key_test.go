@@ -54,7 +54,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 		memtest.ExpectKeys(t, s, t0, slices.Sorted(maps.Keys(model))...)
 		var bytes int64
 		for key := range model {
-			bytes += int64(len(key)) + table.OverheadBytes
+			bytes += table.CostBytes(len(key))
 		}
 		if st := s.Stats(t0); st.Bytes != bytes {
 			t.Fatalf("%d bytes, want %d", st.Bytes, bytes)

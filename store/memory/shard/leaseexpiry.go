@@ -42,7 +42,7 @@ func (sh *Shard) ExpireLeases(n uint32, e *table.Slot, nowNS int64) bool {
 // lines heed the leases' ends already.
 func (sh *Shard) flowedBack(n uint32, e *table.Slot, lastNS int64) {
 	var scratch [table.HugeKey]byte
-	for _, q := range sh.waited.OfKey[string(sh.Keys.View(n, e, &scratch))] {
+	for _, q := range sh.waited.OfKey[string(sh.Keys.View(e, &scratch))] {
 		q.NotBeforeNS = max(q.NotBeforeNS, lastNS)
 		q.ahead.stale = true
 	}

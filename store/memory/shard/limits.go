@@ -105,7 +105,7 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 				continue // of a policy that is gone
 			}
 			if n := p.Ring.Load(); n != 0 {
-				r = &sh.Limits.Rings[n]
+				r = sh.Limits.Rings.At(n)
 			}
 			if !yield(l, r) {
 				return
@@ -164,6 +164,6 @@ func (sh *Shard) purge(n uint32, e *table.Slot, nowNS int64) bool {
 	}
 	sh.untell(e)
 	var scratch [table.HugeKey]byte
-	sh.MoveEnd(n, e, end, sh.Keys.View(n, e, &scratch))
+	sh.MoveEnd(n, e, end, sh.Keys.View(e, &scratch))
 	return true
 }

@@ -131,7 +131,7 @@ func (m *limitsMachine) put(t *rapid.T, key string, k *heldKey, err error) {
 	delete(m.model.keys, key)
 	if there {
 		m.model.keys[key] = old
-	} else if full := m.model.full(1, int64(len(key))+table.OverheadBytes); full != (err != nil) {
+	} else if full := m.model.full(1, table.CostBytes(len(key))); full != (err != nil) {
 		t.Fatalf("put %q: %v, full: %v", key, err, full)
 	}
 	if err == nil {
@@ -290,7 +290,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 	next := &heldKey{limits: []heldLimit{}}
 	var grown, made int64
 	if old := model.keys[key]; old == nil {
-		made, grown = 1, int64(len(key))+table.OverheadBytes
+		made, grown = 1, table.CostBytes(len(key))
 	} else if old.limits == nil {
 		if err != store.ErrWrongType {
 			t.Fatalf("limits over a TAT: %v", err)

@@ -114,12 +114,12 @@ func ringBytes(st *cell.State) int64 {
 	if len(st.Ring) == 0 {
 		return 0
 	}
-	return table.RingBytes + 8*int64(len(st.Ring))
+	return table.BytesOfRing(st.Ring)
 }
 
 func (m *limitsModel) bytes() (n int64) {
 	for key, k := range m.keys {
-		n += int64(len(key)) + table.OverheadBytes
+		n += table.CostBytes(len(key))
 		for i := range k.limits {
 			n += table.LimitEntryBytes + ringBytes(&k.limits[i].st)
 		}
@@ -326,7 +326,7 @@ func (m *limitsModel) change(w *callWork, cost int64, mode cell.Mode) (newKey bo
 	if newKey = k == nil; newKey {
 		k = &heldKey{limits: []heldLimit{}}
 		m.keys[key] = k
-		grown += int64(len(key)) + table.OverheadBytes
+		grown += table.CostBytes(len(key))
 	}
 	var had int64
 	h := k.find(w.Limit, w.PolicyID())

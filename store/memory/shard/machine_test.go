@@ -97,7 +97,7 @@ func (m *machine) put(t *rapid.T, name string, st store.Value, err error) {
 		if err != nil {
 			return
 		}
-		m.makeRoom(t, 1, int64(len(name))+table.OverheadBytes)
+		m.makeRoom(t, 1, table.CostBytes(len(name)))
 		m.model.insert(name, st)
 	}
 	m.changed(name)
@@ -241,7 +241,7 @@ func (m *machine) copy(t *rapid.T) {
 		return
 	}
 	if old == nil && err == nil && !copied {
-		m.makeRoom(t, 1, int64(len(to))+table.OverheadBytes)
+		m.makeRoom(t, 1, table.CostBytes(len(to)))
 		if m.model.find(from) != nil {
 			t.Fatalf("%q is there, and was not copied to %q", from, to)
 		}

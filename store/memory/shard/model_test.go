@@ -88,7 +88,7 @@ func (m *model) use(name string, a store.Access) *modelKey {
 
 func (m *model) bytes() (n int64) {
 	for _, k := range m.keys {
-		n += int64(len(k.name)) + table.OverheadBytes
+		n += table.CostBytes(len(k.name))
 	}
 	return n
 }
@@ -110,7 +110,7 @@ func (m *model) makeRoom(keys, bytes int64, gone func() []*modelKey) error {
 	var longest int64
 	for _, k := range gone() {
 		m.evict(k)
-		longest = max(longest, int64(len(k.name))+table.OverheadBytes)
+		longest = max(longest, table.CostBytes(len(k.name)))
 	}
 	switch {
 	case full():
@@ -147,7 +147,7 @@ func (m *model) insert(name string, st store.Value) {
 
 // admits tells whether a new key may come in at all.
 func (m *model) admits(name string) bool {
-	cost := int64(len(name)) + table.OverheadBytes
+	cost := table.CostBytes(len(name))
 	if !m.noEviction {
 		return m.fits(1, cost)
 	}

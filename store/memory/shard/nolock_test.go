@@ -102,7 +102,7 @@ func stepsWithoutTheLock(t *testing.T, s *Store, key []byte, a store.Access, at,
 
 // The fewer keys there is room for, the sooner their uses are noted.
 func TestWhenUsesAreNoted(t *testing.T) {
-	const all, key = math.MinInt64, table.InlineKey + table.OverheadBytes
+	const all, key = math.MinInt64, table.OverheadBytes
 	for _, tt := range []struct{ maxKeys, maxBytes, noteNS int64 }{
 		{1, 0, all}, {exactKeys, 0, all}, {exactKeys + 1, 0, 40_970_000}, {10_000, 0, 100_000_000}, {1_000_000, 0, 1_073_740_000},
 		{1_000_000, exactKeys * key, all}, {1_000_000, 10_000 * key, 100_000_000}, {10_000, 1 << 40, 100_000_000},

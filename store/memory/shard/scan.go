@@ -37,7 +37,7 @@ func (s *Shards) Scan(cursor uint64, count int, nowNS int64, fn func(key string,
 				break
 			}
 			if e := sh.Slabs.At(n); !sh.Dead(n, e, nowNS) && sh.purge(n, e, nowNS) {
-				batch = append(batch, item{string(sh.Keys.View(n, e, &scratch)), inWall(sh.State(n, e), s.Wall.Load())})
+				batch = append(batch, item{string(sh.Keys.View(e, &scratch)), inWall(sh.State(n, e), s.Wall.Load())})
 			}
 			n++
 			count--
@@ -125,5 +125,5 @@ func (sh *Shard) random(nowNS int64) (string, bool) {
 		return "", false // it went while the lock was waited for
 	}
 	var scratch [table.HugeKey]byte
-	return string(sh.Keys.View(n, e, &scratch)), true
+	return string(sh.Keys.View(e, &scratch)), true
 }

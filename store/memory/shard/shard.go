@@ -208,10 +208,7 @@ func (sh *Shard) setState(n uint32, e *table.Slot, st store.Value) {
 		sh.NoExpiry++
 	default:
 		e.SetInfo(table.FlagExpiry, table.FlagExpiry)
-		if sh.Expiries == nil {
-			sh.Expiries = make(map[uint32]int64)
-		}
-		sh.Expiries[n] = st.ExpiryNS
+		sh.Slabs.SetExpiry(n, st.ExpiryNS)
 	}
 }
 
@@ -219,16 +216,13 @@ func (sh *Shard) clearExpiry(n uint32, e *table.Slot) {
 	if e.Has(table.FlagNoExpiry) {
 		sh.NoExpiry--
 	}
-	if e.Has(table.FlagExpiry) {
-		delete(sh.Expiries, n)
-	}
 	e.SetInfo(table.FlagsOfState, 0)
 }
 
 // unlink takes a slot out of the shard. Its room stays claimed.
 func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	var scratch [table.HugeKey]byte
-	key := sh.Keys.View(n, e, &scratch)
+	key := sh.Keys.View(e, &scratch)
 	sh.Journal.remove(e, key, expired)
 	if e.Has(table.FlagWaited) {
 		sh.letGo(n, e, key, expired)
@@ -237,10 +231,12 @@ func (sh *Shard) unlink(n uint32, e *table.Slot, expired bool) {
 	sh.Lists.Pull(&sh.Slabs, e)
 	sh.clearExpiry(n, e)
 	sh.Wheel.Unlink(&sh.Slabs, e)
-	sh.Keys.Free(n, e)
+	sh.Keys.Free(e)
 	sh.DropLimits(e)
 	sh.Slabs.Free(n, e)
-	sh.InUse--
+	if sh.InUse--; sh.InUse%PerLock == 0 {
+		sh.Index.Shrink(sh.InUse)
+	}
 	if !expired {
 		sh.changes++
 	}

@@ -34,6 +34,8 @@ type index struct {
 	Dir    atomic.Pointer[directory]
 	memory *Reserves
 	fresh  []Chunk // never used
+	chunks int     // of all segments
+	sparse uint32  // the tag at which Shrink goes on
 }
 
 type directory struct {
@@ -63,6 +65,7 @@ func (x *index) newChunk() *Chunk {
 	}
 	c := &x.fresh[0]
 	x.fresh = x.fresh[1:]
+	x.chunks++
 	return c
 }
 
@@ -91,7 +94,7 @@ var chunkOf = func() (t [2 * mostChunks][256]uint8) {
 // drop forgets all entries, and gives their memory back.
 func (x *index) drop() {
 	x.Dir.Store(nil)
-	x.fresh = nil
+	x.fresh, x.chunks = nil, 0
 }
 
 func TagOf(entry uint64) uint32 { return uint32(entry >> 32) }
@@ -283,6 +286,7 @@ func (x *index) split(g *segment, tag uint32) {
 		}
 	}
 	x.halve(entries[:n], g.Bits, tag, &spare)
+	x.chunks -= len(spare)
 }
 
 // halve plants entries, which have so many upper bits of a tag in common, in two segments.
@@ -338,6 +342,28 @@ func (x *index) plant(entries []uint64, bits, tag uint32, spare *[]*Chunk) {
 		d.segments[first+i].Store(g)
 	}
 	x.Dir.Store(d)
+}
+
+// Shrink does one step of making an index smaller that holds only so few keys: 32 segments that lie side by side become one.
+func (x *index) Shrink(keys int64) {
+	const mergeBits, mostSparse = 5, 32
+	d := x.Dir.Load()
+	if d == nil || d.bits < mergeBits || int64(x.chunks)*chunkEntries < mostSparse*(keys+chunkEntries) {
+		return
+	}
+	bits := d.bits - mergeBits
+	span := uint64(1) << (32 - bits)
+	first := uint64(x.sparse) &^ (span - 1)
+	x.sparse = uint32(first + span)
+	if d.Segment(uint32(first)).Bits <= bits { // it is one already
+		return
+	}
+	var entries []uint64
+	for tag := first; tag < first+span; {
+		x.chunks -= int(d.Segment(uint32(tag)).Size.Load())
+		entries, tag = x.AppendSegment(entries, uint32(tag))
+	}
+	x.plant(entries, bits, uint32(first), new([]*Chunk))
 }
 
 func (d *directory) double() *directory {

@@ -182,3 +182,29 @@ func newMemory() *Reserves {
 	m.Init()
 	return m
 }
+
+// An index of which few keys are left becomes small, and has them all, also as it grows again.
+func TestIndexShrinks(t *testing.T) {
+	const many, few = 100_000, 500
+	x := index{memory: newMemory()}
+	for range 3 {
+		for n := uint32(1); n <= many; n++ {
+			x.Insert(TagOfHash(hashOf(uint64(n))), n)
+		}
+		full, _ := x.entries()
+		for n := uint32(many); n > few; n-- {
+			x.Remove(TagOfHash(hashOf(uint64(n))), n)
+			x.Shrink(int64(n - 1))
+		}
+		places, used := x.entries()
+		if places > 32*(few+chunkEntries) || places > full/8 || used != few || x.chunks*chunkEntries != places {
+			t.Errorf("%d of %d places are left for %d keys, and %d chunks are counted", places, full, used, x.chunks)
+		}
+		for n := uint32(1); n <= few; n++ {
+			if !x.holds(TagOfHash(hashOf(uint64(n))), n) {
+				t.Fatalf("slot %d has gone", n)
+			}
+			x.Remove(TagOfHash(hashOf(uint64(n))), n)
+		}
+	}
+}

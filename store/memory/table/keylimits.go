@@ -113,7 +113,7 @@ func (t *Table) EntryEndNS(p *LimitEntry) uint64 {
 
 // CostBytes is what a key takes with its limits, by the estimate of MaxBytes.
 func (t *Table) CostBytes(n uint32, e *Slot) int64 {
-	return CostBytes(t.Keys.length(n, e)) + t.LimitBytes(e)
+	return CostBytes(t.Keys.length(e)) + t.LimitBytes(e)
 }
 
 // BaseOf is the limit entry of the limit from which a companion's leases were taken, or nil.

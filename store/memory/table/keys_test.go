@@ -18,7 +18,7 @@ func newTable() *Table {
 // add puts a key into the table as a shard does, on probation.
 func (t *Table) add(hash uint64, key []byte) (uint32, *Slot) {
 	n, e := t.Slabs.Alloc()
-	e.SetInfo(keyLenMask, t.Keys.Set(n, e, key))
+	e.SetInfo(keyLenMask, t.Keys.Set(e, key))
 	t.Lists.Push(&t.Slabs, Probation, n, e)
 	t.Index.Insert(TagOfHash(hash), n)
 	return n, e
@@ -27,7 +27,7 @@ func (t *Table) add(hash uint64, key []byte) (uint32, *Slot) {
 func (t *Table) remove(hash uint64, n uint32, e *Slot) {
 	t.Index.Remove(TagOfHash(hash), n)
 	t.Lists.Pull(&t.Slabs, e)
-	t.Keys.Free(n, e)
+	t.Keys.Free(e)
 	t.Slabs.Free(n, e)
 }
 
@@ -60,10 +60,10 @@ func TestKeysOfAllLengths(t *testing.T) {
 			t.Errorf("the key of %d bytes is seen as %p without the lock, its slot is %p", length, e, x.e)
 		}
 		var scratch [HugeKey]byte
-		if got := table.Keys.View(x.n, x.e, &scratch); !bytes.Equal(got, x.key) {
+		if got := table.Keys.View(x.e, &scratch); !bytes.Equal(got, x.key) {
 			t.Errorf("the key of %d bytes is told as %q, want %q", length, got, x.key)
 		}
-		if cost := table.CostBytes(x.n, x.e); cost != int64(length)+OverheadBytes {
+		if cost := table.CostBytes(x.n, x.e); cost != CostBytes(length) {
 			t.Errorf("the key of %d bytes costs %d", length, cost)
 		}
 		others := [][]byte{append(slices.Clone(x.key), 0), append(slices.Clone(x.key), 7), slices.Concat(x.key, make([]byte, 300))}
@@ -90,7 +90,7 @@ func TestKeysOfAllLengths(t *testing.T) {
 	for _, x := range entries {
 		table.remove(x.hash, x.n, x.e)
 	}
-	if tails, slots, huge := table.Keys.Tails.FreePlaces.InUse, table.Slabs.FreePlaces.InUse, len(table.Keys.Huge); tails != 0 ||
+	if tails, slots, huge := table.Keys.Tails.FreePlaces.InUse, table.Slabs.FreePlaces.InUse, table.Keys.Huge.FreePlaces.InUse; tails != 0 ||
 		slots != 0 || huge != 0 {
 		t.Errorf("%d tails, %d slots and %d long keys are left of no keys", tails, slots, huge)
 	}

@@ -18,7 +18,7 @@ func (t *Table) EndNS(n uint32, e *Slot) uint64 {
 }
 
 func (t *Table) endWithExpiry(n uint32, e *Slot) uint64 {
-	end := cell.ShiftInstant(uint64(t.Expiries[n]), -t.Wall.Load())
+	end := cell.ShiftInstant(uint64(t.Slabs.expiry(n)), -t.Wall.Load())
 	if e.Has(FlagCount) {
 		return end
 	}
@@ -34,7 +34,7 @@ func (t *Table) State(n uint32, e *Slot) store.Value {
 	case e.Has(FlagNoExpiry):
 		st.ExpiryNS = store.NoExpiry
 	case e.Has(FlagExpiry):
-		st.ExpiryNS = t.Expiries[n]
+		st.ExpiryNS = t.Slabs.expiry(n)
 	}
 	return st
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"math"
 	"sync/atomic"
+	"unsafe"
 
 	"celld/cell"
 )
@@ -22,9 +23,9 @@ type LimitEntry struct {
 
 const (
 	// LimitEntryBytes is what each limit under a key takes beside the key, by the estimate of MaxBytes, and RingBytes what a ring
-	// takes beside 8 for each of its words.
+	// takes beside its words.
 	LimitEntryBytes = 64
-	RingBytes       = 56
+	RingBytes       = 48
 )
 
 func (p *LimitEntry) link() uint32     { return p.Next.Load() }
@@ -33,19 +34,30 @@ func (p *LimitEntry) setLink(n uint32) { p.Next.Store(n) }
 // limitEntries are a shard's.
 type limitEntries struct {
 	arena[LimitEntry, *LimitEntry]
-	Rings     []Ring // by number; the first is none
-	FreeRings []uint32
+	Rings arena[Ring, *Ring]
 }
 
 type Ring struct {
-	Words []uint64
+	words *uint64   // the first of them
+	count uint32    // of words
+	Next  uint32    // of a free place
 	Told  cell.Told // of a log, as long as it has this ring
 }
+
+func ringOf(words []uint64) Ring {
+	return Ring{words: unsafe.SliceData(words), count: uint32(len(words))}
+}
+
+// Words are nil in a free place.
+func (r *Ring) Words() []uint64 { return unsafe.Slice(r.words, r.count) }
+
+func (r *Ring) link() uint32     { return r.Next }
+func (r *Ring) setLink(n uint32) { r.Next = n }
 
 // drop forgets all limit entries.
 func (t *limitEntries) drop() {
 	t.arena.drop()
-	t.Rings, t.FreeRings = nil, nil
+	t.Rings.drop()
 }
 
 func (t *limitEntries) Free(n uint32) {
@@ -59,40 +71,30 @@ func (t *limitEntries) ring(p *LimitEntry) []uint64 {
 	if n == 0 {
 		return nil
 	}
-	return t.Rings[n].Words
+	return t.Rings.At(n).Words()
 }
 
 func (t *limitEntries) setRing(p *LimitEntry, words []uint64) {
 	n := p.Ring.Load()
 	switch {
 	case words == nil && n != 0:
-		t.Rings[n] = Ring{}
-		t.FreeRings = append(t.FreeRings, n)
+		*t.Rings.At(n) = Ring{}
+		t.Rings.release(t.Rings.free(n))
 		p.Ring.Store(0)
-		if len(t.FreeRings) == len(t.Rings)-1 { // the last one in use
-			t.Rings, t.FreeRings = nil, nil
-		}
 	case words == nil:
 	case n != 0:
-		t.Rings[n] = Ring{Words: words}
-	case len(t.FreeRings) > 0:
-		last := len(t.FreeRings) - 1
-		n, t.FreeRings = t.FreeRings[last], t.FreeRings[:last]
-		p.Ring.Store(n)
-		t.Rings[n].Words = words
+		*t.Rings.At(n) = ringOf(words)
 	default:
-		if len(t.Rings) == 0 {
-			t.Rings = append(t.Rings, Ring{})
-		}
-		p.Ring.Store(uint32(len(t.Rings)))
-		t.Rings = append(t.Rings, Ring{Words: words})
+		n, r := t.Rings.alloc()
+		*r = ringOf(words)
+		p.Ring.Store(n)
 	}
 }
 
 // Untell notes that a log no longer starts with what was told of it.
 func (t *limitEntries) Untell(p *LimitEntry) {
 	if n := p.Ring.Load(); n != 0 {
-		t.Rings[n].Told = cell.Told{}
+		t.Rings.At(n).Told = cell.Told{}
 	}
 }
 
@@ -103,7 +105,7 @@ func BytesOfRing(ring []uint64) int64 {
 	if ring == nil {
 		return 0
 	}
-	return RingBytes + 8*int64(cap(ring))
+	return RingBytes + allocated(8*len(ring))
 }
 
 // CloneRing copies a ring into just as much memory, where slices.Clone may take more.
@@ -193,13 +195,3 @@ func (t *limitEntries) Keep(p *LimitEntry, l *cell.Limit, shape uint32, st *cell
 func OtherRing(ring, than []uint64) bool {
 	return len(ring) != len(than) || len(ring) > 0 && &ring[0] != &than[0]
 }
-
-// OverheadBytes is what a key takes beside its own bytes, by the estimate of MaxBytes and Stats.Bytes.
-//
-// Measured (BenchmarkHeap, amd64) it is 44 for keys of 16 bytes and 52 for 40, with 1,000,000 keys as with 10,000,000:
-// 48 the slot, which holds 16 bytes of key, 11 the index, and 32 each tail of a longer key, which holds 28. For
-// longer keys it depends on how full their last tail is: 74 for 17 bytes and 86 for 100. The constant lies in between, so
-// that no length takes three tenths more than its estimate.
-const OverheadBytes = 56
-
-func CostBytes(keyLen int) int64 { return int64(keyLen) + OverheadBytes }

@@ -6,8 +6,8 @@ import (
 	"celld/cell"
 )
 
-// The memory of rings goes with the last of them.
-func TestNoRings(t *testing.T) {
+// A ring that goes leaves its place, and the others as they are.
+func TestRingsComeAndGo(t *testing.T) {
 	var all limitEntries
 	var a, b LimitEntry
 	all.setRing(&a, []uint64{1})
@@ -16,8 +16,8 @@ func TestNoRings(t *testing.T) {
 	if got := all.ring(&b); len(got) != 1 || got[0] != 2 {
 		t.Errorf("the other ring is %v", got)
 	}
-	if all.setRing(&b, nil); all.Rings != nil || all.FreeRings != nil {
-		t.Errorf("%d rings are kept", len(all.Rings))
+	if all.setRing(&b, nil); all.Rings.FreePlaces.InUse != 0 || all.ring(&b) != nil {
+		t.Errorf("%d rings are kept", all.Rings.FreePlaces.InUse)
 	}
 }
 

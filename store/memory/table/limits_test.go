@@ -69,7 +69,7 @@ func TestLimitEntriesOfAKey(t *testing.T) {
 	}
 	ring := int64(RingBytes + 8*2)
 	if count, bytes := table.CountLimits(e), table.LimitBytes(e); count != 5 || bytes != 5*LimitEntryBytes+ring ||
-		table.CostBytes(n, e) != 3+OverheadBytes+bytes {
+		table.CostBytes(n, e) != OverheadBytes+bytes {
 		t.Errorf("%d limits take %d bytes", count, bytes)
 	}
 	if st := table.State(n, e); !st.HoldsLimits {
@@ -77,7 +77,7 @@ func TestLimitEntriesOfAKey(t *testing.T) {
 	}
 	table.SetTouched(e, 2*touched)
 	if table.DropLimits(e); e.HoldsLimits() || table.TouchedNS(e) != 2*touched || table.Limits.FreePlaces.InUse != 0 ||
-		table.Limits.Rings != nil {
+		table.Limits.Rings.FreePlaces.InUse != 0 {
 		t.Errorf("limits are dropped, and %d places are used, at %d", table.Limits.FreePlaces.InUse, table.TouchedNS(e))
 	}
 	for range table.LimitsOf(e) {
@@ -144,7 +144,7 @@ func TestEndOfAKey(t *testing.T) {
 	if end := table.EndNS(n, e); end != 1000 || table.Dead(n, e, 999) || !table.Dead(n, e, 1000) {
 		t.Errorf("the end is %d", end)
 	}
-	table.Expiries = map[uint32]int64{n: 500}
+	table.Slabs.SetExpiry(n, 500)
 	e.SetInfo(FlagsOfState, FlagExpiry)
 	table.Wall.Store(100)
 	if end, st := table.EndNS(n, e), table.State(n, e); end != 400 || st != (store.Value{TAT: 1000, ExpiryNS: 500}) {

@@ -10,15 +10,18 @@ const (
 	InlineKey = 16  // the longest key that lies in its slot
 	headBytes = 12  // of a longer one lie in it
 	tailBytes = 28  // and so many in each of its tails: a key of 40 bytes takes one
-	HugeKey   = 255 // the keyLen of keys so long or longer: they lie in keys.Huge
+	HugeKey   = 255 // the keyLen of keys so long or longer: they lie in keys.Huge, and their slot has the place there as that of a tail
 )
 
-// tail is a piece of a key that is longer than its slot holds. 32 bytes: 48, another slot, would waste more on the
+// tail is a piece of a key that is longer than its slot holds, of tailSize: 48, another slot, would waste more on the
 // keys of 17 to 60 bytes that are common, and places of all lengths could not be used for one another. The upper half of the last
 // word is the number of the next tail.
 type tail [4]atomic.Uint64
 
-const tailNext = 32 // bits
+const (
+	tailSize = 32 // and that of a hugeKey
+	tailNext = 32 // bits
+)
 
 func (p *tail) link() uint32     { return uint32(p[3].Load() >> tailNext) }
 func (p *tail) setLink(n uint32) { p[3].Store(p[3].Load()<<tailNext>>tailNext | uint64(n)<<tailNext) }
@@ -41,13 +44,21 @@ func tailWords(rest []byte) (words [4]uint64, n int) {
 // keys hold the parts of keys that lie outside the slots.
 type keys struct {
 	Tails arena[tail, *tail]
-	Huge  map[uint32][]byte // by slot. So rare that it is the collector's to follow
+	Huge  arena[hugeKey, *hugeKey] // so rare that they are the collector's to follow
 }
+
+type hugeKey struct {
+	key  []byte
+	next uint32 // of a free place
+}
+
+func (p *hugeKey) link() uint32     { return p.next }
+func (p *hugeKey) setLink(n uint32) { p.next = n }
 
 // drop forgets all keys, and gives their memory back.
 func (k *keys) drop() {
 	k.Tails.drop()
-	k.Huge = nil
+	k.Huge.drop()
 }
 
 func inlineWords(key []byte) (key0, key1 uint64) {
@@ -67,16 +78,15 @@ func inlineWords(key []byte) (key0, key1 uint64) {
 func headWord(key []byte) uint64 { return uint64(binary.LittleEndian.Uint32(key[8:])) }
 
 // Set stores the key of a new slot, except its length, which it returns as it stands in Slot.Info.
-func (k *keys) Set(n uint32, e *Slot, key []byte) (keyLen uint64) {
+func (k *keys) Set(e *Slot, key []byte) (keyLen uint64) {
 	key0, key1 := inlineWords(key)
 	length := len(key)
 	switch {
 	case length >= HugeKey:
 		length = HugeKey
-		if k.Huge == nil {
-			k.Huge = make(map[uint32][]byte)
-		}
-		k.Huge[n] = append([]byte(nil), key...)
+		number, p := k.Huge.alloc()
+		p.key = append([]byte(nil), key...)
+		key1 = uint64(number) << 32
 	case length > InlineKey:
 		key1 = headWord(key)
 		var last *tail
@@ -142,15 +152,17 @@ func (k *keys) isUncommon(e *Slot, key []byte) bool {
 }
 
 // isHuge reports whether a slot holds this key of Huge. The shard is locked.
-func (k *keys) isHuge(n uint32, e *Slot, key []byte) bool {
-	return e.keyLen() == HugeKey && string(k.Huge[n]) == string(key)
+func (k *keys) isHuge(e *Slot, key []byte) bool {
+	return e.keyLen() == HugeKey && string(k.huge(e)) == string(key)
 }
 
+func (k *keys) huge(e *Slot) []byte { return k.Huge.At(uint32(e.key1.Load() >> 32)).key }
+
 // View returns the slot's key, which is valid until that slot changes; longer ones are put together in scratch.
-func (k *keys) View(n uint32, e *Slot, scratch *[HugeKey]byte) []byte {
+func (k *keys) View(e *Slot, scratch *[HugeKey]byte) []byte {
 	length := e.keyLen()
 	if length == HugeKey {
-		return k.Huge[n]
+		return k.huge(e)
 	}
 	binary.LittleEndian.PutUint64(scratch[:], e.key0.Load())
 	binary.LittleEndian.PutUint64(scratch[8:], e.key1.Load())
@@ -170,12 +182,14 @@ func (k *keys) View(n uint32, e *Slot, scratch *[HugeKey]byte) []byte {
 }
 
 // Free gives back what lies outside the slot of its key.
-func (k *keys) Free(n uint32, e *Slot) {
+func (k *keys) Free(e *Slot) {
+	number := uint32(e.key1.Load() >> 32)
 	switch length := e.keyLen(); {
 	case length == HugeKey:
-		delete(k.Huge, n)
+		k.Huge.At(number).key = nil
+		k.Huge.release(k.Huge.free(number))
 	case length > InlineKey:
-		for number := uint32(e.key1.Load() >> 32); number != 0; {
+		for number != 0 {
 			next := k.Tails.At(number).link()
 			k.Tails.release(k.Tails.free(number))
 			number = next
@@ -184,11 +198,11 @@ func (k *keys) Free(n uint32, e *Slot) {
 }
 
 // length is the length of the slot's key.
-func (k *keys) length(n uint32, e *Slot) int {
+func (k *keys) length(e *Slot) int {
 	if length := e.keyLen(); length != HugeKey {
 		return length
 	}
-	return len(k.Huge[n])
+	return len(k.huge(e))
 }
 
 // The size of a slot is what a key costs.

@@ -5,7 +5,20 @@ type slab = [SlabSize]Slot // 24 KB, which is a size the allocator has
 // slabs are a shard's slots.
 type slabs struct {
 	arena[Slot, *Slot]
-	Top uint32 // slots from here on have never been used
+	Top      uint32             // slots from here on have never been used
+	expiries []*[SlabSize]int64 // beside the slabs that have some, the ExpiryNS that are instants, in wall time
+}
+
+func (s *slabs) expiry(n uint32) int64 { return s.expiries[n>>slabBits][n&(SlabSize-1)] }
+
+// SetExpiry notes the expiry of a slot with FlagExpiry.
+func (s *slabs) SetExpiry(n uint32, ns int64) {
+	k := int(n >> slabBits)
+	s.expiries = append(s.expiries, make([]*[SlabSize]int64, max(0, k+1-len(s.expiries)))...)
+	if s.expiries[k] == nil {
+		s.expiries[k] = new([SlabSize]int64)
+	}
+	s.expiries[k][n&(SlabSize-1)] = ns
 }
 
 // noSlab stands for slabs that were given back, for those who look at slots without knowing whether they are there. All its
@@ -37,6 +50,9 @@ func (s *slabs) release(k int) {
 		}
 	}
 	s.arena.release(k)
+	if k < len(s.expiries) {
+		s.expiries[k] = nil
+	}
 }
 
 // Told is called for a free slot that is in the journal no longer.
@@ -65,5 +81,5 @@ func (s *slabs) Next(n uint32, tries int) (slot uint32, left int) {
 // drop forgets all slots.
 func (s *slabs) drop() {
 	s.arena.drop()
-	s.Top = 0
+	s.Top, s.expiries = 0, nil
 }

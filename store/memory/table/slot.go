@@ -41,7 +41,7 @@ const (
 	flagProtected
 	FlagJournaled // is in the journal's list. It outlasts the key, as the number in the list does
 	FlagNoExpiry  // Value.ExpiryNS is NoExpiry
-	FlagExpiry    // Value.ExpiryNS is in Table.Expiries
+	FlagExpiry    // Value.ExpiryNS is in slabs.expiries
 	FlagLimits    // holds limits, and tat is when the last of them ends
 	FlagWaited    // somebody waits for a state of the key
 

@@ -9,8 +9,7 @@ type Table struct {
 	Lists    lists
 	Wheel    wheel
 	Wall     *WallAhead
-	Expiries map[uint32]int64 // by slot, the ExpiryNS that are instants, in wall time
-	NoExpiry int64            // slots whose ExpiryNS is NoExpiry
+	NoExpiry int64 // slots whose ExpiryNS is NoExpiry
 	InUse    int64
 }
 
@@ -21,7 +20,7 @@ func (t *Table) Clear() {
 	t.Keys.drop()
 	t.Limits.drop()
 	t.Lists, t.Wheel = lists{}, newWheel()
-	t.Expiries, t.NoExpiry, t.InUse = nil, 0, 0
+	t.NoExpiry, t.InUse = 0, 0
 }
 
 // UseMemory gives the table m to take its memory from, which others share, and wall to tell wall time by.
@@ -31,15 +30,15 @@ func (t *Table) UseMemory(m *Reserves, wall *WallAhead) {
 }
 
 // IdleBytes is the memory of places that no key uses. When a key goes, this must grow by less than the estimate of the key, so that
-// fewer keys always leave more room. So a tail of 32 bytes counts as 24: it holds 28 bytes of a key.
+// fewer keys always leave more room.
 func (t *Table) IdleBytes() int64 {
-	return int64(t.Slabs.FreePlaces.idle())*48 + int64(t.Keys.Tails.FreePlaces.idle())*24 +
-		int64(t.Limits.FreePlaces.idle())*LimitEntryBytes + int64(len(t.Limits.FreeRings))*RingBytes
+	return int64(t.Slabs.FreePlaces.idle())*48 + int64(t.Keys.Tails.FreePlaces.idle()+t.Keys.Huge.FreePlaces.idle())*tailSize +
+		int64(t.Limits.FreePlaces.idle())*LimitEntryBytes + int64(t.Limits.Rings.FreePlaces.idle())*RingBytes
 }
 
 // Begin makes a free slot that of a new key, the youngest on probation.
 func (t *Table) Begin(n uint32, e *Slot, key []byte, nowNS int64) {
-	e.SetInfo(keyLenMask|touchedMask|flagList, t.Keys.Set(n, e, key)|uint64(nowNS)>>touchedUnit|flagProbation)
+	e.SetInfo(keyLenMask|touchedMask|flagList, t.Keys.Set(e, key)|uint64(nowNS)>>touchedUnit|flagProbation)
 	t.Lists.Push(&t.Slabs, Probation, n, e)
 }
 
@@ -53,7 +52,7 @@ func (t *Table) Slot(hash uint64, key []byte) (uint32, *Slot) {
 		if n == NoSlot {
 			return NoSlot, nil
 		}
-		if e := t.Slabs.At(n); t.Keys.Is(e, key) || len(key) >= HugeKey && t.Keys.isHuge(n, e, key) {
+		if e := t.Slabs.At(n); t.Keys.Is(e, key) || len(key) >= HugeKey && t.Keys.isHuge(e, key) {
 			return n, e
 		}
 	}
