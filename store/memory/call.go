@@ -26,6 +26,7 @@ type call struct {
 	ahead   *shard.Line // it stands behind those who wait for its state; nil: it does not
 	tried   bool        // Decision and st are those of the call taken
 	carried bool        // st was carried over from another limit, and is not stored yet
+	fitted  bool        // st is that of no entry, with a ring: a second try, after room was found, does not make another
 
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
@@ -119,10 +120,12 @@ func (c *call) findEntry() {
 func (c *call) fetch(nowNS int64) {
 	c.carried = false
 	if c.entry == nil {
-		c.st = cell.State{}
+		if !c.fitted {
+			c.st = cell.State{}
+		}
 		return
 	}
-	c.st = c.sh.Limits.State(c.entry)
+	c.st, c.fitted = c.sh.Limits.State(c.entry), false
 	if !c.entry.Same(c.Limit, c.code) {
 		old := c.entry.Limit()
 		c.Limit.Carry(&c.st, &old, c.sh.TimeOf(&old, nowNS), c.sh.TimeOf(c.Limit, nowNS))
@@ -214,6 +217,7 @@ func (c *call) needs(before []call, cost, nowNS int64) (n shard.Need) {
 	}
 	if c.changes && !c.tried {
 		c.Limit.Fit(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost)
+		c.fitted = c.entry == nil
 	}
 	n.Bytes += c.grows()
 	return n

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -91,6 +92,36 @@ func TestWhatKeysTake(t *testing.T) {
 		_, _ = fmt.Sscanf(row, "%f | %f |", &saidCounts, &saidTakes)
 		if !near(takes, counts) || counts != saidCounts || !near(takes, saidTakes) {
 			t.Errorf("| %s | %.0f | %.0f |, and the page says %.0f and %.0f", k.name, counts, takes, saidCounts, saidTakes)
+		}
+	}
+}
+
+// While keys of one kind take the room of others, hardly any memory lies between them that neither takes.
+func TestChurnOfShapesLeavesNoGaps(t *testing.T) {
+	const most = 24 << 20
+	s, now := memory.New(memory.Options{MaxKeys: 1 << 20, MaxBytes: most, Shards: 16}), t0
+	for range 2 {
+		for _, texts := range [][]string{
+			{"5/1h", "5/2h", "5/3h", "5/4h"}, {"5/1h,algo=slide,buckets=128"}, {"5/1s,algo=conc"}, {"5/1h"}, {"5/1h,algo=log"},
+		} {
+			list := make([]store.Call, len(texts))
+			for i, text := range texts {
+				list[i] = memtest.Call(t, "", text)
+			}
+			for part := range 4 {
+				for range 9000 * len(texts) {
+					now += second / 9000
+					for i := range list {
+						list[i].Key = binary.LittleEndian.AppendUint64(nil, uint64(now))
+					}
+					memtest.MustTake(t, s, 1, now, list)
+				}
+				memtest.HeapBytes() // collects
+				var m runtime.MemStats
+				if runtime.ReadMemStats(&m); m.HeapInuse-m.HeapAlloc > most/5 {
+					t.Errorf("after part %d of %q, %d KB are idle between objects", part, texts, (m.HeapInuse-m.HeapAlloc)>>10)
+				}
+			}
 		}
 	}
 }
