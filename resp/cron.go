@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"celld/resp/transport"
@@ -44,6 +45,10 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 		})
 	}
 	srv.sessions.Persist.Tick()
+	srv.followGaps(srv.sessions.Heap.Gaps())
+	if ticks%giveBackTicks == 0 {
+		srv.giveBack()
+	}
 	if ticks%10 == 0 {
 		st := srv.sessions.Stats
 		now := counted{st.Commands.Load(), st.InputBytes.Load(), st.OutputBytes.Load()}
@@ -92,6 +97,49 @@ func (srv *Server) tellMemory(clients int64) {
 		srv.upkeep.keysReported.Store(keys)
 		srv.sessions.Config.OnMemory(keys, clients)
 	}
+}
+
+// gapsAllowed is how much may lie between objects beside an eighth of maxmemory. The collector's limit has room for it.
+const gapsAllowed = 16 << 20
+
+// followGaps lets keys take less where more than allowed lies between objects. So a client gains no memory by leaving one key in each
+// stretch of keys of its size.
+func (srv *Server) followGaps(gaps int64) {
+	gaps = max(0, gaps-gapsAllowed-srv.sessions.Config.MaxMemory.Get()/8) &^ (1<<20 - 1)
+	if srv.upkeep.gaps.Swap(gaps) != gaps {
+		srv.limitKeys()
+	}
+}
+
+// limitKeys puts the settings that bound keys into effect.
+func (srv *Server) limitKeys() {
+	cfg := srv.sessions.Config
+	most := cfg.MaxMemory.Get()
+	srv.sessions.Store.SetCapacity(cfg.MaxKeys.Get(), max(most-srv.upkeep.gaps.Load(), most/8), cfg.NoEviction())
+	srv.shrink()
+}
+
+// giveBackTicks are 5 s.
+const giveBackTicks = 50
+
+// giveBack gives unused memory back to the system once there is much more of it than there was at least. The collector would
+// run after 2 minutes when keys have expired and nobody calls.
+func (srv *Server) giveBack() {
+	least, spare, keys := &srv.upkeep.leastSpare, srv.spareBytes(), srv.sessions.Store.Room.Bytes.Load()
+	if spare-least.Load() > max(16<<20, keys/10) {
+		go func() {
+			debug.FreeOSMemory()
+			least.Store(srv.spareBytes())
+		}()
+	} else if spare < least.Load() {
+		least.Store(spare)
+	}
+}
+
+// spareBytes is the memory of the process beside that of keys.
+func (srv *Server) spareBytes() int64 {
+	_, held, _ := srv.sessions.Heap.Read()
+	return held - srv.sessions.Store.Room.Bytes.Load()
 }
 
 // shrinkNS is how long keys are evicted at a time when there may be fewer than before.

@@ -33,6 +33,8 @@ type upkeep struct {
 	shrinking    atomic.Bool  // keys are being evicted, as there may be fewer than before
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	keysReported atomic.Int64 // those of keys, as last passed to it
+	gaps         atomic.Int64 // bytes that keys may take less, as last passed to the store
+	leastSpare   atomic.Int64 // see giveBack
 }
 
 // life is how far the server is on its way to its end.

@@ -71,16 +71,12 @@ func (srv *Server) configCommands(sessions *session.Service) config.Commands {
 // followSettings puts settings into effect, now and when CONFIG SET changes them.
 func (srv *Server) followSettings() {
 	cfg := srv.sessions.Config
-	limits := func() {
-		srv.sessions.Store.SetCapacity(cfg.MaxKeys.Get(), cfg.MaxMemory.Get(), cfg.NoEviction())
-		srv.shrink()
-	}
-	cfg.MaxKeys.OnSet(func(int64) { limits() })
+	cfg.MaxKeys.OnSet(func(int64) { srv.limitKeys() })
 	cfg.MaxMemory.OnSet(func(int64) {
-		limits()
+		srv.limitKeys()
 		srv.tellMemory(srv.upkeep.clientsHold.Load())
 	})
-	cfg.MaxMemoryPolicy.OnSet(func(string) { limits() })
+	cfg.MaxMemoryPolicy.OnSet(func(string) { srv.limitKeys() })
 	cfg.MaxClients.Check(srv.sockets.MayServe)
 	cfg.AppendFsync.Check(func(word string) error { return srv.sessions.Persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.sessions.Persist.SetFsync(persistence.ParseFsync(word)) }) // Check allowed it

@@ -15,9 +15,9 @@ import (
 
 // Whatever keys come, the process takes no more than processBound. The heap stays well below that:
 //
-//   - Keys take up to a quarter more than maxmemory's estimate. Keys of 33 KB are the worst: the allocator rounds them up to 40.
-//   - heapBase is for all else: names of removed keys for the append-only file (16 MB), its buffers, the event loops, and
-//     garbage. Garbage needs little room: nearly all of the heap has no pointers, so collections are cheap.
+//   - Keys take up to a quarter more than maxmemory: an eighth for idle places in slabs, and an eighth for gaps on the heap.
+//   - heapBase is for 20 MB more of both, and for all else: names of removed keys for the append-only file (16 MB), its buffers, the
+//     event loops, and garbage. Garbage needs little room: nearly all of the heap has no pointers, so collections are cheap.
 //   - The rest of the bound is for the binary, and for what the heap exceeds its limit by before the collector catches up.
 //
 // Unfinished commands and unread replies of clients come on top. Their own limits bound them.

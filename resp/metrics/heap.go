@@ -26,6 +26,13 @@ func (h *Heap) Read() (used, held, peak int64) {
 	}
 }
 
+// Gaps returns the bytes between objects, where only others of the same size can lie.
+func (*Heap) Gaps() int64 {
+	sample := []metrics.Sample{{Name: heapUnused}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
 // Declare declares what Read returns.
 func (h *Heap) Declare(l *List) {
 	used, held, peak := h.Read()
