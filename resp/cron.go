@@ -46,7 +46,7 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	}
 	srv.sessions.Persist.Tick()
 	srv.followGaps(srv.sessions.Heap.Gaps())
-	if ticks%giveBackTicks == 0 {
+	if ticks%50 == 0 {
 		srv.giveBack()
 	}
 	if ticks%10 == 0 {
@@ -114,16 +114,15 @@ func (srv *Server) followGaps(gaps int64) {
 // limitKeys puts the settings that bound keys into effect.
 func (srv *Server) limitKeys() {
 	cfg := srv.sessions.Config
+	srv.upkeep.limiting.Lock() // from before they are read: so the last call has the last settings
 	most := cfg.MaxMemory.Get()
 	srv.sessions.Store.SetCapacity(cfg.MaxKeys.Get(), max(most-srv.upkeep.gaps.Load(), most/8), cfg.NoEviction())
+	srv.upkeep.limiting.Unlock()
 	srv.shrink()
 }
 
-// giveBackTicks are 5 s.
-const giveBackTicks = 50
-
-// giveBack gives unused memory back to the system once there is much more of it than there was at least. The collector would
-// run after 2 minutes when keys have expired and nobody calls.
+// giveBack gives unused memory back to the system once there is much more of it than there was at least. By itself, the collector does so
+// 2 minutes after keys have expired.
 func (srv *Server) giveBack() {
 	least, spare, keys := &srv.upkeep.leastSpare, srv.spareBytes(), srv.sessions.Store.Room.Bytes.Load()
 	if spare-least.Load() > max(16<<20, keys/10) {

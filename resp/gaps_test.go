@@ -48,7 +48,7 @@ func TestMemoryOfKeysGoesBack(t *testing.T) {
 	w := newWorld(t)
 	var last counted
 	var before, after runtime.MemStats
-	w.tick(nil, giveBackTicks, &last)
+	w.tick(nil, 50, &last)
 	for i := range 900_000 {
 		memtest.MustAllow(t, w.sessions.Store, binary.BigEndian.AppendUint64(nil, uint64(i)), memtest.MustLimit(t, 5, 1, 10), w.nowNS)
 	}
@@ -56,7 +56,7 @@ func TestMemoryOfKeysGoesBack(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	w.sleepMS(100_000)
 	memtest.Sweep(w.sessions.Store, w.nowNS)
-	w.tick(nil, giveBackTicks, &last)
+	w.tick(nil, 50, &last)
 	celldtest.Eventually(t, "the memory goes back", func() bool {
 		_, held, _ := w.sessions.Heap.Read()
 		return held < full-40<<20

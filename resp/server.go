@@ -34,6 +34,7 @@ type upkeep struct {
 	clientsHold  atomic.Int64 // bytes of clients' buffers, as last passed to onMemory
 	keysReported atomic.Int64 // those of keys, as last passed to it
 	gaps         atomic.Int64 // bytes that keys may take less, as last passed to the store
+	limiting     sync.Mutex   // held by limitKeys
 	leastSpare   atomic.Int64 // see giveBack
 }
 
