@@ -123,7 +123,7 @@ func TestRedisCLIMemkeys(t *testing.T) {
 	for _, mode := range [][]string{{"--memkeys"}, {"--memkeys-samples", "0"}} {
 		out := cli(t, srv.Addr, "", mode...)
 		for _, want := range []string{
-			"Sampled 4 keys in the keyspace!", "2 strings with 118 bytes", "2 hashs with ", "Biggest string found", "has 59 bytes",
+			"Sampled 4 keys in the keyspace!", "2 strings with 128 bytes", "2 hashs with ", "Biggest string found", "has 64 bytes",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("redis-cli %s: no %q in\n%s", mode, want, out)
