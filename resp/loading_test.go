@@ -176,8 +176,8 @@ func TestFilesThatAreNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = w.sessions.Persist.Close(false)
-		if want := "--save reads a snapshot, --appendonly an append-only file\" not_read=[" + filepath.Join(dir, name) + "]\n"; strings.Count(
-			w.log.String(), want) != 1 {
+		want := "--save reads a snapshot, --appendonly an append-only file\" not_read=[" + filepath.Join(dir, name) + "]\n"
+		if strings.Count(w.log.String(), want) != 1 {
 			t.Errorf("no %q in %s", want, w.log)
 		}
 	}

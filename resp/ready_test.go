@@ -42,7 +42,8 @@ func TestReady(t *testing.T) {
 	w.ready(t, "")
 	w.sessions.Gate.Set(gate.Loading, true)
 	w.ready(t, "LOADING")
-	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "not-read-yet"); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+	_, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "not-read-yet")
+	if err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
 		t.Errorf("a check of a policy that may be in the files: %v", err)
 	}
 	w.sessions.Gate.Set(gate.Loading, false)

@@ -77,8 +77,8 @@ func TestJSONByHTTP(t *testing.T) {
 	}
 }
 
-// The page of a web site takes nothing from a limit, whether it makes its browser ask an address or has its own name lead here, and reads no
-// metrics. By the network, any name will do that no page can have sent.
+// The page of a web site takes nothing from a limit, whether it makes its browser ask an address or has its own name lead here, and reads
+// no metrics. By the network, any name will do that no page can have sent.
 func TestNoPagesAsk(t *testing.T) {
 	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"x"}]}]}`
 	for _, of := range []struct {

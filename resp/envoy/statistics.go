@@ -27,8 +27,8 @@ type statistics struct {
 	unknown map[string]*atomic.Int64 // descriptors of a domain that is not configured
 }
 
-// mostSeries is how many series there are of limits, with other, and mostUnknown of domains that are not configured. Calls name them, so the
-// rest is counted together, as other.
+// mostSeries is how many series there are of limits, with other, and mostUnknown of domains that are not configured. Calls name them, so
+// the rest is counted together, as other.
 const (
 	mostSeries  = 2000
 	mostUnknown = 100

@@ -133,7 +133,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"metrics": "GET /metrics HTTP/1.1\n" + here,
 	}
 	all := func(status int) map[string]int {
-		return map[string]int{"check": status, "take": status, "own": status, "calls": status, "show": status, "stats": status, "metrics": 200}
+		return map[string]int{"check": status, "take": status, "own": status, "calls": status, "show": status, "stats": status,
+			"metrics": 200}
 	}
 	for rules, want := range map[string]map[string]int{
 		"":                               all(200),

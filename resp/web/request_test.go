@@ -56,7 +56,8 @@ func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger, user
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = clock.NowNS, slog.New(slog.DiscardHandler)
 	server := resp.NewServer(resp.Options{
-		Config: cfg, Files: files, Store: keys, Log: logs, Clock: clock.NowNS, ReadClocks: clock.Read, Persistence: persistence.New(keys, disk),
+		Config: cfg, Files: files, Store: keys, Log: logs, Clock: clock.NowNS, ReadClocks: clock.Read,
+		Persistence: persistence.New(keys, disk),
 	})
 	return newSite(server, h)
 }

@@ -75,7 +75,8 @@ func TestWhatKeysTake(t *testing.T) {
 		{"50 leases", 16, calls(50, "99/1h,algo=conc")},
 		{"LEASE", 16, func(s *memory.Store, key []byte) {
 			limit.Key = key
-			if _, err := s.Take([]store.Call{limit}, store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: hour}}, memtest.At(t0)); err != nil {
+			o := store.TakeOptions{Cost: 1, Terms: &store.Terms{LeaseNS: hour}}
+			if _, err := s.Take([]store.Call{limit}, o, memtest.At(t0)); err != nil {
 				t.Fatal(err)
 			}
 		}},

@@ -300,8 +300,9 @@ func TestWarnings(t *testing.T) {
 		"domain: d\n---\n# nothing\n":                               "",
 		"domain: d\n---\ndomain: e\n":                               "a.yaml: what stands behind --- is a second document, which does not count",
 		"domain: d\n---\n[":                                         "a.yaml: what stands behind --- is a second document, which does not count",
-		"domain: x\ndomain: d\ndescriptors:\n- key: a\n  key: b\n  rate_limit: " + limit: `a.yaml: line 2: key "domain" already set in map: the last one counts` +
-			"\n" + `a.yaml: line 5: key "key" already set in map: the last one counts`,
+		"domain: x\ndomain: d\ndescriptors:\n- key: a\n  key: b\n  rate_limit: " + limit: "" +
+			`a.yaml: line 2: key "domain" already set in map: the last one counts` + "\n" +
+			`a.yaml: line 5: key "key" already set in map: the last one counts`,
 	} {
 		set, err := Parse([]File{{Name: "a.yaml", Text: []byte(text)}}, Options{})
 		if err != nil || !set.Has("d") {
@@ -310,7 +311,8 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q: %s\nwant %s", text, got, want)
 		}
 	}
-	set, err := Parse([]File{{Name: "a.yaml", Text: []byte("domain: d\ndescriptors: [{key: a, key: b, rate_limit: " + limit + "}]")}}, Options{})
+	twice := "domain: d\ndescriptors: [{key: a, key: b, rate_limit: " + limit + "}]"
+	set, err := Parse([]File{{Name: "a.yaml", Text: []byte(twice)}}, Options{})
 	if _, found := set.Find("d", []message.Entry{{Key: "b"}}); err != nil || !found {
 		t.Errorf("the last one does not count: %v", err)
 	}

@@ -28,7 +28,8 @@ func TestDescribe(t *testing.T) {
 			Limited: true, Retry: 20 * time.Minute, Limits: gold, Binding: 1,
 		},
 		`"5/1h";q=5;w=3600 "5/1h";r=0`: { // denied by a rule that does not end
-			Limited: true, Retry: -1, Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: -1, Count: 5, Period: time.Hour}},
+			Limited: true, Retry: -1,
+			Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: -1, Count: 5, Period: time.Hour}},
 		},
 		`"5/1h";q=5;w=3600 "5/1h";r=0;t=30`: {
 			Limited: true, Retry: 30 * time.Second,

@@ -45,7 +45,7 @@ func (g Guard) Program(r *http.Request, headers ...string) (why string) {
 	return ""
 }
 
-// Chunked has a connection closed after a request whose body is in chunks. A proxy may have seen another end of it, by a Content-Length
+// Chunked lets a connection end after a request whose body is in chunks. A proxy may have seen another end of it, by a Content-Length
 // that net/http has removed (RFC 9112, section 6.1).
 func Chunked(w http.ResponseWriter, r *http.Request) {
 	if r.TransferEncoding != nil {
@@ -80,7 +80,8 @@ func (g Guard) fromAnotherSite(r *http.Request) bool {
 // forwarded reports whether a check has a header that the page of another site cannot set: one that proxies set, or one from which the
 // key is made.
 func forwarded(r *http.Request, headers []string) bool {
-	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"}, func(name string) bool { return r.Header[name] != nil }) ||
+	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip"}
+	return slices.ContainsFunc(proxies, func(name string) bool { return r.Header[name] != nil }) ||
 		slices.ContainsFunc(headers, func(name string) bool {
 			return r.Header[name] != nil && !sentByBrowsers[name] && !strings.HasPrefix(name, "Sec-")
 		})

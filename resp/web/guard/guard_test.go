@@ -18,7 +18,8 @@ func TestIsAddress(t *testing.T) {
 	}
 }
 
-// A door without a token that is asked by any name, as in a cluster, knows pages by what browsers send with POST. Package web tests all else.
+// A door without a token that is asked by any name, as in a cluster, knows pages by what browsers send with POST. Package web tests all
+// else.
 func TestAnyName(t *testing.T) {
 	for name, of := range map[string]struct {
 		header http.Header

@@ -144,8 +144,8 @@ func auditCounts(t *table.Table) (err error) {
 		}
 	}
 	if huge != t.Keys.Huge.FreePlaces.InUse || forever != t.NoExpiry {
-		err = fmt.Errorf("%d huge keys and %d keys without an expiry are kept, of %d and %d", t.Keys.Huge.FreePlaces.InUse, t.NoExpiry, huge,
-			forever)
+		err = fmt.Errorf("%d huge keys and %d keys without an expiry are kept, of %d and %d", t.Keys.Huge.FreePlaces.InUse, t.NoExpiry,
+			huge, forever)
 	}
 	for name := table.Probation; name <= table.Protected; name++ {
 		if kept := t.Lists.Of(name).Keys; kept != lists[name] {

@@ -90,8 +90,8 @@ func TestKeysOfAllLengths(t *testing.T) {
 	for _, x := range entries {
 		table.remove(x.hash, x.n, x.e)
 	}
-	if tails, slots, huge := table.Keys.Tails.FreePlaces.InUse, table.Slabs.FreePlaces.InUse, table.Keys.Huge.FreePlaces.InUse; tails != 0 ||
-		slots != 0 || huge != 0 {
+	tails, slots, huge := table.Keys.Tails.FreePlaces.InUse, table.Slabs.FreePlaces.InUse, table.Keys.Huge.FreePlaces.InUse
+	if tails != 0 || slots != 0 || huge != 0 {
 		t.Errorf("%d tails, %d slots and %d long keys are left of no keys", tails, slots, huge)
 	}
 }

@@ -20,7 +20,8 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	if err := s.PoliciesUnknown(); err == nil {
 		t.Error("they are known without an engine")
 	}
-	s.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5 @p/gcra/1s", "q": "5/1s", "r": "odd 5 @r/gcra/1s", "s": "5/1s x @s/gcra/1s"})
+	s.policies.replace(map[string]string{versionField: "5", sinceField: "5", "p": "5/1s 5 @p/gcra/1s", "q": "5/1s",
+		"r": "odd 5 @r/gcra/1s", "s": "5/1s x @s/gcra/1s"})
 	if n := strings.Count(log.String(), "cannot be used"); n != 3 || s.Policies.PolicyNamed("p") == nil ||
 		len(s.Policies.Settings(policy.PolicySetting)) != 1 {
 		t.Errorf("the log says\n%s", log.String())

@@ -24,7 +24,8 @@ func TestPolls(t *testing.T) {
 				if has.Swap(true) {
 					was = "6"
 				}
-				return celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(was), celldtest.BulkOf("6"), celldtest.BulkOf("2/1s 6 @p/gcra/1s"))
+				return celldtest.ArrayOf(celldtest.IntOf(1), celldtest.BulkOf(was), celldtest.BulkOf("6"),
+					celldtest.BulkOf("2/1s 6 @p/gcra/1s"))
 			case strings.Contains(command, readSettings.Digest) && has.Load():
 				return celldtest.ArrayOf(celldtest.BulkOf(versionField), celldtest.BulkOf("6"), celldtest.BulkOf(sinceField),
 					celldtest.BulkOf("5"), celldtest.BulkOf("file"), celldtest.BulkOf("2/1s 6 @p/gcra/1s"))

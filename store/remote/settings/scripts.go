@@ -41,8 +41,8 @@ local function full(most) return redis.call('HLEN', KEYS[1]) >= most + (was == '
 // The scripts of changes answer 1 when they did it, 0 when not and -1 when there are too many; the version before and after; and the
 // field's value, if it has one.
 var (
-	// readSettings returns the version if it and the first one are those that are known, else all. The version alone may come again: as many
-	// changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
+	// readSettings returns the version if it and the first one are those that are known, else all. The version alone may come again: as
+	// many changes in a ms take it ahead of the time, it may be that of the first changes after a loss.
 	readSettings = link.NewScript(`
 local version = redis.pcall('HGET', KEYS[1], ' version')
 if type(version) == 'table' then return {} end

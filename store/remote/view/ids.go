@@ -11,10 +11,10 @@ import (
 	"celld/store/remote/link"
 )
 
-// IDsKey holds marks. IDs of leases are fencing tokens: those of a key grow, whoever gives them, and whatever clocks do. So the engine keeps
-// a mark for each hash slot: the highest ID that a lease under a key of the slot was given. A change that gives an ID is stored only if that
-// is above the marks of its keys, and raises them. Else the process learns of the mark, and decides again. Marks stay when leases end and
-// keys go.
+// IDsKey holds marks. IDs of leases are fencing tokens: those of a key grow, whoever gives them, and whatever clocks do. So the engine
+// keeps a mark for each hash slot: the highest ID that a lease under a key of the slot was given. A change that gives an ID is stored
+// only if that is above the marks of its keys, and raises them. Else the process learns of the mark, and decides again. Marks stay when
+// leases end and keys go.
 //
 //	celld:ids          5798 1795369162355930      one hash with a field for each slot, at most 16,384: 1.2 MB
 //	celld:ids:{4zp}    5798 1795369162355930      in a Cluster one hash for each slot, in that slot

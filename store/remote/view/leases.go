@@ -4,7 +4,8 @@ import "celld/store"
 
 // The leases of a Take of several keys have links to these: a view must hold all of them before a lease ends.
 
-// Renew is store.Keys's, as are Release and Settle. If the view lacks keys of a lease, Commit reads these, and the caller must repeat the change.
+// Renew is store.Keys's, as are Release and Settle. If the view lacks keys of a lease, Commit reads these, and the caller must repeat the
+// change.
 func (v *View) Renew(key []byte, id, ns int64, a store.Access) (bool, error) {
 	if lacks, err := v.lacksLinks(key, id, a); lacks || err != nil {
 		return lacks, err
