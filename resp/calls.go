@@ -3,7 +3,7 @@ package resp
 import (
 	"bytes"
 	"context"
-	"strings"
+	"fmt"
 	"time"
 
 	"celld/resp/session"
@@ -54,14 +54,14 @@ func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte
 
 // Refused is why a caller that is not trusted may not run a command, whatever its keys; nil: it may. It is a *CallError.
 func (srv *Server) Refused(command string) error {
-	switch text := srv.sessions.RefusedToNobody(command); {
-	case text == "":
-		return nil
-	case strings.HasPrefix(text, "NOAUTH "):
+	users := srv.sessions.Users
+	switch {
+	case !users.Open():
 		return errNoToken
-	default:
-		return &CallError{Text: text}
+	case !users.Default.Rights().MayRun(srv.sessions.Commands.Find([]byte(command)).ACL, nil):
+		return &CallError{Text: fmt.Sprintf(session.ErrNoPermCommand, command)}
 	}
+	return nil
 }
 
 // Misread is the error of a CL.TAKE or CL.MTAKE that is not well formed, or nil. It is a *CallError. Nothing is decided.

@@ -27,8 +27,10 @@ func TestHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What cannot hold, as there are only headers and no DATA, and a call is answered before it has ended.
+	// What cannot hold, as there are only headers and no DATA, and a call is answered before it has ended; and who speaks no HTTP/2 is told
+	// so in HTTP/1.1.
 	apart := []string{
+		"Sends invalid connection preface",
 		"Sends a WINDOW_UPDATE frame on half-closed (remote) stream", "Sends a PRIORITY frame on half-closed (remote) stream",
 		"Sends HEADERS frames that causes their advertised concurrent stream limit to be exceeded",
 		"Sends multiple WINDOW_UPDATE frames increasing the flow control window to above 2^31-1 on a stream",

@@ -58,7 +58,9 @@ func TestHealth(t *testing.T) {
 	if got := c.Do("DBSIZE"); got != ":0\r\n" {
 		t.Errorf("keys: %q", got)
 	}
-	if got := c.Do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=2,") {
+	c.Do("MONITOR")
+	want(t, srv, "/readyz", 200, "ok\n")
+	if got := c.Reply(); !strings.Contains(got, `"CL.TAKE" "celld:readyz" "1/1s"`) {
 		t.Errorf("no decision was made: %q", got)
 	}
 	if strings.Contains(srv.Log.String(), "secret") {

@@ -46,18 +46,6 @@ func (s *Session) checkRights() {
 	s.gate.Set(gate.Rights, !s.client.User.Load().Rights().MayAll())
 }
 
-// RefusedToNobody is the error of a command that a client may not run before it authenticates, whatever its keys; or "".
-func (srv *Service) RefusedToNobody(name string) string {
-	row := srv.Commands.Find([]byte(name))
-	switch {
-	case !srv.Users.Open():
-		return errNoAuth
-	case !srv.Users.Default.Rights().MayRun(row.ACL, nil):
-		return formatError(errNoPermCommand, row.FullName())
-	}
-	return ""
-}
-
 // mustAuth says that the peer has to authenticate first.
 func (s *Session) mustAuth() bool { return s.gate.Has(gate.Auth) && !s.srv.Users.Open() }
 

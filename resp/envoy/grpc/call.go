@@ -298,12 +298,12 @@ func (c *conn) remove(call *call) {
 	c.partIfDone()
 }
 
-// without is calls without one of them, if it is among them.
-func without(calls []*call, one *call) []*call {
-	if i := slices.Index(calls, one); i >= 0 {
-		return slices.Delete(calls, i, i+1)
+// without is a list without one of its elements, if it is among them.
+func without[T comparable](list []T, one T) []T {
+	if i := slices.Index(list, one); i >= 0 {
+		return slices.Delete(list, i, i+1)
 	}
-	return calls
+	return list
 }
 
 // Sender sends answers of a Stream.

@@ -141,6 +141,15 @@ func TestProtocolErrors(t *testing.T) {
 			_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true})
 		}, []string{"HEADERS 1 end 200 grpc-accept-encoding=identity grpc-status=12 grpc-message=unknown method None of service t.T",
 			reset + "NO_ERROR"}},
+		"a rest after two resets": {func(c *client) { // it did know
+			c.headers(1, false, echoPath, ":x", "y")
+			_ = c.WriteRSTStream(1, http2.ErrCodeCancel)
+			_ = c.WriteData(1, false, []byte("x"))
+		}, []string{reset + "PROTOCOL_ERROR", reset + "STREAM_CLOSED"}},
+		"wrong trailers after a reset": {func(c *client) {
+			c.headers(1, false, echoPath, ":x", "y")
+			c.headers(1, true, echoPath)
+		}, []string{reset + "PROTOCOL_ERROR", reset + "PROTOCOL_ERROR"}},
 		"a rest after many rejections": {func(c *client) {
 			for id := uint32(1); id < 4*MaxCalls; id += 2 {
 				c.headers(id, false, "/t.T/None")

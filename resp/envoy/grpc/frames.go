@@ -38,6 +38,7 @@ func (c *conn) read(f http2.Frame) error {
 		if call := c.calls[id]; call != nil {
 			c.remove(call)
 		}
+		c.forsaken = without(c.forsaken, id)
 	case *http2.PriorityFrame:
 		if f.StreamDep == id {
 			return streamError(id, http2.ErrCodeProtocol)
@@ -78,20 +79,20 @@ func (c *conn) forsake(id uint32) {
 // readHeaders begins a call, or ends its message by trailers.
 func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 	id := f.StreamID
-	if call := c.calls[id]; call != nil {
+	if call := c.calls[id]; call != nil || id <= c.last && slices.Contains(c.forsaken, id) {
 		switch {
-		case call.received:
+		case call != nil && call.received:
 			return streamError(id, http2.ErrCodeStreamClosed)
 		case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 			return streamError(id, http2.ErrCodeProtocol)
+		case call == nil:
+			return nil
 		}
 		return c.receive(call, nil, true)
 	}
 	switch {
 	case id%2 == 0:
 		return http2.ConnectionError(http2.ErrCodeProtocol)
-	case slices.Contains(c.forsaken, id):
-		return nil
 	case id <= c.last:
 		return http2.ConnectionError(http2.ErrCodeStreamClosed)
 	}
