@@ -48,7 +48,7 @@ var mutants = []mutant{
 	{"a commit answers those who came after it had gathered", "crashes", "persistence/commit.go",
 		"c.next = nil // rounds join it before they let go of the lock\n", "defer func() { c.mu.Lock(); c.next = nil; c.mu.Unlock() }()\n"},
 	{"a unit does not begin with MULTI", "units", "persistence/aof.go", "slices.Insert(l.buffer, 0, []byte(aof.Multi)...), true", "l.buffer, true"},
-	{"a unit ends in the middle of a transaction", "units", "resp/session/between.go", "lane.RLock()\n\tdefer lane.RUnlock()", "_ = lane"},
+	{"a unit ends in the middle of a transaction", "units", "resp/session/betweenscripts.go", "lane.RLock()\n\tdefer lane.RUnlock()", "_ = lane"},
 	{"a new file has what was written at several instants", "units", "persistence/rewrite.go", "err = l.flush(l.write)\n", "_ = l.flush\n"},
 	{"changes are gathered every two seconds", "crashes", "persistence/aof.go", "gatherEvery = 400 * time.Millisecond", "gatherEvery = 1900 * time.Millisecond"},
 	{"a reply does not wait for the write", "crashes", "resp/transport/goroutine.go", "err = server.Commit()", "go func() { _ = server.Commit() }()"},
