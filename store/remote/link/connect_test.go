@@ -207,6 +207,23 @@ func TestRedirections(t *testing.T) {
 	}
 }
 
+// A password that the engine quotes is kept out of the reason. One that is part of another word changes nothing.
+func TestReasonsHaveNoPassword(t *testing.T) {
+	const list = "unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, "
+	for password, want := range map[string]string{
+		"s3cret": list + "`(secret)`, ", "p": list + "`(secret)`, ", "engine": list + "`(secret)`, ", "": list + "``, ",
+	} {
+		s := newLink(Options{Password: password})
+		if got := s.reason(errors.New(list + "`" + password + "`, ")); got != want {
+			t.Errorf("%q: %s", password, got)
+		}
+		lacks := "the engine's user lacks a permission: no permissions to access a key"
+		if got := s.reason(&DownError{Cause: lacks}); got != lacks {
+			t.Errorf("%q: %s", password, got)
+		}
+	}
+}
+
 // A node that takes connections and says nothing is told from one that refuses them. With TLS it may be one that does not speak it.
 func TestReasonOfSilence(t *testing.T) {
 	for url, want := range map[string]string{

@@ -87,10 +87,10 @@ type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// Is reports whether an error is a DownError of this cause.
+// Is reports whether an error is a DownError of this cause, whatever the engine adds to it.
 func Is(err error, cause string) bool {
 	down := (*DownError)(nil)
-	return errors.As(err, &down) && down.Cause == cause
+	return errors.As(err, &down) && strings.HasPrefix(down.Cause, cause)
 }
 
 // EngineError is another error of the engine's, with its code: ERR syntax error.
@@ -127,9 +127,13 @@ func Classify(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		text := unwrapped(reply.Error())
 		for _, r := range refusals {
-			if strings.HasPrefix(text, r.prefix) {
-				return &DownError{Cause: r.cause}
+			if !strings.HasPrefix(text, r.prefix) {
+				continue
 			}
+			if r.cause == causeNoRight { // the engine names the command or the key
+				return &DownError{Cause: r.cause + ": " + strings.TrimPrefix(text, "NOPERM ")}
+			}
+			return &DownError{Cause: r.cause}
 		}
 		switch {
 		// Redis says this in the middle of a script when a slot moves, and Valkey 9.1 in other words. What the script has written until

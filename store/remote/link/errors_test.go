@@ -54,9 +54,12 @@ func TestClassify(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.": down("the engine cannot write to its disk"),
 		"NOAUTH Authentication required.":                                                                  down("the engine wants a password"),
 		"WRONGPASS invalid username-password pair or user is disabled.":                                    down("the engine refuses the password"),
-		"NOPERM this user has no permissions to run the 'evalsha' command":                                 down("the engine's user lacks a permission"),
-		"MOVED 3999 127.0.0.1:6381":                                                                        down("the Cluster has moved the key"),
-		"ERR max number of clients reached":                                                                down("the engine has no room for a connection"),
+		"NOPERM this user has no permissions to run the 'evalsha' command": down(
+			"the engine's user lacks a permission: this user has no permissions to run the 'evalsha' command"),
+		"ACL failure in script: User celld has no permissions to run the 'set' command" + in7: down(
+			"the engine's user lacks a permission: ACL failure in script: User celld has no permissions to run the 'set' command" + in7),
+		"MOVED 3999 127.0.0.1:6381":         down("the Cluster has moved the key"),
+		"ERR max number of clients reached": down("the engine has no room for a connection"),
 
 		"ERR Script attempted to access a non local key in a cluster node" + in7:                 moved,
 		in62 + "Script attempted to access a non local key in a cluster node":                    moved,

@@ -65,7 +65,8 @@ func isCelld(c rueidis.Client) bool {
 	return parseInfo(info)["celld_version"] != ""
 }
 
-// reason is why the engine is away, for people. What Redis before 6 answers to HELLO quotes the password.
+// reason is why the engine is away, for people. What Redis before 6 answers to HELLO quotes the password, which may be a word of another
+// error, too.
 func (l *Link) reason(err error) string {
 	why := causeOf(err)
 	switch dial := (*dialError)(nil); {
@@ -79,7 +80,7 @@ func (l *Link) reason(err error) string {
 	}
 	for _, secret := range []string{l.options.Password, l.address.Password, l.address.SentinelPassword} {
 		if secret != "" {
-			why = strings.ReplaceAll(why, secret, "(secret)")
+			why = strings.NewReplacer("'"+secret+"'", "'(secret)'", "`"+secret+"`", "`(secret)`").Replace(why)
 		}
 	}
 	return why
