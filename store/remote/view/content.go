@@ -74,7 +74,7 @@ const foreignCount = 0x666f726569676e
 
 // put puts what the engine holds under a key into a view's table.
 func (k *viewKey) put(v *View) {
-	k.left, k.leftEnd, k.epochs, k.shown = nil, 0, nil, false
+	k.left, k.leftEnd, k.epochs, k.shown, k.deleted = nil, 0, nil, false, false
 	value, there := k.value(v)
 	if !there {
 		return
@@ -120,7 +120,7 @@ func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
 		c.never = true
 		return store.NoExpiry
 	case c.foreign:
-		return c.expiry * 1e6
+		return c.instantNS()
 	case c.until > 0:
 		if c.expiry, c.atEnd = endMs, true; over {
 			return store.AtTAT
@@ -135,10 +135,16 @@ func (c *content) shownExpiry(tatNS uint64, endMs, nowNS int64) int64 {
 		}
 		return store.NoExpiry
 	case over || c.expiry < endMs:
-		return c.expiry * 1e6
+		return c.instantNS()
 	}
 	c.atEnd = true // as another program writes it, such as redis-cell, which rounds up to seconds
 	return store.AtTAT
+}
+
+// instantNS is the expiry in Unix ns. One beyond 2262, of another program, counts as that end.
+func (c *content) instantNS() int64 {
+	c.expiry = min(c.expiry, math.MaxInt64/1_000_000)
+	return c.expiry * 1e6
 }
 
 // limits reads a hash. It returns false for one that celld has not written.
@@ -217,7 +223,7 @@ func (k *viewKey) now(v *View) (c content, found bool) {
 		}
 		return value, false
 	})
-	if !found && !k.shown {
+	if !found && !k.shown && !k.deleted {
 		return k.read, false
 	}
 	return c, found
@@ -246,7 +252,10 @@ func (k *viewKey) textOf(v *View, value store.Value) (c content) {
 			}
 		}
 	}
-	end := max(CeilMs(value.TAT), k.leftEnd)
+	end := CeilMs(value.TAT)
+	if value.HoldsLimits {
+		end = max(end, k.leftEnd)
+	}
 	switch value.ExpiryNS {
 	case store.NoExpiry:
 		if c.expiry, c.never = noExpiry, true; !c.foreign && value.TAT > uint64(v.NowNS) {

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"celld/store"
@@ -55,6 +57,54 @@ func TestNoKeyOutlivesItsLimits(t *testing.T) {
 				}
 			}, "other")
 			now -= 4e9
+		}
+	}
+}
+
+// What nobody sees is there all the same: DEL removes it, and what is written in its place lives no longer than it would elsewhere.
+func TestWhatIsNotShown(t *testing.T) {
+	now := in2100
+	s := newTestStore(t, linktest.StartRedis(t), Options{Time: func() int64 { return now }})
+	k, end := []byte("k"), strconv.FormatInt(now/1e6+3600e3, 10)
+	for name, hidden := range map[string][]string{
+		"limit of a policy that is gone": {"HSET", "k", "@gone/gcra/1h", "limit=9/1h tat=" + strconv.FormatInt(now+3600e9, 10)},
+		"limit that is full":             {"HSET", "k", "gcra/1h", "limit=9/1h tat=" + strconv.FormatInt(now-1, 10)},
+		"TAT that has passed":            {"SET", "k", strconv.FormatInt(now-1, 10)},
+	} {
+		hide := func() {
+			s.do(t, "DEL", "k")
+			s.do(t, hidden...)
+			s.do(t, "PEXPIREAT", "k", map[bool]string{true: strconv.FormatInt(now/1e6+900, 10), false: end}[hidden[0] == "SET"])
+		}
+		hide()
+		s.on(t, func(v *View) {
+			if _, there := v.Get(k, store.Access{NowNS: now}); there || v.Delete(k, now) {
+				t.Errorf("%s: it is shown", name)
+			}
+		}, "k")
+		if n, _ := s.do(t, "EXISTS", "k").AsInt64(); n != 0 {
+			t.Errorf("%s: DEL has left it", name)
+		}
+		hide()
+		s.on(t, func(v *View) { _, _ = v.Throttle(k, linktest.Literal(t, "1/4s").Bucket(), 1, store.Access{NowNS: now}) }, "k")
+		if at, _ := s.do(t, "PEXPIRETIME", "k").AsInt64(); at != now/1e6+4e3 {
+			t.Errorf("%s: a TAT in its place stays until %d", name, at)
+		}
+	}
+}
+
+// An expiry of another program may lie beyond what ns can say.
+func TestExpiryBeyond2262(t *testing.T) {
+	s := newTestStore(t, linktest.StartRedis(t), Options{})
+	for _, value := range []string{"5", "x"} {
+		s.do(t, "SET", "k", value, "PXAT", "9300000000000")
+		s.on(t, func(v *View) {
+			if got, there := v.Get([]byte("k"), store.Access{NowNS: v.NowNS}); !there || got.Expiry() != math.MaxInt64/1_000_000*1_000_000 {
+				t.Errorf("%s: %+v, %v", value, got, there)
+			}
+		}, "k")
+		if at, _ := s.do(t, "PEXPIRETIME", "k").AsInt64(); at != 9_300_000_000_000 {
+			t.Errorf("%s: reading it has changed it to %d", value, at)
 		}
 	}
 }

@@ -43,6 +43,7 @@ type viewKey struct {
 	leftEnd int64             // Unix ms; when they have nothing left to remember
 	epochs  map[string]uint64 // of limits of policies, by their names: those that others have begun already
 	shown   bool              // the table had the key when it was read
+	deleted bool              // the engine's key goes, even if nothing is shown of it
 }
 
 // PolicyField is the name of the field of the state of a policy's limit: see cutEpoch.
@@ -149,7 +150,7 @@ func (v *View) giveUp() {
 		return
 	}
 	for i := range v.keys {
-		v.Delete(v.keys[i].key, v.NowNS)
+		v.Store.Delete(v.keys[i].key, v.NowNS)
 	}
 	if v.Len(v.NowNS) > 0 { // a handler has made others
 		v.Flush()
@@ -157,6 +158,15 @@ func (v *View) giveUp() {
 	v.first, v.last = 0, 0
 	v.views.tables.Put(v.table)
 	v.table = nil
+}
+
+// Delete is store.Keys's. It also removes what the engine has though callers do not see it: what is over, and limits of policies that are
+// gone.
+func (v *View) Delete(key []byte, nowNS int64) bool {
+	if k := v.find(v.views.Prefix + string(key)); k != nil {
+		k.deleted = true
+	}
+	return v.Store.Delete(key, nowNS)
 }
 
 // Foreign returns the type of a key that celld has not written, by its name in TYPE. EXISTS, TTL, EXPIRE and DEL see such a key. Handlers
