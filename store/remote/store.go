@@ -58,7 +58,6 @@ type Store struct {
 	stats    Stats
 
 	tatCache tatCache
-	incrEx   atomic.Int32 // whether the engine has INCREX: see hasIncrEx
 	newKeys  setNewState
 	drain    drain
 }

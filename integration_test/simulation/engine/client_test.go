@@ -36,14 +36,16 @@ func open(t *testing.T, e *Engine, dial func(context.Context, string) (net.Conn,
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		s.Close()
-		for _, n := range e.all() {
-			n.Kill() // rueidis may leave a connection that it made while it was closed
-		}
-		time.Sleep(time.Minute) // until all that it has begun has ended
-	})
+	t.Cleanup(func() { closeStore(s, e) })
 	return &user{s, t}
+}
+
+func closeStore(s *remote.Store, e *Engine) {
+	s.Close()
+	for _, n := range e.all() {
+		n.Kill() // rueidis may leave a connection that it made while it was closed
+	}
+	time.Sleep(time.Minute) // until all that it has begun has ended
 }
 
 type waker chan struct{}

@@ -124,9 +124,7 @@ func (x *call) lookup() (found [][]byte, wrong string) {
 			}
 			fmt.Fprintf(&quoted, "'%.*s' ", 128-quoted.Len(), arg)
 		}
-		if name != "increx" { // celld asks whether there is one, and most engines lack it
-			e.unknown = append(e.unknown, fmt.Sprintf("%.100q", x.args))
-		}
+		e.unknown = append(e.unknown, fmt.Sprintf("%.100q", x.args))
 		return nil, fmt.Sprintf("ERR unknown command '%.128s', with args beginning with: %s", x.arg(0), quoted.String())
 	}
 	if n := x.command.arity; n > 0 && len(x.args) != n || len(x.args) < -n {

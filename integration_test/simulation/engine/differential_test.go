@@ -179,7 +179,7 @@ var forms = []string{
 	"LRANGE k n n", "RPUSH k w", "RPUSH k w w w", "LPOP k", "LREM k n w", "GET", "SET k", "HSET k w",
 	"TIME", "PING", "PING w", "DISCARD", "SELECT n", "SELECT 0", "PUBLISH w w", "CLUSTER INFO", "INFO", "INFO w", "CONFIG GET save",
 	"CONFIG GET maxmemory-policy", "ROLE", "AUTH w", "AUTH w w", "HELLO", "ASKING", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE",
-	"INCRBY k n", "EVAL w n k w", "EVALSHA w n k w",
+	"EVAL w n k w", "EVALSHA w n k w",
 }
 
 // anyCommand is a random command for few keys, mostly one that makes sense.

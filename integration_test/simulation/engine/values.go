@@ -3,7 +3,6 @@ package engine
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"celld/resp/wire"
@@ -14,7 +13,6 @@ func valueCommands() []command {
 	return []command{
 		{"get", 2, reads, oneKey, get},
 		{"set", -3, writes | grows, oneKey, set},
-		{"incrby", 3, writes | grows, oneKey, incrBy},
 		{"strlen", 2, reads, oneKey, strlen},
 		{"hget", 3, reads, oneKey, hget},
 		{"hgetall", 2, reads, oneKey, hgetall},
@@ -130,33 +128,6 @@ func set(x *call) {
 	if !given["GET"] {
 		x.ok()
 	}
-}
-
-func incrBy(x *call) {
-	by, ok := integer(x.args[2])
-	if !ok {
-		x.fail(errInteger)
-		return
-	}
-	v, ok := x.of("string")
-	if !ok {
-		return
-	}
-	n, expires := int64(0), int64(never)
-	if v != nil {
-		if n, ok = integer([]byte(v.text)); !ok {
-			x.fail(errInteger)
-			return
-		}
-		expires = v.expires
-	}
-	if by > 0 && n > math.MaxInt64-by || by < 0 && n < math.MinInt64-by {
-		x.fail("ERR increment or decrement would overflow")
-		return
-	}
-	text := strconv.FormatInt(n+by, 10)
-	x.db.put(x.arg(1), &value{kind: "string", text: text, expires: expires, size: int64(len(text))})
-	x.int(n + by)
 }
 
 func hget(x *call) {
