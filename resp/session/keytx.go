@@ -81,7 +81,7 @@ var errConflicts = &remote.DownError{Cause: "others change the keys all the time
 
 // A handler that takes long is a script. Others' changes overtake it each time, and a key that is not there is a conflict after
 // remote.CommitWithin: so it does not run again once it has taken that long.
-var errLong = &remote.DownError{Cause: "the command took so long that its keys have changed meanwhile, or may have"}
+var errLong = &remote.DownError{Cause: "the command took so long that others may have changed its keys"}
 
 // mostEffects is how many effects of a key transaction wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
