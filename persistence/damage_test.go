@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/persistence"
+	"celld/persistence/aof"
 	"celld/store"
 )
 
@@ -79,12 +80,16 @@ func TestAFileThatEndsInZeros(t *testing.T) {
 	}
 }
 
-// wholeCommands returns, for each length of a file, how many of the keys' commands are whole in so many first bytes.
+// wholeCommands returns, for each length of a file, how many of the keys' commands are in units that are whole in so many first bytes.
 func wholeCommands(t *testing.T, file string, of map[string]store.Value) []int {
 	counts := make([]int, len(file)+1)
 	for key := range of {
 		at := strings.Index(file, fmt.Sprintf("SET\r\n$%d\r\n%s\r\n", len(key), key))
-		for n := at + strings.Index(file[at:], "\r\n*") + 2; n <= len(file); n++ {
+		end := at + strings.Index(file[at:], "\r\n*") + 2
+		if exec := strings.Index(file[at:], aof.Exec); exec >= 0 {
+			end = at + exec + len(aof.Exec)
+		}
+		for n := end; n <= len(file); n++ {
 			counts[n]++
 		}
 	}

@@ -92,7 +92,8 @@ func TestCountsOnAnEngine(t *testing.T) {
 		for i, r := range s.countNow(reqs...) {
 			w := model[i]
 			if r.Value != w.Value || r.Added != w.Added || r.Met != w.Met || fmt.Sprint(r.Err) != fmt.Sprint(w.Err) {
-				t.Fatalf("%+v: %d, %d, %v, %v, want %d, %d, %v, %v", r.Count, r.Value, r.Added, r.Met, r.Err, w.Value, w.Added, w.Met, w.Err)
+				t.Fatalf("%+v: %d, %d, %v, %v, want %d, %d, %v, %v", r.Count, r.Value, r.Added, r.Met, r.Err,
+					w.Value, w.Added, w.Met, w.Err)
 			}
 		}
 		got, is := s.held(t, "k")
@@ -171,7 +172,8 @@ func TestCountsThatFail(t *testing.T) {
 
 // Those that may delete the key go by themselves.
 func TestCountsThatGoTogether(t *testing.T) {
-	plain, in := &counting{request: &store.CountRequest{}}, &counting{request: &store.CountRequest{Count: store.Count{Expire: store.ExpireIn}}}
+	plain := &counting{request: &store.CountRequest{}}
+	in := &counting{request: &store.CountRequest{Count: store.Count{Expire: store.ExpireIn}}}
 	at := &counting{request: &store.CountRequest{Count: store.Count{Expire: store.ExpireAt}}}
 	if !plain.GoesWith(in) || !in.GoesWith(plain) || at.GoesWith(plain) || plain.GoesWith(at) || !at.GoesWith(at) {
 		t.Error("they do not go together as they should")

@@ -53,10 +53,11 @@ func memorySide() *side {
 	return newSide(memory.New(memory.Options{Policies: &policy.Set{}}), nil)
 }
 
-// engineSide has its keys on an Engine until the test ends.
+// engineSide returns a side whose keys are on an Engine, until the test ends.
 func engineSide(t *testing.T, e *Engine) *side {
 	policies := &policy.Set{}
-	s, err := remote.Open(remote.Options{URL: e.URL(), Dial: e.Dial, Prefix: "p:", Policies: policies, Time: unixNano, Timeout: time.Minute})
+	s, err := remote.Open(remote.Options{URL: e.URL(), Dial: e.Dial, Prefix: "p:", Policies: policies, Time: unixNano,
+		Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,8 @@ var drawnForms = []string{
 	"RENAME k k", "RENAMENX k k", "COPY k k", "COPY k k REPLACE",
 	"CL.THROTTLE k 3 7 10", "CL.THROTTLE k 3 7 10", "CL.THROTTLE k 5 3 100", "CL.THROTTLE k 3 7 10 c", "CL.THROTTLE k 1 3 10000001 c",
 	"GCRA k 3 7 10",
-	"CL.TAKE k l", "CL.TAKE k l", "CL.TAKE k l COST c", "CL.TAKE k l l", "CL.TAKE k l PEEK", "CL.TAKE k l COST c UPTO", "CL.TAKE k l LEASE m",
+	"CL.TAKE k l", "CL.TAKE k l", "CL.TAKE k l COST c", "CL.TAKE k l l", "CL.TAKE k l PEEK", "CL.TAKE k l COST c UPTO",
+	"CL.TAKE k l LEASE m",
 	"CL.TAKE k l COST c LEASE m", "CL.GIVE k l 1", "CL.RELEASE k LEASEID", "CL.RENEW k LEASEID m", "CL.SETTLE k LEASEID c", "CL.RESET k",
 	"CL.POLICY SET p l", "CL.POLICY SET p l RESET", "CL.POLICY DEL p", "CL.POLICY DEL p", "CL.TAKE k @p", "CL.TAKE k @p",
 	"CL.TAKE k @p LEASE m",
@@ -192,7 +194,8 @@ func drawn(r *rand.Rand) (words []string) {
 			word = pick(r, "1", fmt.Sprint(now.Unix()), fmt.Sprint(now.Unix()+1), fmt.Sprint(now.Unix()+5), "4102444800", "9223372036",
 				"9223372037", "9300000000")
 		case "T":
-			word = pick(r, "1", fmt.Sprint(now.UnixMilli()), fmt.Sprint(now.UnixMilli()+1), fmt.Sprint(now.UnixMilli()+1500), "4102444800000",
+			word = pick(r, "1", fmt.Sprint(now.UnixMilli()), fmt.Sprint(now.UnixMilli()+1), fmt.Sprint(now.UnixMilli()+1500),
+				"4102444800000",
 				"9223372036854", "9223372036855", "9300000000000")
 		case "c":
 			word = pick(r, "0", "1", "2", "3", "9", "-1")
