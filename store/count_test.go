@@ -39,7 +39,7 @@ func TestCountsDecide(t *testing.T) {
 		"ENX, with an end":  {at9, count(5, nowNS+1), true, count(7, nowNS+1), 7, true, nil},
 		"ENX, without":      {at9, count(5, NoExpiry), true, count(7, 9), 7, true, nil},
 		"ENX, with a TAT": {at9, Value{TAT: nowNS + 5}, true,
-			Value{TAT: nowNS + 7, ExpiryNS: nowNS + 100_000}, nowNS + 7, true, nil},
+			Value{TAT: nowNS + 7, ExpiryNS: nowNS - 900_000}, nowNS + 7, true, nil},
 		"NX, a new key": {Count{Counter: plus, Only: IfAbsent}, none, false, count(2, NoExpiry), 2, true, nil},
 		"NX, a count":   {Count{Counter: plus, Only: IfAbsent}, count(5, NoExpiry), true, none, 5, false, nil},
 		"XX, a new key": {Count{Counter: plus, Only: IfPresent}, none, false, none, 0, false, nil},

@@ -28,11 +28,11 @@ type Value struct {
 // IsCount reports a string that holds a count.
 func (v Value) IsCount() bool { return v.TAT == 0 && !v.HoldsLimits }
 
-// Expiry is when the key expires, Unix ns, or NoExpiry. A key that lives as long as its TAT expires at the end of that ms, as expiries are
-// whole ms, in 2262 at the latest.
+// Expiry is when the key expires, Unix ns, or NoExpiry. As expiries are whole ms, that of a key that lives as long as its TAT is where the
+// ms of its TAT begins, in 2262 at the latest.
 func (v Value) Expiry() int64 {
 	if v.ExpiryNS == AtTAT {
-		return int64((min(v.TAT, latestNS) + 999_999) / 1_000_000 * 1_000_000)
+		return int64(min(v.TAT, latestNS) / 1_000_000 * 1_000_000)
 	}
 	return v.ExpiryNS
 }
