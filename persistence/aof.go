@@ -208,27 +208,27 @@ func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(d
 	for most := int64(firstAtOnce); ; most *= 2 {
 		whole, more := false, true
 		for ran := false; !ran; {
-			if !in(func() bool {
+			did := in(func() bool {
 				ran = between(func() {
 					whole = l.drain(func(fn func(memory.Change)) bool { return l.disk.store.DrainAtOnce(most, fn) })
 				})
 				return false
-			}) {
+			})
+			if l.appendLong(); !did {
 				return ErrStopping
 			}
 			if !ran {
 				time.Sleep(busyWait)
 			}
 		}
-		l.appendLong()
 		if whole {
 			return nil
 		}
 		for more {
-			if !in(func() bool { more = l.step(); return more && len(l.long) == 0 && len(l.buffer) < gatherBytes }) {
+			did := in(func() bool { more = l.step(); return more && len(l.long) == 0 && len(l.buffer) < gatherBytes })
+			if l.appendLong(); !did {
 				return ErrStopping
 			}
-			l.appendLong()
 			if len(l.buffer) < gatherBytes {
 				continue
 			}
