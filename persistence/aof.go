@@ -3,6 +3,7 @@ package persistence
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -202,9 +203,11 @@ func (l *appendLog) flush(write func(piece []byte) error) (err error) {
 // unit, are left in piece. in runs steps until they return false, and reports whether it did. between is as in Disk.Start.
 //
 // Callers go on meanwhile. What they change is gathered again: so a pass over all that has changed leaves less for the next, and the last
-// of it is gathered at one instant. That may be 64 KB of keys, some 700, in 0.1 ms, and after each pass twice as much: so a unit ends
-// whatever the load is.
+// of it is gathered at one instant. That may be 64 KB of keys, some 700, in 0.1 ms, and after each pass twice as much. A pass that is not
+// half of the one before is the last one: callers change more than the disk takes meanwhile. Then a crash may leave a part of a call. To
+// go on would take memory for all keys, or hold callers up.
 func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(do func()) bool, write func(piece []byte) error) error {
+	last := math.MaxInt // bytes of the pass before
 	for most := int64(firstAtOnce); ; most *= 2 {
 		whole, more := false, true
 		for ran := false; !ran; {
@@ -224,6 +227,7 @@ func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(d
 		if whole {
 			return nil
 		}
+		told := -len(l.buffer)
 		for more {
 			did := in(func() bool { more = l.step(); return more && len(l.long) == 0 && len(l.buffer) < gatherBytes })
 			if l.appendLong(); !did {
@@ -232,10 +236,16 @@ func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(d
 			if len(l.buffer) < gatherBytes {
 				continue
 			}
-			if err := write(l.piece(false)); err != nil {
+			piece := l.piece(false)
+			told += len(piece)
+			if err := write(piece); err != nil {
 				return err
 			}
 		}
+		if told += len(l.buffer); told > last/2 {
+			return nil
+		}
+		last = told
 	}
 }
 
