@@ -207,8 +207,11 @@ func (l *appendLog) flush(write func(piece []byte) error) (err error) {
 // half of the one before is the last one: callers change more than the disk takes meanwhile. Then a crash may leave a part of a call. To
 // go on would take memory for all keys, or hold callers up.
 func (l *appendLog) gather(in func(step func() (more bool)) bool, between func(do func()) bool, write func(piece []byte) error) error {
-	last := math.MaxInt // bytes of the pass before
-	for most := int64(firstAtOnce); ; most *= 2 {
+	last, most := math.MaxInt, int64(firstAtOnce) // last: bytes of the pass before
+	if l.disk.o.Fsync == Always {                 // nobody decides meanwhile
+		most = gatherBytes
+	}
+	for ; ; most *= 2 {
 		whole, more := false, true
 		for ran := false; !ran; {
 			did := in(func() bool {
