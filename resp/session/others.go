@@ -34,7 +34,7 @@ func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) dec
 	case !srv.Synchronous:
 	case refused == nil && slices.ContainsFunc(requests, func(r store.TakeRequest) bool { return r.Mode != cell.Peek }):
 		err = srv.commit()
-	default: // who has only looked is answered also while the disk is slow
+	default: // calls that only look do not wait for the disk
 		srv.Persist.Leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)

@@ -115,8 +115,8 @@ func TestTheToken(t *testing.T) {
 	}
 }
 
-// Who shows no token is the user default, as by RESP: it must authenticate, and has the rights of that user on commands and keys. The token
-// may do everything.
+// A request without a token is the user default, as by RESP: it must authenticate, and has that user's rights on commands and keys. The
+// token may do everything.
 func TestWhoMayDoWhat(t *testing.T) {
 	const json = "\nContent-Type: application/json\nContent-Length: "
 	take := func(key string) string {

@@ -156,7 +156,7 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 	})
 }
 
-// Who waits for a lease passes as of its end, also when somebody has looked at the key after that.
+// A call that waits for a lease passes as of the end of that lease, even if somebody looks at the key later.
 func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		one := func() store.Call { return memtest.Call(t, "k", "10/10s") }
