@@ -359,7 +359,7 @@ func (p *plan) mayFail(code string) bool {
 	case "OOM":
 		return p.engine != noEngine || p.has("crowd")
 	case "BUSY":
-		return p.has("policies")
+		return p.setting("lua-time-limit") != ""
 	}
 	return false
 }
