@@ -75,7 +75,7 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 			go doors[i].serve(netutil.LimitListener(ln, o.MaxConnections)) // until stop
 		}
 	}
-	go d.look()
+	go look(d.stopped, d.reload)
 	return nil
 }
 
@@ -136,16 +136,16 @@ func listen(setting, bind string) (ln net.Listener, err error) {
 	return ln, nil
 }
 
-// look looks at the files until the door is closed. Where they are many, it looks less often: it takes 5 % of a core at most.
-func (d *door) look() {
+// look calls reload until the door is closed. Where files are many, it does so less often: it takes 5 % of a core at most.
+func look(stopped <-chan struct{}, reload func()) {
 	for pause := lookTime; ; {
 		select {
-		case <-d.stopped:
+		case <-stopped:
 			return
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		d.reload()
+		reload()
 		pause = max(lookTime, 20*time.Since(began))
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"celld/internal/celldtest"
@@ -309,4 +311,24 @@ func TestMetadataIsMerged(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
+}
+
+// Files that take long to read are read less often, and none once the door is closed.
+func TestManyFilesAreReadLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped, began, read := make(chan struct{}), time.Now(), []time.Duration(nil)
+		go look(stopped, func() {
+			read = append(read, time.Since(began))
+			if len(read) > 2 {
+				time.Sleep(time.Second)
+			}
+		})
+		time.Sleep(50 * time.Second)
+		close(stopped)
+		time.Sleep(time.Minute)
+		half := time.Second / 2
+		if want := []time.Duration{half, 2 * half, 3 * half, 3*half + 21*time.Second, 3*half + 42*time.Second}; !slices.Equal(read, want) {
+			t.Fatalf("read at %v, want %v", read, want)
+		}
+	})
 }
