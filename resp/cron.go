@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"celld/resp/gate"
 	"celld/resp/transport"
 )
 
@@ -111,12 +112,17 @@ func (srv *Server) followGaps(gaps int64) {
 	}
 }
 
-// limitKeys puts the settings that bound keys into effect.
+// limitKeys puts the settings that bound keys into effect. While files are read, there may be a sixteenth more: what was written while keys
+// changed may tell of new keys before it tells of those that went for them.
 func (srv *Server) limitKeys() {
 	cfg := srv.sessions.Config
 	srv.upkeep.limiting.Lock() // from before they are read: so the last call has the last settings
-	most := cfg.MaxMemory.Get()
-	srv.sessions.Store.SetCapacity(cfg.MaxKeys.Get(), max(most-srv.upkeep.gaps.Load(), most/8), cfg.NoEviction())
+	keys, most := cfg.MaxKeys.Get(), cfg.MaxMemory.Get()
+	most = max(most-srv.upkeep.gaps.Load(), most/8)
+	if srv.sessions.Gate.Has(gate.Loading) {
+		keys, most = keys+keys/16, most+most/16
+	}
+	srv.sessions.Store.SetCapacity(keys, most, cfg.NoEviction())
 	srv.upkeep.limiting.Unlock()
 	srv.shrink()
 }

@@ -32,6 +32,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 	if !p.On() {
 		loaded.NotRead = p.Ignored()
 	} else {
+		srv.limitKeys()
 		err := srv.reloads.KeepPolicies()
 		if err == nil {
 			loaded, err = p.Load(srv.sessions.Applier())
@@ -67,5 +68,6 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 		return err
 	}
 	srv.sessions.Gate.Set(gate.Loading, false)
+	srv.limitKeys()
 	return nil
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -293,3 +294,33 @@ func (d hookedDisk) Open(name string) (dir.File, error) {
 }
 
 func (brokenFiles) Open(string) (dir.File, error) { panic("no such disk") }
+
+// A file that tells of new keys before it tells of those that went for them is read whole. The bound holds again once it is read.
+func TestAFileOfAFullServer(t *testing.T) {
+	for _, policy := range []string{"allkeys-lru", "noeviction"} {
+		dir, file := t.TempDir(), ""
+		for n := range 105 {
+			file += sessiontest.Frame("SET", fmt.Sprint("k", n), "5")
+		}
+		for n := range 5 {
+			file += sessiontest.Frame("DEL", fmt.Sprint("k", 50+n))
+		}
+		if err := os.WriteFile(filepath.Join(dir, "appendonly.aof"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorldOn(t, &sessiontest.Disk{}, dir, "max-keys", "100", "maxmemory-policy", policy)
+		w.sessions.Gate.Set(gate.Loading, true)
+		if err := w.loadAll(func(step func() bool) {
+			for step() {
+			}
+		}); err != nil {
+			t.Fatal(policy, err)
+		}
+		p := w.connect()
+		p.want("EXISTS k0 k49 k55 k104", ":4\r\n")
+		p.want("DBSIZE", ":100\r\n")
+		p.do("SET", "more", "5")
+		p.want("DBSIZE", ":100\r\n")
+		_ = w.sessions.Persist.Close(false)
+	}
+}

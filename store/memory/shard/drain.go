@@ -17,12 +17,13 @@ type Change struct {
 	Lost    bool // too many keys were removed to tell of all; Key is nil
 }
 
-// Teller tells of changes. It knows how far Drain has come in a pass over the shards.
+// Teller tells of changes. It knows how far Drain has come in a pass. A pass first tells of the keys that were removed from all shards. Then
+// it tells of each shard: of those that were removed meanwhile, and of those that are there. So a copy of a full store has room for these.
 type Teller struct {
 	*Shards
 	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
-	shard   int
-	began   bool // the shard's journal has been taken
+	step    int        // of a pass: a shard, or that and how many there are
+	began   bool       // what the shard has noted has been taken
 	list    []uint32
 	slots   []uint32 // of list, those that are still to be told
 	removed []string
@@ -37,14 +38,14 @@ type Teller struct {
 // fn is called under a lock: it must be quick and not use the store. One goroutine at a time may call Drain.
 // Without Options.Journal there are no changes.
 func (d *Teller) Drain(fn func(Change)) (more bool) {
-	sh := &d.All[d.shard]
+	sh := d.shard()
 	if sh.Journal == nil {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sh.Lock(0)
-	d.tell(sh, PerLock, bytesPerLock, fn)
+	d.tell(PerLock, bytesPerLock, fn)
 	sh.Unlock()
 	return d.next()
 }
@@ -67,31 +68,34 @@ func (d *Teller) DrainAtOnce(most int64, fn func(Change)) (all bool) {
 			d.All[i].Unlock()
 		}
 	}()
-	for d.shard > 0 || d.began { // what is left of a pass
-		if most -= d.tell(&d.All[d.shard], math.MaxInt, most, fn); most <= 0 {
+	for d.step > 0 || d.began { // what is left of a pass
+		if most -= d.tell(math.MaxInt, most, fn); most <= 0 {
 			return false
 		}
 		d.next()
 	}
 	for more := true; more; more = d.next() {
-		if most -= d.tell(&d.All[d.shard], math.MaxInt, most, fn); most <= 0 {
+		if most -= d.tell(math.MaxInt, most, fn); most <= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// next goes on to the next shard once all of one is told, and reports whether the pass over the shards goes on.
+func (d *Teller) shard() *Shard { return &d.All[d.step%len(d.All)] }
+
+// next goes on to the next step once all of one is told, and reports whether the pass goes on.
 func (d *Teller) next() (more bool) {
 	if len(d.slots)+len(d.removed) > 0 {
 		return true
 	}
-	d.shard, d.began = (d.shard+1)%len(d.All), false
-	return d.shard != 0
+	d.step, d.began = (d.step+1)%(2*len(d.All)), false
+	return d.step != 0
 }
 
-// tell tells of up to so many keys of each kind, removed and there, or so many bytes of a shard, and returns how many. The shard is locked.
-func (d *Teller) tell(sh *Shard, keys int, bytes int64, fn func(Change)) (told int64) {
+// tell tells of up to so many keys or bytes of a step, and returns how many bytes. The shard is locked.
+func (d *Teller) tell(keys int, bytes int64, fn func(Change)) (told int64) {
+	sh := d.shard()
 	if flushes := d.flushes.Load(); flushes != d.flushed {
 		// All that is still to be told was before the flush. To tell it after would bring it back.
 		d.flushed, d.slots, d.removed, d.began = flushes, nil, nil, false
@@ -100,7 +104,7 @@ func (d *Teller) tell(sh *Shard, keys int, bytes int64, fn func(Change)) (told i
 	if !d.began {
 		d.collect(sh.Journal, fn)
 	}
-	for range min(len(d.removed), keys) { // these first: so whoever copies has room for the others. All are 1 MB at most (mostRemoved)
+	for range min(len(d.removed), keys) { // all are 1 MB at most (mostRemoved)
 		key := d.removed[0]
 		d.removed[0] = ""
 		d.removed = d.removed[1:]
@@ -133,14 +137,16 @@ func (d *Teller) tell(sh *Shard, keys int, bytes int64, fn func(Change)) (told i
 	return told
 }
 
-// collect takes over what a shard has noted.
+// collect takes over what a shard has noted for the step.
 func (d *Teller) collect(j *journal, fn func(Change)) {
 	d.began = true
-	if cap(d.list) > mostSpare {
-		d.list = nil
+	if d.step >= len(d.All) {
+		if cap(d.list) > mostSpare {
+			d.list = nil
+		}
+		d.list, j.changed = j.changed, d.list[:0]
+		d.slots = d.list
 	}
-	d.list, j.changed = j.changed, d.list[:0]
-	d.slots = d.list
 	for key := range j.removed {
 		d.removed = append(d.removed, key)
 	}

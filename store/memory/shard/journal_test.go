@@ -270,3 +270,23 @@ func TestDrainAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A copy of a full store, to which changes are applied, never holds more keys than the store: what was removed is told before what came.
+func TestACopyOfAFullStoreHasRoom(t *testing.T) {
+	s := memory.New(memory.Options{MaxKeys: 1000, Shards: 8, Journal: true})
+	copied := map[string]store.Value{}
+	for n := range 5000 {
+		memtest.MustPut(t, s, fmt.Sprint(n), memtest.Live(t0, second), t0)
+		if n%1000 < 999 {
+			continue
+		}
+		memtest.Drain(s, func(c memory.Change) {
+			if memtest.Replay(copied, c); len(copied) > 1000 {
+				t.Fatalf("the copy has %d keys", len(copied))
+			}
+		})
+	}
+	if want := memtest.Contents(t, s, t0); !maps.Equal(copied, want) {
+		t.Errorf("the copy has %d keys, the store %d, or other states", len(copied), len(want))
+	}
+}

@@ -6,6 +6,7 @@ import "testing"
 func TestAListOfChangesIsKeptIfItIsShort(t *testing.T) {
 	s := New(Options{Shards: 1, Journal: true})
 	journal := s.All[0].Journal
+	s.Teller.step = len(s.All) // that of keys that are there
 	lists := func(changes int) (capacity int) {
 		journal.changed = append(journal.changed, make([]uint32, changes)...)
 		s.Teller.collect(journal, nil)
