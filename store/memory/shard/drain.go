@@ -17,8 +17,9 @@ type Change struct {
 	Lost    bool // too many keys were removed to tell of all; Key is nil
 }
 
-// Teller tells of changes. It knows how far Drain has come in a pass. A pass first tells of the keys that were removed from all shards. Then
-// it tells of each shard: of those that were removed meanwhile, and of those that are there. So a copy of a full store has room for these.
+// Teller tells of changes. It knows how far Drain has come in a pass. A pass first tells of the keys that were removed from all shards.
+// Then it tells of each shard: of those that were removed meanwhile, and of those that are there. So a copy of a full store has room for
+// these.
 type Teller struct {
 	*Shards
 	mu      sync.Mutex // held, before that of a shard, by SetWall and all that use it
