@@ -326,6 +326,7 @@ func TestManyFilesAreReadLessOften(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		close(stopped)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		half := time.Second / 2
 		if want := []time.Duration{half, 2 * half, 3 * half, 3*half + 21*time.Second, 3*half + 42*time.Second}; !slices.Equal(read, want) {
 			t.Fatalf("read at %v, want %v", read, want)
