@@ -157,12 +157,14 @@ func (v *View) send(how *link.Script, args []string, done func()) {
 			done()
 			return
 		}
-		time.AfterFunc(min(v.ticket.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() {
-			v.send(openScript, nil, func() {
-				v.conflict = v.conflict || how == commitScript // what it stored by is void
+		then := done
+		if how == commitScript {
+			then = func() {
+				v.conflict = true // what it stored by is void
 				done()
-			})
-		})
+			}
+		}
+		time.AfterFunc(min(v.ticket.pause(time.Since(r.Sent)), time.Until(v.deadline)), func() { v.send(openScript, nil, then) })
 	}
 	v.views.Link.Send(r)
 }
