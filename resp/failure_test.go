@@ -121,7 +121,7 @@ func TestCallsWithoutTheEngineAreCountedOnce(t *testing.T) {
 		c := w.connect()
 		for n, line := range []string{
 			"CL.THROTTLE k 8 9 3600", "CL.THROTTLE k 8 9 3600 -1", "CL.THROTTLE k @p", "CL.THROTTLE k @p 0", "CL.THROTTLE k @p -1",
-			"CL.TAKE k @p 9/1m", "CL.TAKE k @p PEEK", "CL.MTAKE 2 a @p b @p", "CL.GIVE k @p 1", "GCRA k 8 9 3600",
+			"CL.TAKE k @p 9/1m", "CL.TAKE k @p PEEK", "CL.MTAKE 2 a @p b @p", "CL.GIVE k @p 1",
 		} {
 			c.later(strings.Fields(line)...)
 			counts := [2]int64{engine.Stats().DecidedWithout.Load(), engine.Stats().Refused.Load()}

@@ -123,7 +123,7 @@ func TestATATEndsWhileNothingRuns(t *testing.T) {
 			w, p := start(sessiontest.StartNS)
 			at := func(ms int64) string { return strconv.FormatInt(w.nowNS+ms*1e6, 10) }
 			for _, call := range []string{
-				"CL.THROTTLE throttle 0 1 1", "PERSIST throttle", "GCRA gcra 0 1 1", "PERSIST gcra", "SET set " + at(1000),
+				"CL.THROTTLE throttle 0 1 1", "PERSIST throttle", "SET set " + at(1000),
 				"SETNX setnx " + at(1000), "GETSET getset " + at(1000), "SET getex " + at(1000) + " EX 1", "GETEX getex PERSIST",
 				"SET keepttl 5", "SET keepttl " + at(1000) + " KEEPTTL", "SET decrby " + at(2000), "DECRBY decrby 1000000000",
 				"SET increx " + at(1000) + " EX 1", "INCREX increx BYINT -1 PERSIST", "SET from " + at(1000), "RENAME from renamed",
@@ -134,7 +134,7 @@ func TestATATEndsWhileNothingRuns(t *testing.T) {
 				}
 			}
 			p.do("EVAL", "redis.call('SET', KEYS[1], ARGV[1])", "1", "eval", at(1000))
-			keys := strings.Fields("throttle gcra set setnx getset getex keepttl decrby increx renamed copied take eval")
+			keys := strings.Fields("throttle set setnx getset getex keepttl decrby increx renamed copied take eval")
 			expect := func(when, ttl string) {
 				t.Helper()
 				for _, key := range keys {

@@ -130,9 +130,6 @@ func TestRedisCLIMemkeys(t *testing.T) {
 			}
 		}
 	}
-	if out := cli(t, srv.Addr, "", "MEMORY", "DOCTOR"); out != "Nothing is amiss.\n\n" && out != "Nothing is amiss.\n" {
-		t.Errorf("MEMORY DOCTOR: %q", out)
-	}
 	out := cli(t, srv.Addr, "", "MEMORY", "STATS")
 	if !strings.Contains(out, "db.0\n") || !strings.Contains(out, fmt.Sprintf("dataset.bytes\n%d\n", sum)) {
 		t.Errorf("MEMORY STATS: %s", out)

@@ -88,10 +88,6 @@ func TestRueidis(t *testing.T) {
 			if name, err := db.Do(ctx, db.B().ClientGetname().Build()).ToString(); err != nil || name != "limiter" {
 				t.Errorf("CLIENT GETNAME: %q, %v", name, err)
 			}
-			gcra := db.B().Gcra().Key("gcra").MaxBurst(5).TokensPerPeriod(30).Period(60)
-			if got, err := db.Do(ctx, gcra.Count(3).Build()).AsIntSlice(); err != nil || !slices.Equal(got, []int64{0, 6, 3, -1, 6}) {
-				t.Errorf("GCRA: %v, %v", got, err)
-			}
 			err = db.Do(ctx, call("k", "x")).Error()
 			if err == nil || err.Error() != "Cell error: Store error: Couldn't parse as integer: x" {
 				t.Errorf("an error reply: %v", err)

@@ -40,7 +40,6 @@ func TestPersistenceOfEveryCommand(t *testing.T) {
 						"RENAMENX " + key + " " + other, "COPY " + key + " " + other, "COPY " + key + " " + other + " REPLACE",
 						"SETNX " + key + " " + fmt.Sprint(at.UnixNano()), "GETSET " + key + " " + fmt.Sprint(at.UnixNano()),
 						"GETDEL " + key, "GETEX " + key + " PXAT " + fmt.Sprint(at.UnixMilli()-500), "GETEX " + key + " PERSIST",
-						"GCRA " + key + " 9 1 86400.5 TOKENS 2",
 						"EXPIRE " + key + " 3000", "PEXPIREAT " + key + " " + fmt.Sprint(at.UnixMilli()), "PEXPIRE " + key + " 1",
 						"EXPIRE " + key + " -1", "PERSIST " + key,
 					}

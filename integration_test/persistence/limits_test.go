@@ -66,7 +66,6 @@ func limitsToKeep(c *harness.Conn) {
 		step{"COPY all copied:all", ":1"}, step{"COPY policy moving", ":1"}, step{"RENAMENX moving policy", ":0"},
 		step{"RENAMENX moving copied:policy", ":1"}, step{"CL.TAKE copied:policy @api COST 3", "0 100 90 …"},
 		step{"CL.TAKE policy @api COST 0", "0 100 93 …"}, step{"COPY sooner copied:sooner", ":1"},
-		step{"GCRA gcra 9 1 86400 TOKENS 4", "*5\r\n:0\r\n:10\r\n:6\r\n…"},
 		step{"CL.THROTTLE turned 5 1 86400", "0 6 5 …"}, step{"DEL turned", ":1"}, step{"CL.TAKE turned 100/1d", "0 100 99 …"},
 		step{"CL.MTAKE 2 pair:1 100/1d pair:2 100/1d,algo=slide", "*3\r\n*5\r\n:0\r\n…"}, step{"CL.TAKE soon 1000/1s", "0 1000 999 …"},
 	)

@@ -63,7 +63,7 @@ func TestRedisCategories(t *testing.T) {
 		}
 	}
 	for _, name := range harness.KeyList(celld.Do("ACL", "CAT", "celld")) {
-		if !strings.HasPrefix(name, "cl.") && name != "gcra" {
+		if !strings.HasPrefix(name, "cl.") {
 			t.Errorf("%s is in celld's own category", name)
 		}
 	}

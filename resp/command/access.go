@@ -37,7 +37,7 @@ func (r *Row) Categories() (set acl.Category) {
 	set = moreCategories[r.FullName()]
 	add(r.Flags&spec.Fast != 0 && r.Parent == nil, acl.Fast) // no subcommand is
 	add(set&acl.Fast == 0, acl.Slow)
-	add(r.Group == spec.GroupLimit || r.Group == "rate_limit", acl.Celld)
+	add(r.Group == spec.GroupLimit, acl.Celld)
 	if r.Run == nil { // a container
 		return set
 	}

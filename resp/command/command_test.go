@@ -81,7 +81,7 @@ func TestCategories(t *testing.T) {
 		{"slow connection", command.Row{Group: "connection", Run: none}},
 		{"fast transaction", command.Row{Flags: spec.Fast, Group: "transactions", Run: none}},
 		{"fast celld", command.Row{Flags: spec.Fast, Group: spec.GroupLimit, Run: none}},
-		{"write fast celld", command.Row{Flags: spec.Fast | spec.Write, Group: "rate_limit", Run: none}},
+		{"write fast celld", command.Row{Flags: spec.Fast | spec.Write, Group: spec.GroupLimit, Run: none}},
 		{"slow celld", command.Row{Flags: spec.Admin | spec.Write, Group: spec.GroupLimit}},
 		{"slow", command.Row{Flags: spec.Admin | spec.Write | spec.Readonly | spec.Blocking, Group: "generic"}},
 		{"keyspace read fast", command.Row{Name: "dbsize", Flags: spec.Readonly, Group: "server", Run: none}},
@@ -371,7 +371,6 @@ func TestRows(t *testing.T) {
 		want bool
 	}{
 		{command.Row{Name: "get", Group: "string"}, true}, {command.Row{Name: "hget", Group: "hash"}, true},
-		{command.Row{Name: "gcra", Group: "rate_limit"}, true},
 		{command.Row{Name: "cl.take", Group: spec.GroupLimit}, true}, {command.Row{Name: "cl.reset", Group: spec.GroupLimit}, false},
 		{command.Row{Name: "del", Group: "generic"}, false}, {command.Row{Name: "freq", Group: "generic", Parent: object}, true},
 		{command.Row{Name: "freq", Group: "generic", Parent: &command.Row{Name: "other"}}, false},

@@ -112,7 +112,7 @@ func (r *Row) KeysOf(args [][]byte) [][]byte {
 // ReadsState reports whether a command depends on the states of its keys, and not only on their existence and expiry.
 func (r *Row) ReadsState() bool {
 	switch r.Group {
-	case "string", "hash", "rate_limit", spec.GroupLimit:
+	case "string", "hash", spec.GroupLimit:
 		return r.Name != "cl.reset"
 	}
 	return r.Parent != nil && r.Parent.Name == "object"

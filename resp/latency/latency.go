@@ -2,7 +2,7 @@
 //
 //	m := latency.New(threshold, wallNS)
 //	m.Note(latency.Fsync, tookNS)  // kept if it took the threshold or longer
-//	rows := latency.Rows(m, table) // LATEST, HISTORY, RESET, DOCTOR, HISTOGRAM
+//	rows := latency.Rows(m, table) // LATEST, HISTORY, RESET, HISTOGRAM
 //
 // It needs no limit, as there are only three events.
 package latency

@@ -1,7 +1,6 @@
 package latency
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ func Rows(m *Monitor, table func() *command.Table) []*command.Row {
 		{Name: "latest", Arity: 2, Flags: spec.Loading | spec.Admin | spec.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: m.latest},
 		{Name: "history", Arity: 3, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "event", Summary: "Returns an event's samples: the time of each, and its milliseconds.", Since: "2.8.13", Group: "server", Run: m.history},
 		{Name: "reset", Arity: -2, Most: spec.ShortList, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "[event ...]", Summary: "Forgets the samples of some events, or of all.", Since: "2.8.13", Group: "server", Run: m.reset},
-		{Name: "doctor", Arity: 2, Flags: spec.Loading | spec.Admin | spec.NoScript, Summary: "Says what was slow, and what to look at.", Since: "2.8.13", Group: "server", Run: m.doctor},
 		{Name: "histogram", Arity: -2, Most: spec.ShortList, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "[command ...]", Summary: "Returns how long the calls of commands took, as a histogram.", Since: "7.0.0", Group: "server", Cost: "O(N) where N is the number of commands", Run: func(c *command.Call) { histogram(table(), c) }},
 	}
 }
@@ -55,47 +53,6 @@ func (m *Monitor) reset(c *command.Call) {
 	c.Int(int64(m.Remove(func(event string) bool {
 		return len(names) == 0 || slices.ContainsFunc(names, func(name []byte) bool { return strings.EqualFold(event, string(name)) })
 	})))
-}
-
-func ago(seconds int64) string {
-	switch {
-	case seconds < 60:
-		return fmt.Sprintf("%ds", seconds)
-	case seconds < 3600:
-		return fmt.Sprintf("%dm", seconds/60)
-	case seconds < 86400:
-		return fmt.Sprintf("%dh", seconds/3600)
-	}
-	return fmt.Sprintf("%dd", seconds/86400)
-}
-
-// advice says what LATENCY DOCTOR advises for each event.
-var advice = map[string]string{
-	Command:     "SLOWLOG GET names the commands. KEYS, SCAN with a large COUNT and DEL of many keys hold up their event loop.",
-	FastCommand: "a command that takes microseconds has waited: for a CPU, which others on this machine have, or for memory that was swapped out.",
-	Fsync:       "the disk is slow to write. --appendfsync everysec does not wait for it, and a crash may then forget a second.",
-}
-
-func (m *Monitor) doctor(c *command.Call) {
-	events := m.Read(anyEvent)
-	threshold := m.thresholdMs()
-	var b strings.Builder
-	switch {
-	case threshold == 0 && len(events) == 0:
-		b.WriteString("Nothing is watched: CONFIG SET latency-monitor-threshold to the milliseconds that are too long.\n")
-	case len(events) == 0:
-		fmt.Fprintf(&b, "Nothing took %d ms or longer.\n", threshold)
-	}
-	for i := range events {
-		e := &events[i]
-		sum := int64(0)
-		for _, sp := range e.Spikes {
-			sum += sp.Ms
-		}
-		fmt.Fprintf(&b, "%s: in %d different seconds, %d ms on average, %d ms at most, last %s ago.\n  %s\n",
-			e.Name, len(e.Spikes), sum/int64(len(e.Spikes)), e.MostMs, ago(c.WallNS()/1e9-e.last().UnixS), advice[e.Name])
-	}
-	c.Text(b.String())
 }
 
 func histogram(table *command.Table, c *command.Call) {

@@ -28,13 +28,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, reply)
 		}
 	}
-	doctor := func(text string) {
-		t.Helper()
-		want("DOCTOR", fmt.Sprintf("$%d\r\n%s\r\n", len(text), text))
-	}
-	doctor("Nothing is watched: CONFIG SET latency-monitor-threshold to the milliseconds that are too long.\n")
 	threshold = 5
-	doctor("Nothing took 5 ms or longer.\n")
 	want("LATEST", "*0\r\n")
 	want("HISTORY command", "*0\r\n")
 	s := h.NowNS / 1e9
@@ -46,18 +40,11 @@ func TestRows(t *testing.T) {
 	m.Note(Fsync, 7e6)
 	wallNS = h.NowNS - 3600e9
 	m.Note(FastCommand, 8e6)
-	lines := map[string]string{
-		Fsync:       "aof-fsync-always: in 1 different seconds, 7 ms on average, 7 ms at most, last 1m ago.\n  " + advice[Fsync] + "\n",
-		Command:     "command: in 3 different seconds, 15 ms on average, 30 ms at most, last 10s ago.\n  " + advice[Command] + "\n",
-		FastCommand: "fast-command: in 1 different seconds, 8 ms on average, 8 ms at most, last 1h ago.\n  " + advice[FastCommand] + "\n",
-	}
-	doctor(lines[Fsync] + lines[Command] + lines[FastCommand])
 	want("LATEST", fmt.Sprintf("*3\r\n*4\r\n$16\r\naof-fsync-always\r\n:%d\r\n:7\r\n:7\r\n*4\r\n$7\r\ncommand\r\n:%d\r\n:10\r\n:30\r\n*4\r\n$12\r\nfast-command\r\n:%d\r\n:8\r\n:8\r\n", s-60, s-10, s-3600))
 	want("HISTORY command", fmt.Sprintf("*3\r\n*2\r\n:%d\r\n:30\r\n*2\r\n:%d\r\n:5\r\n*2\r\n:%d\r\n:10\r\n", s-86400, s-50, s-10))
 	want("HISTORY COMMAND", "*0\r\n")
 	want("RESET none", ":0\r\n")
 	want("RESET COMMAND none", ":1\r\n")
-	doctor(lines[Fsync] + lines[FastCommand])
 	want("RESET", ":2\r\n")
 	want("LATEST", "*0\r\n")
 
@@ -73,14 +60,4 @@ func TestRows(t *testing.T) {
 	want("HISTOGRAM config none get", "*4\r\n"+set+get)
 	want("HISTOGRAM config|set", "*2\r\n"+set)
 	want("HISTOGRAM get get", "*4\r\n"+get+get)
-}
-
-func TestAgo(t *testing.T) {
-	for seconds, want := range map[int64]string{
-		0: "0s", 59: "59s", 60: "1m", 3599: "59m", 3600: "1h", 86399: "23h", 86400: "1d", 200_000: "2d",
-	} {
-		if got := ago(seconds); got != want {
-			t.Errorf("%d s: %s, want %s", seconds, got, want)
-		}
-	}
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"fmt"
 	"runtime/metrics"
-	"strings"
 	"sync/atomic"
 )
 
@@ -42,22 +41,6 @@ func (h *Heap) Declare(l *List) {
 	l.Field("used_memory_rss_human", HumanBytes(held))
 	l.Field("used_memory_peak", peak)
 	l.Field("used_memory_peak_human", HumanBytes(peak))
-}
-
-// MallocStats returns the statistics of Go's memory, a line each.
-func MallocStats() string {
-	var samples []metrics.Sample
-	for _, d := range metrics.All() {
-		if d.Kind == metrics.KindUint64 && (strings.HasPrefix(d.Name, "/memory/classes/") || strings.HasPrefix(d.Name, "/gc/")) {
-			samples = append(samples, metrics.Sample{Name: d.Name})
-		}
-	}
-	metrics.Read(samples)
-	var text strings.Builder
-	for _, sample := range samples {
-		fmt.Fprintf(&text, "%s %d\n", sample.Name, sample.Value.Uint64())
-	}
-	return text.String()
 }
 
 // HumanBytes writes a size as Redis does: 512B, 1.50K, 2.00M.

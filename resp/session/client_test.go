@@ -179,17 +179,3 @@ func TestClientsAreShown(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-// MEMORY DOCTOR finds clients that hold more than all keys.
-func TestDoctorOfClients(t *testing.T) {
-	w := newWorld(t)
-	p, other := w.connect(), w.connect()
-	for queried, amiss := range map[int64]bool{64<<20 - 2*1024: false, 64<<20 - 2*1024 + 1: true} {
-		other.client.QueryBytes.Store(queried)
-		got := p.do("MEMORY", "DOCTOR")
-		if strings.Contains(got, "* Clients' buffers take 64.00M, more than all keys. CLIENT LIST shows whose (tot-mem).\n") != amiss ||
-			!amiss && strings.Contains(got, "Clients") {
-			t.Errorf("%d bytes: %q", queried, got)
-		}
-	}
-}

@@ -152,7 +152,7 @@ func TestWaitingEnds(t *testing.T) {
 func TestNothingWaitsInTransactionsAndScripts(t *testing.T) {
 	w, l := laterWorld(t)
 	p := w.connect()
-	for _, call := range []string{laterCall, "GCRA k 1 1 60", "CL.TAKE k 5/1m", "CL.MTAKE 1 k 5/1m", "CL.GIVE k 5/1m 1"} {
+	for _, call := range []string{laterCall, "CL.TAKE k 5/1m", "CL.MTAKE 1 k 5/1m", "CL.GIVE k 5/1m 1"} {
 		p.want("MULTI", "+OK\r\n")
 		p.want(call, "+QUEUED\r\n")
 		if got := p.do("EXEC"); !strings.HasPrefix(got, "*1\r\n") || strings.Contains(got, "-ERR") {

@@ -163,7 +163,6 @@ var drawnForms = []string{
 	"EXPIRE k s", "PEXPIRE k m", "EXPIREAT k t", "PEXPIREAT k T", "EXPIRE k s NX", "EXPIRE k s GT", "EXPIRE k s LT", "PERSIST k",
 	"RENAME k k", "RENAMENX k k", "COPY k k", "COPY k k REPLACE",
 	"CL.THROTTLE k 3 7 10", "CL.THROTTLE k 3 7 10", "CL.THROTTLE k 5 3 100", "CL.THROTTLE k 3 7 10 c", "CL.THROTTLE k 1 3 10000001 c",
-	"GCRA k 3 7 10",
 	"CL.TAKE k l", "CL.TAKE k l", "CL.TAKE k l COST c", "CL.TAKE k l l", "CL.TAKE k l PEEK", "CL.TAKE k l COST c UPTO",
 	"CL.TAKE k l LEASE m",
 	"CL.TAKE k l COST c LEASE m", "CL.GIVE k l 1", "CL.RELEASE k LEASEID", "CL.RENEW k LEASEID m", "CL.SETTLE k LEASEID c", "CL.RESET k",

@@ -21,7 +21,7 @@ func drawGuest(p *plan) { p.set("aclfile", p.folder+"/"+aclFile) }
 
 // tries are what the guest does to K, the key of another, beside MINE, one of its own.
 var tries = []string{
-	"CL.TAKE K 5/1s", "CL.TAKE K 5/1s PEEK", "CL.THROTTLE K 1 1 1", "GCRA K 1 1 1", "DEL K", "UNLINK MINE K", "GET K", "HGETALL K",
+	"CL.TAKE K 5/1s", "CL.TAKE K 5/1s PEEK", "CL.THROTTLE K 1 1 1", "DEL K", "UNLINK MINE K", "GET K", "HGETALL K",
 	"SET K 5", "TTL K", "PERSIST K", "EXPIRE K 1", "RENAME K MINE", "RENAME MINE K", "COPY K MINE", "COPY MINE K REPLACE", "EXISTS MINE K",
 	"TYPE K",
 	"CL.MTAKE 2 MINE 5/1s K 5/1s", "CL.RELEASE K 1", "CL.RENEW K 1 1000", "CL.SETTLE K 1 0", "CL.GIVE K 5/1s 1", "CL.RESET MINE K",

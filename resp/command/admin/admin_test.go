@@ -205,45 +205,13 @@ func TestMemoryStats(t *testing.T) {
 	}
 }
 
-// MEMORY DOCTOR names what is amiss, at its bound, and says otherwise that nothing is.
-func TestMemoryDoctor(t *testing.T) {
-	nothing := "=22\r\ntxt:Nothing is amiss.\n\r\n"
-	for name, tt := range map[string]struct {
-		set  func(*server)
-		want string
-	}{
-		"nothing":         {func(*server) {}, nothing},
-		"evicted":         {func(s *server) { s.is.Evicted = 1 }, "1 limits were reset to make room for others (evicted_keys). Raise --max-keys (1000000)"},
-		"full":            {func(s *server) { s.set("maxmemory-policy", "noeviction"); s.keys = 1_000_000 }, "The table is full and new keys are refused."},
-		"nearly full":     {func(s *server) { s.set("maxmemory-policy", "noeviction"); s.keys = 999_999 }, nothing},
-		"full, evicting":  {func(s *server) { s.keys = 1_000_000 }, nothing},
-		"no bound":        {func(s *server) { s.set("maxmemory", "0") }, "--maxmemory is 0"},
-		"clients":         {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes + 1 } }, "Clients' buffers take 64.00M, more than all keys."},
-		"garbage":         {func(s *server) { s.Heap = heap{4 * doctorBytes, 6*doctorBytes + 1, 0} }, "The process holds 384.00M of memory, and 256.00M is in use. MEMORY PURGE gives back the rest."},
-		"some garbage":    {func(s *server) { s.Heap = heap{4 * doctorBytes, 6 * doctorBytes, 0} }, nothing},
-		"little garbage":  {func(s *server) { s.Heap = heap{1, 1 + doctorBytes, 0} }, nothing},
-		"few clients":     {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes } }, nothing},
-		"clients of many": {func(s *server) { s.ClientBytes = func() int64 { return doctorBytes + 1 }; s.is.Bytes = doctorBytes + 1 }, nothing},
-	} {
-		s := newServer()
-		s.RESP3 = true
-		tt.set(s)
-		if got := s.Do("MEMORY", "DOCTOR"); !strings.Contains(got, tt.want) || tt.want == nothing && got != nothing {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
-	}
-}
-
 func (s *server) set(name, value string) {
 	if err := s.Config.Setting(name).Value.Set(value); err != nil {
 		panic(err)
 	}
 }
 
-func TestPurgeAndMallocStats(t *testing.T) {
+func TestPurge(t *testing.T) {
 	s := newServer()
 	s.wants(t, "MEMORY PURGE", "+OK\r\n", "MEMORY PURGE", "+OK\r\n")
-	if got := s.Do("MEMORY", "MALLOC-STATS"); !strings.Contains(got, "/memory/classes/heap/") {
-		t.Errorf("%.200q", got)
-	}
 }

@@ -1,15 +1,12 @@
 package admin
 
 import (
-	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/command/spec"
-	"celld/resp/metrics"
 	"celld/store/memory"
 	"celld/store/memory/table"
 )
@@ -17,8 +14,6 @@ import (
 // memory is MEMORY's subcommands.
 func (f family) memory() []*command.Row {
 	return []*command.Row{
-		{Name: "doctor", Arity: 2, Summary: "Says what is wrong with the use of memory.", Since: "4.0.0", Group: "server", Run: f.doctor},
-		{Name: "malloc-stats", Arity: 2, Summary: "Returns the memory statistics of Go's runtime.", Since: "4.0.0", Group: "server", Run: mallocStats},
 		{Name: "purge", Arity: 2, Summary: "Gives unused memory back to the system, in the background.", Since: "4.0.0", Group: "server", Run: new(purge).run},
 		{Name: "stats", Arity: 2, Summary: "Returns what memory is used for.", Since: "4.0.0", Group: "server", Run: f.memoryStats},
 		{Name: "usage", Arity: -3, Flags: spec.Readonly, Keys: spec.SubKey, Access: spec.Looks, Usage: "key [SAMPLES count]",
@@ -64,9 +59,6 @@ func (p *purge) run(c *command.Call) {
 	}
 	c.OK()
 }
-
-// mallocStats uses the names of runtime/metrics.
-func mallocStats(c *command.Call) { c.Text(metrics.MallocStats()) }
 
 // memoryUse is what memory is used for, in bytes.
 type memoryUse struct {
@@ -128,32 +120,4 @@ func (f family) memoryStats(c *command.Call) {
 	c.Field("rss-overhead.bytes", 0)
 	double("fragmentation", ratio(m.held, m.used))
 	c.Field("fragmentation.bytes", m.held-m.used)
-}
-
-// doctorBytes is the least use of memory that MEMORY DOCTOR mentions.
-const doctorBytes = 64 << 20
-
-func (f family) doctor(c *command.Call) {
-	srv := f.server()
-	m, cfg := srv.memoryUse(c.NowNS), srv.Config
-	var text strings.Builder
-	find := func(found bool, format string, args ...any) {
-		if found {
-			fmt.Fprintf(&text, "* "+format+"\n", args...)
-		}
-	}
-	find(m.Evicted > 0,
-		"%d limits were reset to make room for others (evicted_keys). Raise --max-keys (%d) or --maxmemory (%s).",
-		m.Evicted, cfg.MaxKeys.Get(), cfg.MaxMemoryText())
-	find(cfg.NoEviction() && m.keys >= cfg.MaxKeys.Get(),
-		"The table is full and new keys are refused. Raise --max-keys (%d), or use --maxmemory-policy allkeys-lru.", cfg.MaxKeys.Get())
-	find(cfg.MaxMemory.Get() == 0, "--maxmemory is 0: only --max-keys (%d) bounds the memory, however long keys are.", cfg.MaxKeys.Get())
-	find(m.clients > doctorBytes && m.clients > m.Bytes, "Clients' buffers take %s, more than all keys. CLIENT LIST shows whose (tot-mem).",
-		metrics.HumanBytes(m.clients))
-	find(m.held-m.used > max(doctorBytes, m.used/2), "The process holds %s of memory, and %s is in use. MEMORY PURGE gives back the rest.",
-		metrics.HumanBytes(m.held), metrics.HumanBytes(m.used))
-	if text.Len() == 0 {
-		text.WriteString("Nothing is amiss.\n")
-	}
-	c.Text(text.String())
 }

@@ -123,11 +123,7 @@ func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 				limited |= 1 << i
 			}
 		}
-		if len(f.allowed) > 0 {
-			c.Out = f.appendThrottled(c.Out, &r.Decision)
-		} else {
-			replyDecision(&c.Reply, &r.Decision, 1e9)
-		}
+		c.Out = f.appendThrottled(c.Out, &r.Decision)
 	}
 	if limited != 0 {
 		d.noteThrottles(b, limited)

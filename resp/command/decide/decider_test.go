@@ -277,7 +277,6 @@ func TestWhatIsCounted(t *testing.T) {
 	want("CL.THROTTLE bad 0 1 60", decisions.ThrottleLimited, decisions.RuleDenied)
 	want("CL.THROTTLE bad 0 1 60 0")
 	want("CL.THROTTLE k 0 1 60")
-	want("GCRA t 0 1 60", decisions.ThrottleLimited)
 	want("CL.TAKE new 1/1h 5/1h,algo=log", decisions.TakeAllowed)
 	want("CL.TAKE k 1/1h 5/1h,algo=log", decisions.TakeLimited)
 	want("CL.TAKE k 1/1h FORCE", decisions.TakeAllowed)

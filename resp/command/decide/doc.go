@@ -1,5 +1,5 @@
-// Package decide is the family of commands that the limiter decides: CL.THROTTLE, GCRA, CL.TAKE, CL.MTAKE,
-// CL.EXPLAIN and CL.GIVE.
+// Package decide is the family of commands that the limiter decides: CL.THROTTLE, CL.TAKE, CL.MTAKE, CL.EXPLAIN,
+// CL.GIVE, and INCR and its kin.
 //
 //	d := decide.New(server, lane)        // reads and answers for one caller at a time
 //	used, _ := d.Gather(b, data, &args, limits)

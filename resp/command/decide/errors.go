@@ -3,15 +3,10 @@ package decide
 // The texts of errors that only these commands give. They are Redis 7's where Redis has one, as client code matches on them. The caller
 // fills in %s, %q and %d.
 const (
-	errNotPositive   = "ERR value is out of range, must be positive"
-	errNotFloat      = "ERR value is not a valid float"
 	errThrottleUsage = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 	ErrThrottleParse = "Cell error: Store error: Couldn't parse as integer: "
 	errThrottleZero  = "Cell error: Store error: Zero rates are not supported"
 	errThrottleRange = "Cell error: Store error: Out of range: %s %d"
-	errGCRAPeriod    = "ERR period must be > 0 and < 1e12"
-	errGCRATokens    = "ERR Missing TOKENS value"
-	errGCRAOverflow  = "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period and %s would cause an overflow"
 	errCost          = "ERR cost must be between 0 and 9007199254740991"
 	errFull          = "ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"
 	errGive          = "ERR n must not be negative"

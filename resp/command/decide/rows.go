@@ -13,7 +13,7 @@ import (
 type reader func(l *limits, f *Shape, args [][]byte) (text string)
 
 // batched are the readers of the rows whose calls are gathered in batches of many.
-var batched = map[string]reader{"cl.throttle": readThrottle, "gcra": readGCRA, "cl.take": readTake,
+var batched = map[string]reader{"cl.throttle": readThrottle, "cl.take": readTake,
 	"incr": readIncr, "decr": readDecr, "incrby": readIncrBy, "decrby": readDecrBy, "increx": readIncrEx}
 
 const adds = spec.Write | spec.DenyOOM | spec.Fast | spec.Decides
@@ -27,9 +27,6 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 		{Name: "cl.throttle", Arity: -1, Flags: spec.Write | spec.DenyOOM | spec.Module | spec.Fast | spec.Decides, Keys: spec.OneKey,
 			Group: spec.GroupLimit, Usage: "key max_burst count period [quantity]",
 			Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
-		{Name: "gcra", Arity: -5, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Decides, Keys: spec.OneKey, Since: "8.8.0",
-			Group: "rate_limit", Usage: "key max-burst tokens-per-period period [TOKENS count]",
-			Summary: "Rate limit via GCRA (Generic Cell Rate Algorithm).", Run: ask(readGCRA)},
 		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.OneKey,
 			Group:   spec.GroupLimit,
 			Usage:   "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL] [NAMED]",

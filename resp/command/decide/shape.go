@@ -24,10 +24,10 @@ type Shape struct {
 	counts, pair bool
 	count        store.Count
 
-	// Of CL.THROTTLE and GCRA, whose limit is in numbers.
+	// Of CL.THROTTLE, whose limit is in numbers.
 	bucket   cell.Bucket
 	quantity int64
-	allowed  []byte // the start of the reply, up to `remaining`; none for GCRA
+	allowed  []byte // the start of the reply, up to `remaining`
 	limited  []byte
 
 	// Of limits that are named or literals.

@@ -26,7 +26,7 @@ func TestShapesAreRecognised(t *testing.T) {
 	w := newWorld(t)
 	s := &w.d.shapes
 	for _, call := range [][]string{
-		{"CL.THROTTLE", "k", "15", "30", "60"}, {"cl.throttle", "k", "15", "30", "60", "1"}, {"GCRA", "k", "15", "30", "60"},
+		{"CL.THROTTLE", "k", "15", "30", "60"}, {"cl.throttle", "k", "15", "30", "60", "1"},
 		{"CL.TAKE", "k", "5/1h"}, {"CL.TAKE", "k", "1/1s", "1/2s", "1/3s", "1/4s", "1/5s", "1/6s", "1/7s"},
 		{"CL.TAKE", "k", "1/1s", "1/2s", "1/3s", "1/4s", "1/5s", "1/6s", "1/7s", "1/8s", "COST", "2"},
 	} {
@@ -61,7 +61,7 @@ func TestShapesAreRecognised(t *testing.T) {
 	}
 	for _, call := range [][]string{
 		{"PING", "k", "x"}, {"GET", "k"}, {"CL.THROTTLE", "k", "x", "30", "60"}, {"CL.MTAKE", "1", "k", "5/1h"},
-		{"CL.GIVE", "k", "5/1h", "1"}, {"CL.TAKE", "k", "x"}, {"CL.TAKE", "k"}, {"GCRA", "k", "15", "30"},
+		{"CL.GIVE", "k", "5/1h", "1"}, {"CL.TAKE", "k", "x"}, {"CL.TAKE", "k"},
 		{"CL.TAKE", "k", "5/1h", "WAIT", "5"}, {"CL.TAKE", "k", "5/1m,algo=conc"}, {"CL.TAKE", strings.Repeat("k", 16<<10), "7/1h"},
 		append([]string{"CL.TAKE", "k"}, slices.Repeat([]string{"5/1h"}, 63)...),
 	} {
