@@ -34,7 +34,8 @@ func role(c *command.Call) {
 }
 
 // shutdownOptions are those of SHUTDOWN, which may be given twice.
-var shutdownOptions = argument.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"}, Refusal: argument.ErrSyntax}
+var shutdownOptions = argument.Options{Flags: []string{"SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"}, Refusal: argument.ErrSyntax,
+	OneOf: [][]string{{"SAVE", "NOSAVE", "ABORT"}, {"NOW", "ABORT"}, {"FORCE", "ABORT"}}}
 
 // shutdown stops the server as SIGTERM does, but without --shutdown-delay. If it must take a snapshot and cannot, the server goes on, as
 // Redis does.
@@ -44,9 +45,6 @@ func (f family) shutdown(c *command.Call, own command.Connection) {
 		given[option] = true
 		return ""
 	})
-	if save, nosave := given["SAVE"], given["NOSAVE"]; text == "" && (save && nosave || given["ABORT"] && len(given) > 1) {
-		text = argument.ErrSyntax
-	}
 	srv := f.server()
 	switch {
 	case text != "":

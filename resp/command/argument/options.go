@@ -1,6 +1,7 @@
 package argument
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,24 +16,31 @@ type Options struct {
 	Valued  []string // upper case
 	Refusal string   // empty: a text of celld's own. A %s is the word
 	Once    bool     // an option given twice is refused with a Refusal, too
+
+	OneOf [][]string // options of which a call has one at most, of each group
+	Clash string     // the error of a call that has two of a group; empty: ErrSyntax
 }
 
 // Read calls set with each option in upper case, and the value of those that have one. It returns the text of the first error, its own
 // or one that set returned, or "".
 func (o *Options) Read(args [][]byte, set func(option string, value []byte) (text string)) (text string) {
-	var seen uint64
+	var room [8]string
+	given := room[:0]
 	for i := 0; i < len(args); i++ {
-		at, option, valued := o.find(args[i])
-		twice := seen&(1<<at) != 0 && (o.Refusal == "" || o.Once)
+		option, valued := o.find(args[i])
 		switch {
 		case option == "":
 			return o.refuse(args[i], ErrOption, ShortText(args[i]), o.All())
-		case twice:
-			return o.refuse(args[i], ErrOptionTwice, option)
 		case valued && i+1 == len(args):
 			return o.refuse(args[i], ErrOptionValue, option)
+		case !slices.Contains(given, option):
+			if o.clashes(option, given) {
+				return cmp.Or(o.Clash, ErrSyntax)
+			}
+			given = append(given, option)
+		case o.Refusal == "" || o.Once:
+			return o.refuse(args[i], ErrOptionTwice, option)
 		}
-		seen |= 1 << at
 		var value []byte
 		if valued {
 			i++
@@ -45,19 +53,29 @@ func (o *Options) Read(args [][]byte, set func(option string, value []byte) (tex
 	return ""
 }
 
-// find returns an option's place among all, and "" for a word that is none.
-func (o *Options) find(word []byte) (at int, option string, valued bool) {
-	for i, flag := range o.Flags {
+// clashes reports that an option may not stand beside those that were given.
+func (o *Options) clashes(option string, given []string) bool {
+	for _, group := range o.OneOf {
+		if slices.Contains(group, option) && slices.ContainsFunc(given, func(other string) bool { return slices.Contains(group, other) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the option that a word is, or "".
+func (o *Options) find(word []byte) (option string, valued bool) {
+	for _, flag := range o.Flags {
 		if len(word) == len(flag) && strings.EqualFold(flag, string(word)) {
-			return i, flag, false
+			return flag, false
 		}
 	}
-	for i, name := range o.Valued {
+	for _, name := range o.Valued {
 		if len(word) == len(name) && strings.EqualFold(name, string(word)) {
-			return len(o.Flags) + i, name, true
+			return name, true
 		}
 	}
-	return 0, "", false
+	return "", false
 }
 
 // refuse returns Redis's text about a word, or this one.

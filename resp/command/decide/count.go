@@ -39,7 +39,9 @@ func (f *Shape) readCount(args [][]byte, words int, sign int64) (text string) {
 }
 
 var incrExWords = argument.Options{Flags: []string{"NX", "XX", "PERSIST", "ENX", "SATURATE"},
-	Valued: []string{"EX", "PX", "EXAT", "PXAT", "BYINT", "BYFLOAT", "LBOUND", "UBOUND"}, Refusal: argument.ErrSyntax, Once: true}
+	Valued:  []string{"EX", "PX", "EXAT", "PXAT", "BYINT", "BYFLOAT", "LBOUND", "UBOUND"},
+	OneOf:   [][]string{{"NX", "XX"}, {"PERSIST", "EX", "PX", "EXAT", "PXAT"}, {"PERSIST", "ENX"}, {"BYINT", "BYFLOAT"}},
+	Refusal: argument.ErrSyntax, Once: true}
 
 // incrEx is what follows INCREX key, as far as it must be read whole before it makes sense.
 type incrEx struct {
@@ -48,35 +50,28 @@ type incrEx struct {
 	byInt, byFloat, lower, upper []byte
 }
 
-// set notes an option. One that contradicts another is a syntax error, as in Redis.
 func (o *incrEx) set(option string, value []byte) (text string) {
-	c := o.count
-	only, expires := c.Only, c.Expire == store.NeverExpire || o.expiry.Unit != ""
-	wrong := false
-	switch option {
+	switch c := o.count; option {
 	case "NX":
-		wrong, c.Only = only != store.Always, store.IfAbsent
+		c.Only = store.IfAbsent
 	case "XX":
-		wrong, c.Only = only != store.Always, store.IfPresent
+		c.Only = store.IfPresent
 	case "PERSIST":
-		wrong, c.Expire = expires || c.IfNone, store.NeverExpire
+		c.Expire = store.NeverExpire
 	case "ENX":
-		wrong, c.IfNone = c.Expire == store.NeverExpire, true
+		c.IfNone = true
 	case "SATURATE":
 		c.Saturate = true
 	case "BYINT":
-		wrong, o.byInt = o.byFloat != nil, value
+		o.byInt = value
 	case "BYFLOAT":
-		wrong, o.byFloat = o.byInt != nil, value
+		o.byFloat = value
 	case "LBOUND":
 		o.lower = value
 	case "UBOUND":
 		o.upper = value
 	default:
-		wrong, o.expiry = expires, argument.Expiry{Unit: option, Value: value}
-	}
-	if wrong {
-		return argument.ErrSyntax
+		o.expiry = argument.Expiry{Unit: option, Value: value}
 	}
 	return ""
 }

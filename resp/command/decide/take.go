@@ -30,6 +30,7 @@ type options struct {
 var words = argument.Options{
 	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL", "NAMED"},
 	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
+	OneOf:  [][]string{{"PEEK", "UPTO", "FORCE", "RESERVE", "WAIT"}}, Clash: errTakeModes,
 }
 
 // modes are the options of which a call has one at most.
@@ -73,17 +74,9 @@ func (o *options) set(option string, value []byte) (text string) {
 		}
 		o.terms.LeaseNS = n * 1e6
 	default:
-		return o.setMode(option, n)
+		m := modes[option]
+		o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, n
 	}
-	return ""
-}
-
-func (o *options) setMode(option string, most int64) (text string) {
-	if o.Mode != cell.Take || o.UpTo || o.terms.Mode != store.DontWait {
-		return errTakeModes
-	}
-	m := modes[option]
-	o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, most
 	return ""
 }
 

@@ -73,8 +73,9 @@ func getRange(c *command.Call) {
 
 var (
 	setWords = argument.Options{Flags: []string{"NX", "XX", "GET", "KEEPTTL"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"},
-		Refusal: argument.ErrSyntax}
-	getExWords = argument.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"}, Refusal: argument.ErrSyntax}
+		OneOf: [][]string{{"NX", "XX"}, {"KEEPTTL", "EX", "PX", "EXAT", "PXAT"}}, Refusal: argument.ErrSyntax}
+	getExWords = argument.Options{Flags: []string{"PERSIST"}, Valued: []string{"EX", "PX", "EXAT", "PXAT"},
+		OneOf: [][]string{{"PERSIST", "EX", "PX", "EXAT", "PXAT"}}, Refusal: argument.ErrSyntax}
 )
 
 // setOptions are what may follow SET key value and GETEX key.
@@ -84,26 +85,20 @@ type setOptions struct {
 	expiry               argument.Expiry
 }
 
-// set notes an option. As in Redis, one that contradicts another is a syntax error, and one that is given twice is not.
 func (o *setOptions) set(option string, value []byte) (text string) {
-	refused := false
 	switch option {
 	case "NX":
-		refused, o.nx = o.xx, true
+		o.nx = true
 	case "XX":
-		refused, o.xx = o.nx, true
+		o.xx = true
 	case "GET":
 		o.get = true
 	case "KEEPTTL":
-		refused, o.keepTTL = o.expiry.Unit != "", true
+		o.keepTTL = true
 	case "PERSIST":
-		refused, o.persist = o.expiry.Unit != "", true
+		o.persist = true
 	default:
-		refused = o.keepTTL || o.persist || o.expiry.Unit != "" && o.expiry.Unit != option
 		o.expiry = argument.Expiry{Unit: option, Value: value}
-	}
-	if refused {
-		return argument.ErrSyntax
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func PolicyLimits[T ~[]byte | ~string](name string, words []T, logMax int64) (li
 	return limits, ""
 }
 
-var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}}
+var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}, OneOf: [][]string{{"NX", "XX"}}}
 
 // parsePolicySet reads name limit [limit ...] [NX|XX] [RESET].
 func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Limit, o policy.Options, problem string) {
@@ -74,9 +74,6 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Lim
 			o.IfThere = true
 		case "RESET":
 			o.Reset = true
-		}
-		if o.IfAbsent && o.IfThere {
-			return argument.ErrSyntax
 		}
 		return ""
 	})
