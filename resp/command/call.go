@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -50,6 +51,10 @@ type Host interface {
 	// Offload does the command's work in a goroutine. Work with a long reply runs one at a time. begin gets arguments that
 	// nobody else changes. A handler does nothing after it.
 	Offload(long bool, begin func(args [][]byte) Work)
+
+	// Later waits for an engine, which begin asks. It does not block, and calls done once, from any goroutine, with what replies. ctx ends when
+	// the client has gone. A handler does nothing after it, and its row is Overall.
+	Later(begin func(ctx context.Context, done func(reply func(*Call))))
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.
 	Shared(a store.Access, do func())

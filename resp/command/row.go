@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -24,18 +23,14 @@ type Row struct {
 	Group   string
 	Cost    string // complexity; empty: O(1)
 	Run     func(*Call)
-	Scan    Async // runs in place of Run where an engine keeps the keys, and scans all of them
-	Script  int   // the argument that is a script to compile; 0: there is none
+	Overall bool // it is about all keys, or about policies and rules: where an engine keeps these, it may call Later
+	Script  int  // the argument that is a script to compile; 0: there is none
 	Sub     []*Row
 
 	Parent *Row
 	ACL    *acl.Command
 	Stats  any // what its server counts of it
 }
-
-// Async is a handler that answers later: it does not block, and calls done once, from any goroutine, with a function that replies. ctx ends
-// when the client has gone.
-type Async func(ctx context.Context, c *Call, done func(reply func(*Call)))
 
 // FlagNames returns the flags that COMMAND INFO shows.
 func (r *Row) FlagNames() []string {

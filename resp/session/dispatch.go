@@ -51,7 +51,7 @@ func (f inFlight) admitted(text string) {
 	default:
 		f.perform()
 		switch s.waits.(type) {
-		case *keyTx, *stepwise:
+		case *keyTx, *stepwise, *elsewhere:
 			return // the gate's bits are this command's until it has been answered
 		}
 		f.called(mark)

@@ -77,22 +77,6 @@ func (h *host) InSteps(step command.Step) {
 	}
 }
 
-// Offload does the command's work in a goroutine.
-func (h *host) Offload(long bool, begin func(args [][]byte) command.Work) {
-	srv := h.srv
-	offload(h.session(), h.call.Args, func(args [][]byte) command.Work {
-		work := begin(args)
-		if !long {
-			return work
-		}
-		return func() func(*command.Call) {
-			srv.listing.Lock()
-			defer srv.listing.Unlock()
-			return work()
-		}
-	})
-}
-
 // Shared calls do while no transaction or script runs alone.
 func (h *host) Shared(a store.Access, do func()) {
 	lane := h.srv.Execution.Lane(a.Lane)

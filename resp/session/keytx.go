@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,11 +26,10 @@ import (
 //	                   ▲          │
 //	                   └─conflict─┘
 //
-// Commands over all keys have no view: the engine is asked, and its answer is the reply. So is that of a goroutine which does what is slow
-// for another reason (offload), with an engine or without.
+// Commands over all keys have no view: see elsewhere.
 type keyTx struct {
-	row     *command.Row // nil: the answer goes on with a command that has not been queued or run
-	args    [][]byte     // of its own, as the session's buffer goes on
+	row     *command.Row
+	args    [][]byte // of its own, as the session's buffer goes on
 	startNS int64
 	tr      transport.Conn
 
@@ -49,9 +47,6 @@ type keyTx struct {
 	ranNS        int64 // how long the handler took, in all tries
 	ending       ending
 	before       sessionState
-
-	answer func(*command.Call) // of a command over all keys: it replies
-	cancel context.CancelFunc  // ends a command over all keys whose client has gone
 
 	decided  decisions.Batch
 	passedOn bool // the script has returned an error of a command that it called
@@ -101,7 +96,7 @@ var errManyKeys = fmt.Errorf("with --store, a command, transaction or script has
 func (f inFlight) openTx() bool {
 	s, row, args := f.s, f.row, f.args
 	keys := f.txKeys()
-	if len(keys) == 0 && row.Scan == nil {
+	if len(keys) == 0 {
 		return false
 	}
 	v := &keyTx{row: row, startNS: s.srv.Clock(), tr: s.client.Conn, waitingBytes: &s.srv.txBytes,
@@ -113,9 +108,7 @@ func (f inFlight) openTx() bool {
 	for _, key := range keys {
 		v.bytes += int64(len(key)) + keyBytes
 	}
-	if row.Scan == nil {
-		v.bytes += viewBytes
-	}
+	v.bytes += viewBytes
 	switch waiting := v.waitingBytes.Add(v.bytes); {
 	case waiting > s.srv.Config.Engine.MaxWaiting.Get():
 		v.refuse(s, remote.ErrBusy)
@@ -124,17 +117,7 @@ func (f inFlight) openTx() bool {
 		v.refuse(s, errManyKeys)
 		return true
 	}
-	if row.Scan != nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		v.cancel = cancel
-		s.call.Row, s.call.Args, s.call.NowNS = row, v.args, s.nowNS
-		row.Scan(ctx, s.call, func(answer func(*command.Call)) {
-			v.answer = answer
-			v.Wake()
-		})
-	} else {
-		v.ask(s.srv.Port, keys, s.nowNS)
-	}
+	v.ask(s.srv.Port, keys, s.nowNS)
 	v.proceed(s)
 	return true
 }
@@ -190,11 +173,6 @@ func (v *keyTx) proceed(s *Session) {
 func (v *keyTx) step(s *Session) (done bool) {
 	mark := len(s.call.Out)
 	switch {
-	case v.answer != nil:
-		s.call.NowNS = s.nowNS
-		v.answer(s.call)
-		v.passedOn, s.scratch.passedOn = s.scratch.passedOn, false
-		v.cancel()
 	case v.tx.Err() != nil:
 		v.fail(s, v.tx.Err())
 	case v.ran && !v.tx.Conflict():
@@ -219,9 +197,7 @@ func (v *keyTx) step(s *Session) (done bool) {
 	}
 	s.end = max(s.end, v.ending)
 	v.end()
-	if v.row != nil {
-		v.account(s, mark)
-	}
+	v.account(s, mark)
 	return true
 }
 
@@ -332,15 +308,12 @@ func (v *keyTx) ready() bool { return v.answered.Load() }
 func (v *keyTx) resume(s *Session) {
 	mark := len(s.call.Out)
 	s.scratch.mark = mark
-	if v.proceed(s); s.waits == nil && v.row != nil {
+	if v.proceed(s); s.waits == nil {
 		inFlight{s, v.row, v.args}.called(mark)
 	}
 }
 
 func (v *keyTx) leave(*Session) {
-	if v.cancel != nil {
-		v.cancel()
-	}
 	v.gone.Store(true)
 	if v.answered.Load() {
 		v.endGone()
@@ -358,7 +331,7 @@ func (v *keyTx) endGone() {
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
 func (srv *Service) notInside(row *command.Row) string {
-	if row.Scan == nil || srv.Port.Here() {
+	if !row.Overall || srv.Port.Here() {
 		return ""
 	}
 	return formatError(errScanInside, strings.ToUpper(row.FullName()))

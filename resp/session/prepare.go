@@ -82,20 +82,17 @@ func (f inFlight) permitted(text string) {
 
 // compile compiles a script in a goroutine, one at a time, as that takes up to 10 MB. Then its command goes on.
 func (f inFlight) compile() {
-	s, row, args := f.s, f.row, f.args
+	s, row, args, srv := f.s, f.row, f.s.detach(f.args), f.s.srv
 	s.client.LastCommand.Store(row.ACL)
-	srv := s.srv
-	offload(s, args, func(args [][]byte) command.Work {
-		return func() func(*command.Call) {
-			srv.listing.Lock()
-			defer srv.listing.Unlock()
-			compiled := script.Compile(args[row.Script])
-			return func(*command.Call) {
-				mark := len(s.call.Out)
-				s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
-				s.call.Out = s.call.Out[:mark]
-				inFlight{s, row, args}.admitted(srv.closed(row))
-			}
+	s.offload(func() func(*Session) {
+		srv.listing.Lock()
+		defer srv.listing.Unlock()
+		compiled := script.Compile(args[row.Script])
+		return func(*Session) {
+			mark := len(s.call.Out)
+			s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
+			s.call.Out = s.call.Out[:mark]
+			inFlight{s, row, args}.admitted(srv.closed(row))
 		}
-	}).row = nil
+	})
 }

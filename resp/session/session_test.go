@@ -100,8 +100,7 @@ func (w *world) connect() *peer {
 func (p *peer) send(raw string) string {
 	p.Serve([]byte(raw))
 	// a goroutine wakes it
-	for v, aside := p.waits.(*keyTx); aside &&
-		(v.row == nil || v.row.Scan == nil && v.tx == nil || p.srv.Port.Here()); v, aside = p.waits.(*keyTx) {
+	for w, aside := p.waits.(*elsewhere); aside && !w.asks; w, aside = p.waits.(*elsewhere) {
 		runtime.Gosched() // a sleep would let fake time pass
 		p.Serve(nil)
 	}

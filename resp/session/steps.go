@@ -1,8 +1,6 @@
 package session
 
 import (
-	"sync/atomic"
-
 	"celld/resp/command"
 	"celld/resp/command/spec"
 )
@@ -33,7 +31,7 @@ func (w *stepwise) some(s *Session) (more bool) {
 func (f inFlight) unfinished(tookNS int64, mark int) bool {
 	s, row := f.s, f.row
 	switch w := s.waits.(type) {
-	case *keyTx:
+	case *keyTx, *elsewhere:
 		return true
 	case *stepwise:
 		w.row, w.args, w.tookNS = row, s.detach(w.args), tookNS
@@ -92,22 +90,4 @@ func (w *stepwise) resume(s *Session) {
 	f.timed(w.tookNS, true)
 	f.replied(mark)
 	f.called(mark)
-}
-
-// offload does the running command's work in a goroutine while the session waits. It is the last that a handler does.
-func offload(s *Session, args [][]byte, work func(args [][]byte) command.Work) *keyTx {
-	v := &keyTx{row: s.call.Row, args: s.detach(args), startNS: s.srv.Clock(), tr: s.client.Conn, waitingBytes: new(atomic.Int64)}
-	v.cancel = func() {}
-	v.answer = func(*command.Call) { // if the work panics
-		s.call.Error(errInternal)
-		s.end = afterReply
-	}
-	do := work(v.args)
-	go func() {
-		defer v.Wake()
-		defer s.srv.Survive("offloaded work")
-		v.answer = do()
-	}()
-	s.waits = v
-	return v
 }

@@ -6,6 +6,7 @@ package calltest
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"testing"
 
@@ -79,6 +80,11 @@ func (h *Host) ErrorText(err error) string             { return "ERR " + err.Err
 
 // Offload does the work at once.
 func (h *Host) Offload(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }
+
+// Later answers as soon as done is called.
+func (h *Host) Later(begin func(context.Context, func(func(*command.Call)))) {
+	begin(context.Background(), func(reply func(*command.Call)) { reply(&h.call) })
+}
 
 // Connection is Own.
 func (h *Host) Connection() command.Connection {

@@ -5,18 +5,18 @@ import (
 	"celld/resp/command/spec"
 )
 
-// Options are what the commands over all keys need of the server. The zero value does for a table that only names them.
+// Options are what the commands over all keys need of the server.
 type Options struct {
-	Space func() Space // all keys, asked only where an engine has them
+	Space func() Space // all keys of an engine; nil, or what returns nil: the keys are in the table
 }
 
 // AllRows are the commands that count and remove all keys, which Redis lists among those on the server.
 func AllRows(o Options) []*command.Row {
 	a := all{o}
 	return []*command.Row{
-		{Name: "dbsize", Arity: 1, Flags: spec.Readonly, Summary: "Returns the number of keys.", Since: "1.0.0", Group: "server", Run: dbSize, Scan: a.size},
-		{Name: "flushdb", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: flush, Scan: a.flush},
-		{Name: "flushall", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: flush, Scan: a.flush},
+		{Name: "dbsize", Arity: 1, Flags: spec.Readonly, Summary: "Returns the number of keys.", Since: "1.0.0", Group: "server", Run: a.size, Overall: true},
+		{Name: "flushdb", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
+		{Name: "flushall", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
 	}
 }
 
@@ -50,9 +50,9 @@ func Rows(o Options) []*command.Row {
 		{Name: "renamenx", Arity: 3, Flags: spec.Write | spec.Fast, Keys: spec.TwoKeys, Access: spec.Moves, Usage: "key newkey", Summary: "Renames a key if no other has the new name.", Since: "1.0.0", Group: "generic", Run: renameNX},
 		{Name: "copy", Arity: -3, Flags: spec.Write | spec.DenyOOM, Keys: spec.TwoKeys, Access: spec.Copies, Usage: "source destination [DB destination-db] [REPLACE]", Summary: "Copies a key's state to another key.", Since: "6.2.0", Group: "generic", Cost: "O(N) where N is the number of limits", Run: copyKey},
 
-		{Name: "randomkey", Arity: 1, Flags: spec.Readonly, Summary: "Returns a random key.", Since: "1.0.0", Group: "generic", Run: randomKey, Scan: a.randomKey},
-		{Name: "keys", Arity: 2, Flags: spec.Readonly, Usage: "pattern", Summary: "Returns all keys that match a pattern.", Since: "1.0.0", Group: "generic", Cost: "O(N) where N is the number of keys", Run: keys, Scan: a.keys},
-		{Name: "scan", Arity: -2, Flags: spec.Readonly, Usage: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Summary: "Iterates over the keys.", Since: "2.8.0", Group: "generic", Cost: "O(1) a call, O(N) for all", Run: scan, Scan: a.scan},
+		{Name: "randomkey", Arity: 1, Flags: spec.Readonly, Summary: "Returns a random key.", Since: "1.0.0", Group: "generic", Run: a.randomKey, Overall: true},
+		{Name: "keys", Arity: 2, Flags: spec.Readonly, Usage: "pattern", Summary: "Returns all keys that match a pattern.", Since: "1.0.0", Group: "generic", Cost: "O(N) where N is the number of keys", Run: a.keys, Overall: true},
+		{Name: "scan", Arity: -2, Flags: spec.Readonly, Usage: "cursor [MATCH pattern] [COUNT count] [TYPE type]", Summary: "Iterates over the keys.", Since: "2.8.0", Group: "generic", Cost: "O(1) a call, O(N) for all", Run: a.scan, Overall: true},
 		{Name: "object", Arity: -2, Summary: "A container for object introspection commands.", Since: "2.2.3", Group: "generic", Sub: objectRows()},
 
 		{Name: "ttl", Arity: 2, Flags: spec.Readonly | spec.Fast, Keys: spec.OneKey, Usage: "key", Summary: "Returns the seconds until a key expires.", Since: "1.0.0", Group: "generic", Run: ttl},

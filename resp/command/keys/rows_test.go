@@ -342,19 +342,10 @@ func (s *space) Flush(done func(error)) {
 func TestEngineKeys(t *testing.T) {
 	s := &space{}
 	o := Options{Space: func() Space { return s }}
-	h := calltest.New(memory.Options{})
+	h := calltest.New(memory.Options{}, append(AllRows(o), Rows(o)...)...)
 	do := func(call string) (reply string) {
-		c := &command.Call{Host: h}
-		for _, word := range strings.Fields(call) {
-			c.Args = append(c.Args, []byte(word))
-		}
 		s.asked = ""
-		for _, row := range append(AllRows(o), Rows(o)...) {
-			if strings.EqualFold(row.Name, string(c.Args[0])) {
-				row.Scan(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
-			}
-		}
-		return string(c.Out)
+		return h.Do(strings.Fields(call)...)
 	}
 	want := func(call, reply, asked string) {
 		t.Helper()
@@ -377,11 +368,9 @@ func TestEngineKeys(t *testing.T) {
 	want("SCAN 5 MATCH x* COUNT 99999 TYPE HASH", scanned, "5 x* 10000 hash")
 	want("SCAN 5 COUNT 10000", scanned, "5 * 10000 ")
 	want("SCAN x", fails(errInvalidCursor), "")
-	c := &command.Call{Host: h, Args: [][]byte{[]byte("SCAN"), []byte("5"), []byte("TYPE"), {}}}
 	s.asked = ""
-	all{o}.scan(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
-	if string(c.Out) != "*2\r\n$1\r\n0\r\n*0\r\n" || s.asked != "" {
-		t.Errorf("SCAN of no type: %q, asked %q", c.Out, s.asked)
+	if got := h.Do("SCAN", "5", "TYPE", ""); got != "*2\r\n$1\r\n0\r\n*0\r\n" || s.asked != "" {
+		t.Errorf("SCAN of no type: %q, asked %q", got, s.asked)
 	}
 	s.none = true
 	want("RANDOMKEY", "$-1\r\n", "")

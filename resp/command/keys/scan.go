@@ -23,8 +23,16 @@ type Space interface {
 	Flush(done func(err error))
 }
 
-// all is the commands over all keys. Its methods ask an engine and reply with its answer. The functions beside them walk the table.
+// all is the commands over all keys. They ask an engine where one keeps the keys, and else walk the table.
 type all struct{ Options }
+
+// engine is all keys of an engine; nil: the keys are in the table.
+func (a all) engine() Space {
+	if a.Space == nil {
+		return nil
+	}
+	return a.Space()
+}
 
 // answer answers with an error, or with what replies where there is none.
 func answer(done func(func(*command.Call)), err error, reply func(c *command.Call)) {
@@ -34,62 +42,57 @@ func answer(done func(func(*command.Call)), err error, reply func(c *command.Cal
 	done(reply)
 }
 
-// refuse answers with a text.
-func refuse(done func(func(*command.Call)), text string) {
-	done(func(c *command.Call) { c.Error("%s", text) })
-}
-
-func dbSize(c *command.Call) { c.Int(int64(c.Keys().Len(c.NowNS))) }
-
-func (a all) size(ctx context.Context, _ *command.Call, done func(func(*command.Call))) {
-	a.Space().Size(ctx, func(n int64, err error) {
-		answer(done, err, func(c *command.Call) { c.Int(n) })
+func (a all) size(c *command.Call) {
+	space := a.engine()
+	if space == nil {
+		c.Int(int64(c.Keys().Len(c.NowNS)))
+		return
+	}
+	c.Later(func(ctx context.Context, done func(func(*command.Call))) {
+		space.Size(ctx, func(n int64, err error) {
+			answer(done, err, func(c *command.Call) { c.Int(n) })
+		})
 	})
 }
 
 var flushWords = argument.Options{Flags: []string{"ASYNC", "SYNC"}, Refusal: argument.ErrSyntax}
 
-// mayFlush checks the arguments of FLUSHALL and FLUSHDB.
-func mayFlush(args [][]byte) bool {
-	return len(args) <= 2 && flushWords.Read(args[1:], func(string, []byte) string { return "" }) == ""
-}
-
-func flush(c *command.Call) {
-	if !mayFlush(c.Args) {
-		c.Error(argument.ErrSyntax)
-		return
-	}
-	c.Keys().Flush()
-	c.OK()
-}
-
 // flush goes on when its client has gone.
-func (a all) flush(_ context.Context, c *command.Call, done func(func(*command.Call))) {
-	if !mayFlush(c.Args) {
-		refuse(done, argument.ErrSyntax)
+func (a all) flush(c *command.Call) {
+	space := a.engine()
+	switch {
+	case len(c.Args) > 2 || flushWords.Read(c.Args[1:], func(string, []byte) string { return "" }) != "":
+		c.Error(argument.ErrSyntax)
+	case space == nil:
+		c.Keys().Flush()
+		c.OK()
+	default:
+		c.Later(func(_ context.Context, done func(func(*command.Call))) {
+			space.Flush(func(err error) {
+				answer(done, err, func(c *command.Call) { c.OK() })
+			})
+		})
+	}
+}
+
+func (a all) randomKey(c *command.Call) {
+	reply := func(c *command.Call, key string, found bool) {
+		if found {
+			c.String(key)
+		} else {
+			c.Null()
+		}
+	}
+	space := a.engine()
+	if space == nil {
+		key, found := c.Keys().Random(c.NowNS)
+		reply(c, key, found)
 		return
 	}
-	a.Space().Flush(func(err error) {
-		answer(done, err, func(c *command.Call) { c.OK() })
-	})
-}
-
-func replyRandom(c *command.Call, key string, found bool) {
-	if found {
-		c.String(key)
-	} else {
-		c.Null()
-	}
-}
-
-func randomKey(c *command.Call) {
-	key, found := c.Keys().Random(c.NowNS)
-	replyRandom(c, key, found)
-}
-
-func (a all) randomKey(ctx context.Context, _ *command.Call, done func(func(*command.Call))) {
-	a.Space().RandomKey(ctx, func(key string, found bool, err error) {
-		answer(done, err, func(c *command.Call) { replyRandom(c, key, found) })
+	c.Later(func(ctx context.Context, done func(func(*command.Call))) {
+		space.RandomKey(ctx, func(key string, found bool, err error) {
+			answer(done, err, func(c *command.Call) { reply(c, key, found) })
+		})
 	})
 }
 
@@ -106,13 +109,33 @@ const (
 // insideWork bounds KEYS in a transaction or a script, beside which nobody else runs: 5 ms.
 const insideWork = 5 * stepWork
 
-// keys walks the table in steps, and then writes what it has found in steps.
-func keys(c *command.Call) {
+func (a all) keys(c *command.Call) {
 	g, ok := glob.Compile(c.Args[1], false)
-	if !ok {
+	space := a.engine()
+	switch {
+	case !ok:
 		c.Error(argument.ErrPatternLong, glob.MaxWild)
-		return
+	case space == nil:
+		keysInSteps(c, g)
+	default:
+		c.Later(func(ctx context.Context, done func(func(*command.Call))) {
+			space.Keys(ctx, string(c.Args[1]), c.MostOutput(), func(keys []string, err error) {
+				answer(done, err, func(c *command.Call) {
+					bytes := 0
+					for _, key := range keys {
+						bytes += len(key) + 16
+					}
+					if !c.OverOutput(bytes) {
+						c.Strings(keys)
+					}
+				})
+			})
+		})
 	}
+}
+
+// keysInSteps walks the table in steps, and then writes what it has found in steps.
+func keysInSteps(c *command.Call, g *glob.Pattern) {
 	var found []string
 	bytesFound, work, cursor, walked := 0, 0, uint64(0), false
 	c.InSteps(func(c *command.Call) (more bool) {
@@ -141,24 +164,6 @@ func keys(c *command.Call) {
 	})
 }
 
-func (a all) keys(ctx context.Context, c *command.Call, done func(func(*command.Call))) {
-	if _, ok := glob.Compile(c.Args[1], false); !ok {
-		refuse(done, fmt.Sprintf(argument.ErrPatternLong, glob.MaxWild))
-		return
-	}
-	a.Space().Keys(ctx, string(c.Args[1]), c.MostOutput(), func(keys []string, err error) {
-		answer(done, err, func(c *command.Call) {
-			bytes := 0
-			for _, key := range keys {
-				bytes += len(key) + 16
-			}
-			if !c.OverOutput(bytes) {
-				c.Strings(keys)
-			}
-		})
-	})
-}
-
 // walk goes on with a scan of the table, but ends after stepWork even if it has not looked at so many places. It adds to work.
 func walk(c *command.Call, cursor uint64, places int, g *glob.Pattern, work *int, fn func(key string, st store.Value)) (next uint64) {
 	until := *work + stepWork
@@ -183,12 +188,30 @@ func walk(c *command.Call, cursor uint64, places int, g *glob.Pattern, work *int
 // maxScanStep bounds the work of one SCAN, whatever its COUNT: 10,000 keys are about 1 ms.
 const maxScanStep = 10_000
 
-func scan(c *command.Call) {
+func (a all) scan(c *command.Call) {
 	cursor, o, text := parseScan(c.Args)
-	if text != "" {
+	space := a.engine()
+	switch {
+	case text != "":
 		c.Error("%s", text)
-		return
+	case space == nil:
+		scanTable(c, cursor, &o)
+	case o.typed && o.ofType == "":
+		replyScan(c, 0, nil)
+	default:
+		of := remote.ScanOptions{Cursor: cursor, Count: min(o.count, maxScanStep), Type: o.ofType, Pattern: "*"}
+		if o.pattern != nil {
+			of.Pattern = string(o.pattern)
+		}
+		c.Later(func(ctx context.Context, done func(func(*command.Call))) {
+			space.Scan(ctx, of, func(next uint64, keys []string, err error) {
+				answer(done, err, func(c *command.Call) { replyScan(c, next, keys) })
+			})
+		})
 	}
+}
+
+func scanTable(c *command.Call, cursor uint64, o *scanOptions) {
 	var found []string
 	work := 0
 	next := walk(c, cursor, int(min(o.count, maxScanStep)), o.glob, &work, func(key string, st store.Value) {
@@ -197,25 +220,6 @@ func scan(c *command.Call) {
 		}
 	})
 	replyScan(c, next, found)
-}
-
-func (a all) scan(ctx context.Context, c *command.Call, done func(func(*command.Call))) {
-	cursor, o, text := parseScan(c.Args)
-	if text != "" {
-		refuse(done, text)
-		return
-	}
-	if o.typed && o.ofType == "" {
-		done(func(c *command.Call) { replyScan(c, 0, nil) })
-		return
-	}
-	of := remote.ScanOptions{Cursor: cursor, Count: min(o.count, maxScanStep), Type: o.ofType, Pattern: "*"}
-	if o.pattern != nil {
-		of.Pattern = string(o.pattern)
-	}
-	a.Space().Scan(ctx, of, func(next uint64, keys []string, err error) {
-		answer(done, err, func(c *command.Call) { replyScan(c, next, keys) })
-	})
 }
 
 func replyScan(c *command.Call, next uint64, keys []string) {

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -14,9 +13,9 @@ import (
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET]", Summary: "Sets the limits of a policy.", Group: spec.GroupLimit, Run: now(f.policySet), Scan: f.policySet},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET]", Summary: "Sets the limits of a policy.", Group: spec.GroupLimit, Run: f.policySet, Overall: true},
 		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limits of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
-		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: now(f.policyDel), Scan: f.policyDel},
+		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: f.policyDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
 		{Name: "save", Arity: 2, Flags: spec.Admin | spec.NoScript | spec.NoMulti, Summary: "Writes the policies and rules to the file of --policies.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies, rules and lines", Run: f.policySave},
 	}
@@ -84,15 +83,15 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Lim
 }
 
 // policySet goes on when its client has gone, as do the other changes of policies and rules.
-func (f family) policySet(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
+func (f family) policySet(c *command.Call) {
 	s := f.server()
 	name, limits, o, problem := parsePolicySet(c.Args, s.LogMax)
 	if problem != "" {
-		done(reply).refuse(problem)
+		c.Error("%s", problem)
 		return
 	}
-	s.Store.SetPolicy(name, limits, o, func(set bool, err error) {
-		done(reply).changed(set, err, fmt.Sprintf(ErrTooManyPolicies, policy.MaxPolicies))
+	change(c, fmt.Sprintf(ErrTooManyPolicies, policy.MaxPolicies), func(changed func(bool, error)) {
+		s.Store.SetPolicy(name, limits, o, changed)
 	})
 }
 
@@ -107,9 +106,9 @@ func (f family) policyGet(c *command.Call) {
 	}
 }
 
-func (f family) policyDel(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
-	f.server().Store.DeletePolicy(strings.TrimPrefix(string(c.Args[2]), "@"), func(was bool, err error) {
-		done(reply).changed(was, err, "")
+func (f family) policyDel(c *command.Call) {
+	change(c, "", func(changed func(bool, error)) {
+		f.server().Store.DeletePolicy(strings.TrimPrefix(string(c.Args[2]), "@"), changed)
 	})
 }
 

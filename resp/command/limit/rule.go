@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/netip"
@@ -15,8 +14,8 @@ import (
 
 func (f family) rules() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: now(f.ruleAdd), Scan: f.ruleAdd},
-		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: now(f.ruleDel), Scan: f.ruleDel},
+		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: f.ruleAdd, Overall: true},
+		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: f.ruleDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
 	}
 }
@@ -66,26 +65,24 @@ func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rul
 	return r, problem
 }
 
-func (f family) ruleAdd(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
+func (f family) ruleAdd(c *command.Call) {
 	r, problem := parseRule(c.Args[2:], newRuleWords, c.NowNS)
 	if problem != "" {
-		done(reply).refuse(problem)
+		c.Error("%s", problem)
 		return
 	}
-	f.server().Store.PutRule(r, c.NowNS, func(added bool, err error) {
-		done(reply).changed(added, err, fmt.Sprintf(ErrTooManyRules, policy.MaxRules))
+	change(c, fmt.Sprintf(ErrTooManyRules, policy.MaxRules), func(changed func(bool, error)) {
+		f.server().Store.PutRule(r, c.NowNS, changed)
 	})
 }
 
-func (f family) ruleDel(_ context.Context, c *command.Call, reply func(func(*command.Call))) {
+func (f family) ruleDel(c *command.Call) {
 	r, problem := parseRule(c.Args[2:], ruleWords, c.NowNS)
 	if problem != "" {
-		done(reply).refuse(problem)
+		c.Error("%s", problem)
 		return
 	}
-	f.server().Store.DeleteRule(r, c.NowNS, func(held bool, err error) {
-		done(reply).changed(held, err, "")
-	})
+	change(c, "", func(changed func(bool, error)) { f.server().Store.DeleteRule(r, c.NowNS, changed) })
 }
 
 func (f family) ruleList(c *command.Call) {

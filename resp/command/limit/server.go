@@ -55,32 +55,22 @@ func Rows(server func() Server) []*command.Row {
 	}
 }
 
-// done answers a command whose answer may come later.
-type done func(reply func(*command.Call))
-
-func (d done) refuse(text string) {
-	d(func(c *command.Call) { c.Error("%s", text) })
-}
-
-// changed answers a change of a policy or a rule.
-func (d done) changed(did bool, err error, tooMany string) {
-	d(func(c *command.Call) {
-		switch {
-		case errors.Is(err, policy.ErrTooMany):
-			c.Error("%s", tooMany)
-		case err != nil:
-			c.Fail(err)
-		default:
-			c.Bool(did)
-		}
+// change changes a policy or a rule, and answers whether there was a change. tooMany is the error where there may be no more of them.
+func change(c *command.Call, tooMany string, begin func(changed func(did bool, err error))) {
+	c.Later(func(_ context.Context, done func(func(*command.Call))) {
+		begin(func(did bool, err error) {
+			done(func(c *command.Call) {
+				switch {
+				case errors.Is(err, policy.ErrTooMany):
+					c.Error("%s", tooMany)
+				case err != nil:
+					c.Fail(err)
+				default:
+					c.Bool(did)
+				}
+			})
+		})
 	})
-}
-
-// now is the handler of a command that asks the store, where that answers before it returns.
-func now(far command.Async) func(*command.Call) {
-	return func(c *command.Call) {
-		far(context.Background(), c, func(reply func(*command.Call)) { reply(c) })
-	}
 }
 
 // literalsWord names the limits that have no policy. A policy of that name is written with its @.
