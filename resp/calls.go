@@ -3,9 +3,11 @@ package resp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"celld/resp/command/decide"
 	"celld/resp/session"
 	"celld/store"
 )
@@ -30,26 +32,47 @@ type Caller = session.Caller
 // errNoToken is the error of a caller that is not trusted, where the user default needs a password.
 var errNoToken error = &CallError{Text: "NOAUTH the user default needs a password: set --http-token-file, and send the token"}
 
-// Do runs commands as those of a client: see session.Service.Do. taken gets each take that is decided, whose Limits are valid until it
-// returns. The error of a caller that must authenticate is a *CallError.
-func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte, taken func(*Taken)) ([]byte, error) {
-	var tell func(*store.TakeRequest)
-	if taken != nil {
-		var t Taken
-		tell = func(r *store.TakeRequest) {
-			t = Taken{Check: checkOf(r, t.Limits[:0]), Reset: fromNS(r.Taken.ResetAfterNS), Granted: r.Taken.Granted}
-			if r.Terms != nil {
-				t.Wait, t.Lease = fromNS(r.Terms.WaitNS), r.Terms.Lease
-			}
-			taken(&t)
+// Ask is a CL.TAKE or CL.MTAKE of JSON, and Option an option of it.
+type (
+	Ask    = decide.Ask
+	Option = decide.Option
+)
+
+// MisreadError is the error of an Ask that is not well formed: see session.MisreadError.
+type MisreadError = session.MisreadError
+
+// Take decides takes of a caller: see session.Service.Take. A Taken is valid until answer returns.
+func (srv *Server) Take(ctx context.Context, from Caller, asks []Ask, answer func(t *Taken, err error)) error {
+	var t Taken
+	return withoutToken(srv.sessions.Take(ctx, from, asks, func(r *store.TakeRequest, err error) {
+		if err != nil {
+			answer(nil, err)
+			return
 		}
-	}
+		t = Taken{Check: checkOf(r, t.Limits[:0]), Reset: fromNS(r.Taken.ResetAfterNS), Granted: r.Taken.Granted}
+		if r.Terms != nil {
+			t.Wait, t.Lease = fromNS(r.Terms.WaitNS), r.Terms.Lease
+		}
+		answer(&t, nil)
+	}))
+}
+
+// Do runs commands as those of a client: see session.Service.Do. The error of a caller that must authenticate is a *CallError.
+func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte) ([]byte, error) {
 	mark := len(replies)
-	replies, err := srv.sessions.Do(ctx, from, commands, replies, tell)
+	replies, err := srv.sessions.Do(ctx, from, commands, replies)
 	if err == nil && bytes.HasPrefix(replies[mark:], []byte("-NOAUTH ")) {
 		err = errNoToken
 	}
 	return replies, err
+}
+
+// withoutToken says to who must authenticate how that is done by HTTP.
+func withoutToken(err error) error {
+	if refused := (*CallError)(nil); errors.As(err, &refused) && refused.Code() == "NOAUTH" {
+		return errNoToken
+	}
+	return err
 }
 
 // Refused is why a caller that is not trusted may not run a command, whatever its keys; nil: it may. It is a *CallError.
@@ -60,14 +83,6 @@ func (srv *Server) Refused(command string) error {
 		return errNoToken
 	case !users.Default.Rights().MayRun(srv.sessions.Commands.Find([]byte(command)).ACL, nil):
 		return &CallError{Text: fmt.Sprintf(session.ErrNoPermCommand, command)}
-	}
-	return nil
-}
-
-// Misread is the error of a CL.TAKE or CL.MTAKE that is not well formed, or nil. It is a *CallError. Nothing is decided.
-func (srv *Server) Misread(args [][]byte) error {
-	if text := srv.sessions.Misread(args); text != "" {
-		return &CallError{Text: text}
 	}
 	return nil
 }

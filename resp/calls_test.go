@@ -2,49 +2,124 @@ package resp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/resp/session/sessiontest"
 	"celld/resp/wire"
 )
 
-func (w *world) doInside(t *testing.T, ctx context.Context, taken func(*Taken), commands ...string) string {
+var inside = Caller{Addr: "192.0.2.1:7", Trusted: true}
+
+func (w *world) doInside(t *testing.T, commands ...string) string {
 	t.Helper()
 	var frames []byte
 	for _, command := range commands {
 		frames = wire.AppendCommand(frames, strings.Fields(command)...)
 	}
-	replies, err := w.Do(ctx, Caller{Addr: "192.0.2.1:7", Trusted: true}, frames, []byte(">"), taken)
+	replies, err := w.Do(t.Context(), inside, frames, []byte(">"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimPrefix(string(replies), ">")
 }
 
-// Commands within the process are those of a client that may do everything: monitors see them, and each take is told of in its order.
+// ask makes an Ask of key limit [option value]...
+func ask(key, limit string, options ...Option) Ask {
+	return Ask{Key: key, Limits: []string{limit}, Options: options}
+}
+
+// told is how calls were answered: what was granted, or the error.
+func (w *world) told(ctx context.Context, asks ...Ask) (told string, err error) {
+	err = w.Take(ctx, inside, asks, func(t *Taken, err error) {
+		if err != nil {
+			told += fmt.Sprintf("%v; ", err)
+		} else {
+			told += fmt.Sprintf("%d %d; ", t.Granted, t.Limits[t.Binding].Remaining)
+		}
+	})
+	return told, err
+}
+
+// Commands within the process are those of a client that may do everything: monitors see them, and each take is told of in its order. If one
+// take is not well formed, none is taken.
 func TestDo(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
 	p.want("CONFIG SET requirepass secret", "+OK\r\n")
+	p.want("CL.POLICY SET two 9/1h 5/1m", ":1\r\n")
 	p.want("MONITOR", "+OK\r\n")
-	var granted []int64
-	got := w.doInside(t, t.Context(), func(c *Taken) { granted = append(granted, c.Granted) },
-		"CL.TAKE k 5/1h COST 2", "CL.TAKE k 5/1h COST 9", "CL.TAKE k nonsense", "CL.GIVE k 5/1h 1",
-		"CL.TAKE k 5/1h UPTO COST 9", "GET none", "CL.MTAKE 2 k 5/1h l 5/1m PEEK")
-	if want := "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:2\r\n:0\r\n" +
-		"*7\r\n:1\r\n:5\r\n:3\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n" +
-		"-ERR invalid limit: limit 'nonsense': expected count/period, such as 100/1m\r\n:1\r\n" +
-		"*7\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:3600000\r\n:4\r\n:0\r\n_\r\n"; !strings.HasPrefix(got, want) {
-		t.Errorf("%q\nwant %q", got, want)
-	}
-	if len(granted) != 4 || granted[0] != 2 || granted[1] != 0 || granted[2] != 4 || granted[3] != 0 {
-		t.Errorf("told of %v", granted)
+	cost := func(n int64) Option { return Option{Name: "COST", N: n} }
+	got, err := w.told(t.Context(), ask("k", "5/1h", cost(2)), ask("k", "5/1h", cost(9)), ask("k", "5/1h", Option{Name: "UPTO"}, cost(9)),
+		Ask{Keys: []string{"k", "l"}, Limits: []string{"5/1h", "5/1m"}, Options: []Option{{Name: "PEEK"}}}, ask("l", "@two"),
+		ask("k", "5/1h", Option{Name: "FORCE"}, cost(cell.MaxCost)), ask("m", "9/1h", Option{Name: "LEASE", N: 500}, Option{Name: "ID", Text: "a"}),
+		ask("n", "9/1h", Option{Name: "RESERVE", N: 7}))
+	if want := "2 3; 0 3; 3 0; 0 0; 1 4; ERR nothing was taken: a limit counts to 9007199254740991, and flows back in 292 years at most; " +
+		"1 8; 1 8; "; err != nil || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 	seen := p.send("")
-	if !strings.Contains(seen, `[0 192.0.2.1:7] "CL.TAKE" "k" "5/1h" "COST" "2"`) || strings.Count(seen, ":7]") != 7 {
-		t.Errorf("%q", seen)
+	for _, line := range []string{
+		`"CL.TAKE" "k" "5/1h" "COST" "2"`, `"CL.TAKE" "k" "5/1h" "COST" "9" "UPTO"`, `"CL.MTAKE" "2" "k" "5/1h" "l" "5/1m" "COST" "1" "PEEK"`,
+		`"CL.TAKE" "l" "@two" "COST" "1"`, `"CL.TAKE" "m" "9/1h" "COST" "1" "LEASE" "500" "ID" "a"`,
+		`"CL.TAKE" "n" "9/1h" "COST" "1" "RESERVE" "7"`,
+	} {
+		if !strings.Contains(seen, "[0 192.0.2.1:7] "+line+"\r\n") {
+			t.Errorf("no %s in %q", line, seen)
+		}
+	}
+	wrong := (*MisreadError)(nil)
+	got, err = w.told(t.Context(), ask("k", "5/1h"), Ask{Key: "k", Limits: []string{"5/1h", "nonsense"}})
+	if !errors.As(err, &wrong) || wrong.Ask != 1 || wrong.Limit != 1 || got != "" || !strings.HasPrefix(err.Error(), "ERR invalid limit") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err = w.told(t.Context(), ask("k", "5/1h", cost(-1))); !errors.As(err, &wrong) || wrong.Limit != -1 || wrong.Ask != 0 {
+		t.Errorf("a negative cost: %v", err)
+	}
+	other := w.connect()
+	other.want("AUTH secret", "+OK\r\n")
+	if got := other.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=9,") || !strings.Contains(got, "cmdstat_cl.mtake:calls=1,") ||
+		!strings.Contains(got, "rejected_calls=0,failed_calls=3\r\n") {
+		t.Errorf("%q", got)
+	}
+	if got := w.doInside(t, "CL.GIVE k 5/1h 1", "GET none"); got != ":1\r\n_\r\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A caller who is not trusted has the rights of the user default.
+func TestTakeByTheDefaultUser(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	take := func(a Ask) string {
+		told := ""
+		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, []Ask{a}, func(t *Taken, err error) { told = fmt.Sprint(t.Granted, err) })
+		return fmt.Sprint(told, err)
+	}
+	if got := take(ask("k", "5/1h")); got != "1 <nil><nil>" {
+		t.Error(got)
+	}
+	p.want("ACL SETUSER default resetkeys ~k*", "+OK\r\n")
+	if got := take(ask("k", "5/1h")); got != "1 <nil><nil>" {
+		t.Error(got)
+	}
+	if got := take(Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}}); !strings.HasPrefix(got, "NOPERM this user has no permissions to access one of the keys") {
+		t.Error(got)
+	}
+	p.want("ACL SETUSER default -cl.take", "+OK\r\n")
+	if got := take(ask("k", "5/1h")); got != "NOPERM this user has no permissions to run the 'cl.take' command" {
+		t.Error(got)
+	}
+	if got := p.do("ACL", "LOG"); !strings.Contains(got, "other") || !strings.Contains(got, "cl.take") || !strings.Contains(got, "addr=192.0.2.1:7") {
+		t.Errorf("%q", got)
+	}
+	p.want("CONFIG SET requirepass secret", "+OK\r\n")
+	if got := take(ask("k", "5/1h")); got != errNoToken.Error() {
+		t.Error(got)
 	}
 }
 
@@ -55,39 +130,50 @@ func TestDoNeedsTheDisk(t *testing.T) {
 	if err := w.loadAll(nil); err != nil {
 		t.Fatal(err)
 	}
-	got := w.doInside(t, t.Context(), nil, "CL.TAKE k 5/1h", "GET none")
-	if !strings.HasPrefix(got, "*7\r\n:0\r\n") || disk.Syncs.Load() == 0 {
-		t.Errorf("%q after %d syncs", got, disk.Syncs.Load())
+	got, err := w.told(t.Context(), ask("k", "5/1h"))
+	if got != "1 4; " || err != nil || disk.Syncs.Load() == 0 {
+		t.Errorf("%q, %v after %d syncs", got, err, disk.Syncs.Load())
+	}
+	syncs := disk.Syncs.Load()
+	if got = w.doInside(t, "SET a 1", "GET none"); got != "+OK\r\n_\r\n" || disk.Syncs.Load() == syncs {
+		t.Errorf("%q after %d syncs", got, disk.Syncs.Load()-syncs)
 	}
 	disk.Full.Store(true)
-	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "5/1h"), nil, nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err = w.told(t.Context(), ask("k", "5/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("%v", err)
 	}
-	if got = w.doInside(t, t.Context(), nil, "GET none"); got != "_\r\n" {
+	if got = w.doInside(t, "SET k 5"); !strings.HasPrefix(got, "-MISCONF ") {
+		t.Errorf("%q", got)
+	}
+	if got = w.doInside(t, "GET none"); got != "_\r\n" {
 		t.Errorf("%q", got)
 	}
 }
 
 // Calls that wait within the process are answered when the server stops. After that no call waits.
-func TestDoWaits(t *testing.T) {
+func TestTakeWaits(t *testing.T) {
 	w := newWorld(t)
-	w.doInside(t, t.Context(), nil, "CL.TAKE k 1/1h", "CL.TAKE l 1/1h")
+	if _, err := w.told(t.Context(), ask("k", "1/1h"), ask("l", "1/1h")); err != nil {
+		t.Fatal(err)
+	}
 	answered := make(chan string)
 	p := w.connect()
 	p.want("CONFIG SET wait-max 4000000", "+OK\r\n")
-	wait := func() { answered <- w.doInside(t, context.Background(), nil, "CL.TAKE k 1/1h WAIT 3600000") }
+	wait := func() {
+		told, _ := w.told(context.Background(), ask("k", "1/1h", Option{Name: "WAIT", N: 3_600_000}))
+		answered <- told
+	}
 	go wait()
 	eventually(t, "wait", func() bool { callers, _ := w.sessions.Port.Waiting(); return callers == 1 })
 	ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
 	defer leave()
-	_, err := w.Do(ctx, Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "l", "1/1h", "WAIT", "4000000"), nil, nil)
+	_, err := w.told(ctx, ask("l", "1/1h", Option{Name: "WAIT", N: 4_000_000}))
 	if callers, _ := w.sessions.Port.Waiting(); err != context.DeadlineExceeded || callers != 1 {
 		t.Errorf("whose caller has gone: %v, %d wait", err, callers)
 	}
 	w.sessions.RefuseWaiting()
 	for range 2 {
-		if got := <-answered; !strings.HasPrefix(got, "*7\r\n:1\r\n") {
+		if got := <-answered; got != "0 0; " {
 			t.Errorf("%q", got)
 		}
 		go wait()

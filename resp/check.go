@@ -1,12 +1,12 @@
 package resp
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
 
 	"celld/cell"
-	"celld/resp/wire"
 	"celld/store"
 )
 
@@ -36,15 +36,17 @@ type CheckLimit struct {
 // Check is CL.TAKE key @policy [@policy ...] of a caller. The error of the call is a *CallError: NOPOLICY where there is no such policy,
 // and STOREDOWN where the engine that may have it is away.
 func (srv *Server) Check(ctx context.Context, from Caller, key string, policies ...string) (c Check, err error) {
-	words := []string{"CL.TAKE", key}
+	ask := Ask{Key: key}
 	for _, name := range policies {
-		words = append(words, "@"+name)
+		ask.Limits = append(ask.Limits, "@"+name)
 	}
-	out, err := srv.Do(ctx, from, wire.AppendCommand(nil, words...), nil, func(t *Taken) { c = t.Check })
-	if reply, _, _ := wire.ParseReply(out); err == nil && reply.Kind == '-' {
-		err = &CallError{Text: string(reply.Text)}
-	}
-	return c, err
+	var refused error
+	err = srv.Take(ctx, from, []Ask{ask}, func(t *Taken, err error) {
+		if refused = err; err == nil {
+			c = t.Check
+		}
+	})
+	return c, cmp.Or(err, refused)
 }
 
 // checkOf tells of a take, with limits appended to those given.

@@ -183,7 +183,7 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.Full.Store(true)
-	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "1/1h"), nil, nil)
+	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "1/1h"), nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}

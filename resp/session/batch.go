@@ -91,11 +91,6 @@ func (b *batch) answer(s *Session, waitedNS int64) {
 			s.srv.Stats.Waits.Note(waitedNS)
 		}
 	}
-	if s.client.ID == 0 { // it is within the process
-		if in, ok := s.client.Conn.(interface{ tell([]store.TakeRequest) }); ok {
-			in.tell(b.Takes())
-		}
-	}
 	s.scratch.decider.Answer(s.call, &b.Batch)
 	if writes {
 		s.inRound().wrote(mark, len(s.call.Out), calls)

@@ -273,10 +273,14 @@ func (f inFlight) failed(reply []byte) {
 		stats.Of(f.row).Failed.Add(1)
 		return
 	}
-	st := f.s.srv.Stats
-	stats.Of(f.row).Failed.Add(1)
-	st.ErrorReplies.Add(1)
-	st.Errors.Count(reply)
+	f.s.srv.countError(f.row, reply)
+}
+
+// countError counts a command whose reply is an error, and the error.
+func (srv *Service) countError(row *command.Row, reply []byte) {
+	stats.Of(row).Failed.Add(1)
+	srv.Stats.ErrorReplies.Add(1)
+	srv.Stats.Errors.Count(reply)
 }
 
 // finishBatch counts what a batch has done, and returns the time of its end, in Unix nanoseconds.
@@ -284,7 +288,11 @@ func (s *Session) finishBatch() (nowNS int64) {
 	if s.scratch.stats.Calls() > 0 || !s.scratch.decider.Decided.Empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
-	srv, c := s.srv, s.scratch
+	return s.srv.finish(s.scratch)
+}
+
+// finish counts the commands of a batch, and returns the time of its end.
+func (srv *Service) finish(c *scratch) (nowNS int64) {
 	if calls := c.stats.Calls(); calls > 0 {
 		srv.Stats.Commands.Add(c.lane, calls)
 	}

@@ -3,8 +3,6 @@ package session
 import (
 	"errors"
 	"strings"
-
-	"celld/resp/command"
 )
 
 // CallError is the error that a call from within the process was answered with, such as "LOADING Redis is loading the dataset in memory".
@@ -33,20 +31,6 @@ const takeName = "CL.TAKE"
 
 // ErrorOf is what the store has said of a request that was not decided, as the error of a call.
 func ErrorOf(err error) error { return &CallError{storeError(err), err} }
-
-// refuseWithin returns the error of a call that the server does not take now, or nil.
-func (srv *Service) refuseWithin(row *command.Row) *CallError {
-	text, refusal := srv.closed(row), srv.Persist.Refusal()
-	switch {
-	case text == errBusy:
-		return &CallError{text, ErrScriptBusy}
-	case text != "":
-		return &CallError{Text: text}
-	case refusal != nil:
-		return &CallError{formatError(ErrMisconf, refusal), refusal}
-	}
-	return nil
-}
 
 // woken is told when the limiter has answered.
 type woken chan struct{}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"celld/resp/command/decide"
 	"celld/resp/session/sessiontest"
 )
 
@@ -56,13 +55,13 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 		w := newWorld(t)
 		admin := w.connect()
 		admin.do("CL.MTAKE", "2", "a1", leaseHash, "b1", leaseHash)
-		b := &batch{lone: true, waits: true, srv: w.Service, may: func([]byte, bool, bool) bool { return may }}
-		f, text := decide.New(&w.deciding, 0).ShapeOf([][]byte{[]byte(takeName), nil, []byte(leaseHash)})
-		if text != "" {
-			t.Fatal(text)
-		}
-		b.Add(f, []byte("a1"))
-		b.Take().Terms.Lease = sessiontest.StartNS / 1000
+		p := w.connect()
+		p.do("CL.TAKE", "busy", "1/1s")
+		p.do("CL.TAKE", "busy", "1/1s", "WAIT", "5000")
+		b := p.waits.(*batch)
+		b.srv, b.may = w.Service, func([]byte, bool, bool) bool { return may }
+		r := b.Take()
+		r.Calls[0].Key, r.Terms.Lease, r.Taken.Limited = []byte("a1"), sessiontest.StartNS/1000, false
 		b.giveBack()
 		admin.want("EXISTS a1 b1", left)
 	}

@@ -2,39 +2,26 @@ package session
 
 import (
 	"context"
-	"slices"
 
 	"celld/resp/transport"
-	"celld/store"
 )
 
-// Caller is whose commands Do runs.
-type Caller struct {
-	Addr    string // for MONITOR and logs
-	Trusted bool   // it may do everything; else it is the user default, like a client that has not authenticated
-}
-
-// Do runs commands one after the other as those of a client, and appends their replies in RESP3. commands are whole frames. Calls that are
-// gathered in a pipeline are decided together here, too. Where replies wait for the disk, Do returns when what they tell is there; if the
-// disk refuses it, the error is a *CallError.
-//
-// taken gets each CL.TAKE and CL.MTAKE that is decided, in their order, and may read it until it returns: its reply in numbers says less.
-//
-// When ctx ends, who waits leaves the line, and what was granted meanwhile flows back: then the error is that of ctx. Any goroutine may
-// call Do.
-func (srv *Service) Do(ctx context.Context, from Caller, commands, replies []byte, taken func(*store.TakeRequest)) ([]byte, error) {
+// Do runs commands one after the other as those of a client, and appends their replies in RESP3. commands are whole frames. Where replies
+// wait for the disk, Do returns when what they tell is there; if the disk refuses it, the error is a *CallError. When ctx ends, the error
+// is that of ctx. Any goroutine may call Do.
+func (srv *Service) Do(ctx context.Context, from Caller, commands, replies []byte) ([]byte, error) {
 	in, ok := srv.insides.Get().(*inside)
 	if !ok {
 		in = srv.newInside()
 	}
-	in.s.client.Addr, in.replies, in.taken, in.refused = from.Addr, replies, taken, nil
+	in.s.client.Addr, in.replies, in.refused = from.Addr, replies, nil
 	if from.Trusted {
 		in.s.become(srv.insider)
 	} else {
 		in.s.becomeNobody()
 	}
 	err := in.serve(ctx, commands)
-	replies, in.replies, in.taken = in.replies, nil, nil
+	replies, in.replies = in.replies, nil
 	if in.again() {
 		srv.insides.Put(in)
 	} else {
@@ -43,27 +30,11 @@ func (srv *Service) Do(ctx context.Context, from Caller, commands, replies []byt
 	return replies, err
 }
 
-// Misread is the text of an error in the arguments of a CL.TAKE or CL.MTAKE, or "". It decides nothing.
-func (srv *Service) Misread(args [][]byte) (text string) {
-	limits := srv.frameLimits(true)
-	switch text := srv.closed(srv.Commands.Find(args[0])); {
-	case text != "": // while it loads, nobody knows which policies there are
-		return text
-	case len(args) > limits.MaxArgs, slices.ContainsFunc(args, func(arg []byte) bool { return len(arg) > limits.MaxBulk }):
-		return errFrame
-	}
-	c := srv.scratches.get(&srv.deciding)
-	defer srv.scratches.put(c)
-	_, text = c.decider.ShapeOf(args)
-	return text
-}
-
 // inside is a session within the process, and its transport.
 type inside struct {
 	s       *Session
 	out     []byte // of the round, where replies wait for the disk
 	replies []byte
-	taken   func(*store.TakeRequest)
 	closed  bool
 	refused error         // by the disk
 	woken   chan struct{} // holds one
@@ -100,12 +71,6 @@ func (t *inside) serve(ctx context.Context, commands []byte) error {
 
 // await returns when the session is woken, or the error of ctx when that ends.
 func (t *inside) await(ctx context.Context) error {
-	srv, c := t.s.srv, &t.s.client
-	srv.within.add(c)
-	defer srv.within.remove(c)
-	if srv.Stopping.refusing.Load() { // its look at those who wait may have been before
-		c.Unblock(srv.Port, store.ErrRefused)
-	}
 	select {
 	case <-t.woken:
 		return nil
@@ -134,15 +99,6 @@ func (t *inside) round(data []byte) (more bool) {
 		t.refused = &CallError{formatError(ErrMisconf, err), err}
 	}
 	return more
-}
-
-// tell tells of takes that are decided.
-func (t *inside) tell(takes []store.TakeRequest) {
-	for i := 0; t.taken != nil && i < len(takes); i++ {
-		if r := &takes[i]; r.Err == nil && r.Cost >= 0 {
-			t.taken(r)
-		}
-	}
 }
 
 func (t *inside) Send(p []byte) int {

@@ -85,7 +85,7 @@ var (
 // say returns the reply to a command. The word LEASEID is the ID of the last lease, and stands for all IDs in the reply.
 func (s *side) say(t *testing.T, words []string) string {
 	frame := wire.AppendCommand(nil, strings.Split(strings.ReplaceAll(strings.Join(words, "\x00"), "LEASEID", s.id), "\x00")...)
-	reply, err := s.server.Do(context.Background(), resp.Caller{Addr: "test", Trusted: true}, frame, nil, nil)
+	reply, err := s.server.Do(context.Background(), resp.Caller{Addr: "test", Trusted: true}, frame, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

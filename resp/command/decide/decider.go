@@ -65,18 +65,6 @@ func (d *Decider) Gather(b *Batch, data []byte, args *[][]byte, limits wire.Limi
 	return used, 0
 }
 
-// ShapeOf is the shape of a CL.TAKE or CL.MTAKE, which is the Decider's until the next command, and the text of an error in its arguments,
-// or "". It asks nobody.
-func (d *Decider) ShapeOf(args [][]byte) (f *Shape, text string) {
-	row := d.Commands.Find(args[0])
-	f = &d.single
-	f.reset(row)
-	if row.Name == "cl.mtake" {
-		return f, readMultiTake(&d.limits, f, args)
-	}
-	return f, readTake(&d.limits, f, args)
-}
-
 // Ask asks the limiter for a batch. It reports whether that is decided, and otherwise wakes w later. Until then the batch is the limiter's.
 func (d *Decider) Ask(b *Batch, limiter store.Limiter, a store.Access, w store.Waker) (decided bool) {
 	b.hashed = limiter == store.Limiter(d.Table)
@@ -137,7 +125,7 @@ func (d *Decider) answerTakes(c *command.Call, b *Batch) {
 			d.fail(c, f, c.ErrorText(r.Err))
 			continue
 		}
-		d.count(b, f, r)
+		d.count(b.hashed, f, r)
 		f.reply(&c.Reply, f, r)
 	}
 }
@@ -150,23 +138,23 @@ func (d *Decider) fail(c *command.Call, f *Shape, text string) {
 }
 
 // count counts a call that could take, and what it was denied for CL.TOP.
-func (d *Decider) count(b *Batch, f *Shape, r *store.TakeRequest) {
+func (d *Decider) count(hashed bool, f *Shape, r *store.TakeRequest) {
 	if r.Mode == cell.Peek || r.Cost <= 0 {
 		return
 	}
 	if len(r.Calls) > 1 {
-		d.countSeveral(b, f, r)
+		d.countSeveral(hashed, f, r)
 		return
 	}
-	d.countUnder(f.limits[0].row, b, f, r)
+	d.countUnder(f.limits[0].row, hashed, f, r)
 	d.countShadows(f.limits, r)
 }
 
 // countUnder counts a call in a row.
-func (d *Decider) countUnder(row *decisions.Row, b *Batch, f *Shape, r *store.TakeRequest) {
+func (d *Decider) countUnder(row *decisions.Row, hashed bool, f *Shape, r *store.TakeRequest) {
 	n := d.Decided.In(row, d.lane)
 	if r.Taken.Limited {
-		d.countLimited(n, b, f, r)
+		d.countLimited(n, hashed, f, r)
 		return
 	}
 	n[f.counted]++
@@ -178,7 +166,7 @@ func (d *Decider) countUnder(row *decisions.Row, b *Batch, f *Shape, r *store.Ta
 func grantsPart(r *store.TakeRequest) bool { return r.UpTo && r.Taken.Granted < r.Cost }
 
 // countSeveral counts a call of several limits once, under the limit that binds, and once more under each further policy that it names.
-func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
+func (d *Decider) countSeveral(hashed bool, f *Shape, r *store.TakeRequest) {
 	limits := f.limits
 	if len(limits) != len(r.Calls) { // its policies have changed while it waited
 		limits = d.limitsOf(r.Calls)
@@ -188,7 +176,7 @@ func (d *Decider) countSeveral(b *Batch, f *Shape, r *store.TakeRequest) {
 	for binding != nil && !r.Taken.Limited && at > 0 && !limits[at].beginsPolicy() {
 		at--
 	}
-	d.countUnder(limits[at].row, b, f, r)
+	d.countUnder(limits[at].row, hashed, f, r)
 	also, more, counts := decisions.AlsoAllowed, decisions.PartlyGranted, grantsPart(r)
 	if r.Taken.Limited {
 		also, more, counts = decisions.LimitedByOther, decisions.AlsoRuleDenied, ruled(r.Calls)
@@ -239,11 +227,11 @@ func (d *Decider) countShadows(limits []limit, r *store.TakeRequest) {
 // countLimited counts a call that was denied. Inlined, it would slow down calls that pass.
 //
 //go:noinline
-func (d *Decider) countLimited(n *decisions.Counts, b *Batch, f *Shape, r *store.TakeRequest) {
+func (d *Decider) countLimited(n *decisions.Counts, hashed bool, f *Shape, r *store.TakeRequest) {
 	n[f.counted+1]++
 	countWhy(n, r)
 	c, hash := &r.Calls[r.Taken.Binding], r.Hash
-	if !b.hashed || r.Taken.Binding > 0 && f.row.Keys.Counted { // another key than the first
+	if !hashed || otherKey(r) {
 		hash = d.Table.Hash(c.Key)
 	}
 	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.PolicyID(), Key: c.Key})
@@ -287,15 +275,14 @@ func (d *Decider) noteThrottles(b *Batch, limited uint64) {
 // countDenied counts for CL.TOP what a batch has noted, while its keys are there. Those of a transaction on an engine's keys count when it
 // is stored, as it may run again.
 func (d *Decider) countDenied(c *command.Call, b *Batch) {
-	if b.hashed || !c.Inside() {
-		d.Denied.Add(d.denied)
-	} else {
+	if !b.hashed && c.Inside() {
 		kept := slices.Clone(d.denied)
 		for i := range kept {
 			kept[i].Key = bytes.Clone(kept[i].Key)
 		}
 		c.Once(func() { d.Denied.Add(kept) })
+		clear(d.denied)
+		d.denied = d.denied[:0]
 	}
-	clear(d.denied)
-	d.denied = d.denied[:0]
+	d.addDenied()
 }

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"celld/cell"
 	"celld/resp/command"
 	"celld/resp/decisions"
 	"celld/resp/wire"
-	"celld/store"
 	"celld/store/memory"
 )
 
@@ -187,43 +185,6 @@ func TestChanges(t *testing.T) {
 		if w.d.Gather(b, []byte(calls), &args, limitsOfFrames); b.Changes() != changes {
 			t.Errorf("%q: %v", calls, b.Changes())
 		}
-	}
-}
-
-// A shape is made of arguments, too, and the decision of its calls is in their requests.
-func TestShapeOf(t *testing.T) {
-	w := newWorld(t)
-	w.set("api", "2/1m,algo=window")
-	decide := func(limit string, options ...string) *store.TakeRequest {
-		t.Helper()
-		f, text := w.shapeOf(limit, options...)
-		if text != "" {
-			t.Fatal(text)
-		}
-		b := &Batch{}
-		b.Add(f, []byte("me"))
-		r := b.Take()
-		w.ask(&command.Call{Host: w.Host, NowNS: w.NowNS}, b)
-		return r
-	}
-	for i, limited := range []bool{false, false, true} {
-		r := decide("@api")
-		if d := r.Calls[0].Decision; r.Err != nil || r.Taken.Limited != limited || d.Limit != 2 || d.Remaining != max(0, 1-int64(i)) {
-			t.Errorf("%d: %+v, %+v", i, r.Taken, d)
-		}
-	}
-	if r := decide("1/1s", "PEEK"); r.Mode != cell.Peek || r.Err != nil || r.Taken.Limited || r.Terms != nil {
-		t.Errorf("%+v", r)
-	}
-	n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("api").Limits[0]), 0)
-	if n[decisions.TakeAllowed] != 2 || n[decisions.TakeLimited] != 1 {
-		t.Errorf("%v", n)
-	}
-	if _, text := w.shapeOf("@none"); text != "NOPOLICY no such policy 'none'" {
-		t.Error(text)
-	}
-	if f, _ := w.shapeOf("1/1s"); f.Terms() != nil {
-		t.Error("it has terms")
 	}
 }
 

@@ -15,7 +15,7 @@
 //	         or read
 //
 // A command that stands alone, or in a transaction or a script, goes the same way as a batch of one: its handler reads a Shape, and
-// Server.Ask asks for it. A call within the process gets its Shape by ShapeOf, and reads the decision by Batch.Take.
+// Server.Ask asks for it. Who does not speak RESP asks by an Ask, of which Read makes a request.
 //
 // The caller waits for the limiter, and ends the leases of a connection that closes.
 package decide

@@ -35,9 +35,5 @@ func (d *Decider) Count(requests []store.TakeRequest, verdict func(i int) Verdic
 			n[decisions.EnvoyAllowed]++
 		}
 	}
-	if len(d.denied) > 0 {
-		d.Denied.Add(d.denied)
-		clear(d.denied)
-		d.denied = d.denied[:0]
-	}
+	d.addDenied()
 }

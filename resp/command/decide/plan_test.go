@@ -87,7 +87,7 @@ func TestPlansThatChangeAreCounted(t *testing.T) {
 		calls[i].Decision.Limit = calls[i].Limit.Capacity() // else a rule has denied it
 	}
 	r := &store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1}, Taken: store.Taken{Limited: true, Binding: 2}}
-	w.d.count(&Batch{hashed: true}, f, r)
+	w.d.count(true, f, r)
 	n, bound := w.decided("gold")
 	want := decisions.Bound{Limit: "log/1m", Calls: 1}
 	if n != (decisions.Counts{decisions.TakeLimited: 1}) || bound[len(bound)-1] != want {

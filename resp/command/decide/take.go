@@ -49,6 +49,11 @@ func (o *options) set(option string, value []byte) (text string) {
 	if !isInt && option != "ID" && slices.Contains(words.Valued, option) {
 		return argument.ErrNotInteger
 	}
+	return o.put(option, n, string(value))
+}
+
+// put is set for a value that is read: a number, or a text.
+func (o *options) put(option string, n int64, value string) (text string) {
 	switch option {
 	case "BIND":
 		o.terms.Bound = true
@@ -62,7 +67,7 @@ func (o *options) set(option string, value []byte) (text string) {
 		if len(value) < 1 || len(value) > maxLeaseName {
 			return fmt.Sprintf(errLeaseName, maxLeaseName)
 		}
-		o.terms.Name = string(value)
+		o.terms.Name = value
 	case "COST":
 		if n < 0 || n > cell.MaxCost {
 			return errCost
@@ -82,10 +87,18 @@ func (o *options) set(option string, value []byte) (text string) {
 
 // readOptions reads the options of a shape that has its limits, and checks them together.
 func (f *Shape) readOptions(l *limits, args [][]byte) (text string) {
-	f.Cost, f.unitNS, f.counted = 1, 1_000_000, decisions.TakeAllowed
+	f.begin()
 	if text = words.Read(args, f.set); text != "" {
 		return text
 	}
+	return f.check(l)
+}
+
+// begin is a call without options.
+func (f *Shape) begin() { f.Cost, f.unitNS, f.counted = 1, 1_000_000, decisions.TakeAllowed }
+
+// check checks options together.
+func (f *Shape) check(l *limits) (text string) {
 	conc := slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() })
 	bookable := !slices.ContainsFunc(f.limits, func(l limit) bool { return !l.Bookable() })
 	terms := &f.terms

@@ -70,7 +70,9 @@ func (w *world) shapeOf(limit string, options ...string) (*Shape, string) {
 	for _, option := range options {
 		args = append(args, []byte(option))
 	}
-	return w.d.ShapeOf(args)
+	f := &w.d.single
+	f.reset(w.d.Commands.Find(args[0]))
+	return f, readTake(&w.d.limits, f, args)
 }
 
 // do runs a command by itself.

@@ -96,7 +96,6 @@ func isJSON(text string) bool {
 // exchange is what a request needs. They are used again: so a take allocates 1.8 KB and not 4.5.
 type exchange struct {
 	body     bytes.Buffer
-	words    []string
 	commands []byte
 	replies
 	out     []byte // the replies
@@ -115,21 +114,23 @@ func (x *exchange) end() {
 	if max(x.body.Cap(), cap(x.commands), cap(x.out), cap(x.answer)) > mostBody {
 		return
 	}
-	clear(x.words)
 	x.body.Reset()
-	*x = exchange{body: x.body, words: x.words[:0], commands: x.commands[:0], out: x.out[:0], answer: x.answer[:0]}
+	*x = exchange{body: x.body, commands: x.commands[:0], out: x.out[:0], answer: x.answer[:0]}
 	exchanges.Put(x)
 }
 
-// do runs the commands for the client of a request. wait is the longest that they may wait.
-// taken gets each take that is decided.
-func (a API) do(w http.ResponseWriter, r *http.Request, x *exchange, wait time.Duration, taken func(*resp.Taken)) (err error) {
-	if wait > 0 { // the bound of an answer is for one that does not wait
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + answerTime))
-	}
-	x.out, err = a.Server.Do(r.Context(), a.Caller(r), x.commands, x.out[:0], taken)
+// do runs the commands for the client of a request.
+func (a API) do(r *http.Request, x *exchange) (err error) {
+	x.out, err = a.Server.Do(r.Context(), a.Caller(r), x.commands, x.out[:0])
 	x.rest = x.out
 	return err
+}
+
+// bound gives an answer as long as it may wait, and the usual time.
+func bound(w http.ResponseWriter, wait time.Duration) {
+	if wait > 0 {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + answerTime))
+	}
 }
 
 // answerTime is how long an answer may take beyond a wait.

@@ -70,7 +70,7 @@ func (a API) ask(t tester, path, body string) *httptest.ResponseRecorder {
 // command runs a command, and returns its reply.
 func (a API) command(t tester, words ...string) string {
 	t.Helper()
-	reply, err := a.Server.Do(t.Context(), resp.Caller{Addr: "here", Trusted: true}, wire.AppendCommand(nil, words...), nil, nil)
+	reply, err := a.Server.Do(t.Context(), resp.Caller{Addr: "here", Trusted: true}, wire.AppendCommand(nil, words...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (a API) change(w http.ResponseWriter, r *http.Request, x *exchange, command
 	}
 	x.commands = wire.AppendCommand(x.commands, words...)
 	var n int64
-	if err = a.do(w, r, x, 0, nil); err == nil {
+	if err = a.do(r, x); err == nil {
 		n, err = x.integer()
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (a API) show(w http.ResponseWriter, r *http.Request) {
 	x := newExchange()
 	defer x.end()
 	x.commands = wire.AppendCommand(x.commands, "CL.SHOW", strings.TrimPrefix(r.URL.Path, showRoot))
-	if err := a.do(w, r, x, 0, nil); err != nil {
+	if err := a.do(r, x); err != nil {
 		failed(w, err)
 		return
 	}

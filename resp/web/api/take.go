@@ -1,10 +1,11 @@
 package api
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"celld/resp"
 	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
-	"celld/resp/wire"
 )
 
 // call is the body of /v1/take, or one of its calls. A key that is missing is not the empty one, so it is a pointer.
@@ -38,7 +38,7 @@ type pair struct {
 	Limits []string `json:"limits"`
 }
 
-// modes are the options of CL.TAKE by their names here.
+// modes are the options of CL.TAKE by their names here; "" is none.
 var modes = map[string]string{"take": "", "peek": "PEEK", "upto": "UPTO", "force": "FORCE", "reserve": "RESERVE", "wait": "WAIT"}
 
 // take is POST /v1/take.
@@ -60,26 +60,49 @@ func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
 		a.takeAll(w, r, x, &c)
 		return
 	}
-	if x.words, err = c.words(x.words, ""); err != nil {
+	ask, err := c.ask("")
+	if err != nil {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	x.commands = wire.AppendCommand(x.commands, x.words...)
-	err = a.do(w, r, x, c.wait(), func(t *resp.Taken) {
-		x.answer = c.form().appendTaken(x.answer, t)
-		x.tell(t, denial, c.Keys == nil)
+	var refused error
+	bound(w, c.wait())
+	err = a.Server.Take(r.Context(), a.Caller(r), []resp.Ask{ask}, func(t *resp.Taken, err error) {
+		if refused = err; err == nil {
+			x.answer = c.form().appendTaken(x.answer, t)
+			x.tell(t, denial, c.Keys == nil)
+		}
 	})
-	if err == nil {
-		if err = x.decided(); err == nil {
-			x.reply(w)
-			return
+	if err = cmp.Or(err, refused); err != nil {
+		misread(err, "", &c).Write(w)
+		return
+	}
+	x.reply(w)
+}
+
+// misread is the problem of a call, which names the field of a limit that is wrong by itself. at begins its path.
+func misread(err error, at string, c *call) answers.Problem {
+	p, wrong := problemOf(err), (*resp.MisreadError)(nil)
+	if errors.As(err, &wrong) && p.Status < http.StatusInternalServerError {
+		if wrong.Limit >= 0 {
+			at += c.limitAt(wrong.Limit)
+		}
+		if at = strings.TrimSuffix(at, "."); at != "" {
+			p.Detail = at + ": " + p.Detail
 		}
 	}
-	p := problemOf(err)
-	if at := a.wrong(&c); at != "" && p.Status < http.StatusInternalServerError {
-		p.Detail = at + ": " + p.Detail
+	return p
+}
+
+// limitAt is the path of the nth limit.
+func (c *call) limitAt(n int) string {
+	for i := range c.Keys {
+		if n < len(c.Keys[i].Limits) {
+			return fmt.Sprintf("keys[%d].limits[%d]", i, n)
+		}
+		n -= len(c.Keys[i].Limits)
 	}
-	p.Write(w)
+	return fmt.Sprintf("limits[%d]", n)
 }
 
 // denialOf is the status of a call that is denied.
@@ -121,17 +144,6 @@ func (x *exchange) reply(w http.ResponseWriter) {
 	}
 }
 
-// decided reads the reply of a take, of which package resp has told, or the error.
-func (x *exchange) decided() error {
-	head, err := x.next()
-	for left := head.N; left > 0 && err == nil; left-- {
-		if head, err = x.next(); err == nil {
-			left += head.N
-		}
-	}
-	return err
-}
-
 // takeAll answers a request of several calls. Nothing is taken if one is not well formed.
 func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *call) {
 	if err := c.onlyCalls(); err != nil {
@@ -139,47 +151,36 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 		return
 	}
 	wait := time.Duration(len(c.Calls)) * time.Second // for an engine that is far, as each with a lease asks it by itself
+	asks := make([]resp.Ask, len(c.Calls))
 	for i := range c.Calls {
-		one, path := &c.Calls[i], fmt.Sprintf("calls[%d]", i)
 		var err error
-		if x.words, err = one.words(x.words[:0], path+"."); err != nil {
+		if asks[i], err = c.Calls[i].ask(fmt.Sprintf("calls[%d].", i)); err != nil {
 			answers.Fail(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		if err := a.Server.Misread(bytesOf(x.words)); err != nil {
-			p := problemOf(err)
-			if p.Status < http.StatusInternalServerError {
-				if at := a.wrong(one); at != "" {
-					path += "." + at
-				}
-				p.Detail = path + ": " + p.Detail
-			}
-			p.Write(w)
-			return
-		}
-		x.commands = wire.AppendCommand(x.commands, x.words...)
-		wait += one.wait()
+		wait += c.Calls[i].wait()
 	}
-	decided := make([]resp.Taken, 0, len(c.Calls))
-	err := a.do(w, r, x, wait, func(t *resp.Taken) {
-		decided = append(decided, *t)
-		decided[len(decided)-1].Limits = slices.Clone(t.Limits)
+	x.answer = append(x.answer, `{"results":[`...)
+	bound(w, wait)
+	n := 0
+	err := a.Server.Take(r.Context(), a.Caller(r), asks, func(t *resp.Taken, err error) {
+		if n > 0 {
+			x.answer = append(x.answer, ',')
+		}
+		if err != nil {
+			x.answer = appendProblem(x.answer, problemOf(err))
+		} else {
+			x.answer = c.Calls[n].form().appendTaken(x.answer, t)
+		}
+		n++
 	})
+	if wrong := (*resp.MisreadError)(nil); errors.As(err, &wrong) {
+		misread(err, fmt.Sprintf("calls[%d].", wrong.Ask), &c.Calls[wrong.Ask]).Write(w)
+		return
+	}
 	if err != nil {
 		failed(w, err)
 		return
-	}
-	x.answer = append(x.answer, `{"results":[`...)
-	for i := range c.Calls {
-		if i > 0 {
-			x.answer = append(x.answer, ',')
-		}
-		if err := x.decided(); err != nil {
-			x.answer = appendProblem(x.answer, problemOf(err))
-			continue
-		}
-		x.answer = c.Calls[i].form().appendTaken(x.answer, &decided[0])
-		decided = decided[1:]
 	}
 	x.answer = append(x.answer, "]}"...)
 	x.reply(w)
@@ -208,68 +209,63 @@ func (c *call) onlyCalls() error {
 	return nil
 }
 
-// words appends those of a call's command. The error says what is wrong with which field, whose path begins with at.
-func (c *call) words(words []string, at string) (_ []string, err error) {
+// ask is what a call asks for. The error says what is wrong with which field, whose path begins with at.
+func (c *call) ask(at string) (a resp.Ask, err error) {
 	switch {
 	case c.Keys == nil && c.Key == nil:
-		return nil, fmt.Errorf("%skey: is missing", at)
+		return a, fmt.Errorf("%skey: is missing", at)
 	case c.limits() > mostLimits:
-		return nil, fmt.Errorf("%slimits: expected %d at most, in all", at, mostLimits)
+		return a, fmt.Errorf("%slimits: expected %d at most, in all", at, mostLimits)
 	case c.Keys == nil:
-		words = append(words, "CL.TAKE", *c.Key)
-		if words, err = appendLimits(words, at, nil, c.Limits); err != nil {
-			return nil, err
-		}
+		a.Key, a.Limits = *c.Key, c.Limits
+		err = checkLimits(at, c.Limits)
 	case c.Key != nil || c.Limits != nil:
-		return nil, fmt.Errorf("%skeys: neither key nor limits may stand beside it", at)
+		return a, fmt.Errorf("%skeys: neither key nor limits may stand beside it", at)
 	case len(c.Keys) == 0:
-		return nil, fmt.Errorf("%skeys: expected one at least", at)
+		return a, fmt.Errorf("%skeys: expected one at least", at)
 	case c.Full:
-		return nil, fmt.Errorf("%sfull: keys are always told of", at)
+		return a, fmt.Errorf("%sfull: keys are always told of", at)
 	default:
-		if words, err = c.pairs(words, at); err != nil {
-			return nil, err
-		}
+		err = c.pairs(&a, at)
 	}
+	if err != nil {
+		return a, err
+	}
+	a.Options, err = c.options(at)
+	return a, err
+}
+
+// options are those of a call.
+func (c *call) options(at string) (all []resp.Option, err error) {
 	option, known := "", true
 	if c.Mode != nil {
 		option, known = modes[*c.Mode]
 	}
-	switch {
+	most := int64(0)
+	switch waits := option == "RESERVE" || option == "WAIT"; {
 	case !known:
 		return nil, fmt.Errorf("%smode: expected take, peek, upto, force, reserve or wait", at)
-	case c.MaxMS != nil && option != "RESERVE" && option != "WAIT":
+	case c.MaxMS != nil && !waits:
 		return nil, fmt.Errorf("%smax_ms: needs mode reserve or wait", at)
+	case c.MaxMS != nil:
+		most = *c.MaxMS
 	}
 	if option != "" {
-		words = append(words, option)
-	}
-	if option == "RESERVE" || option == "WAIT" {
-		most := int64(0)
-		if c.MaxMS != nil {
-			most = *c.MaxMS
-		}
-		if c.US {
-			most = min(max(most, -1), 1<<40) * 1000 // neither end is allowed, and the product does not wrap
-		}
-		words = append(words, strconv.FormatInt(most, 10))
+		all = append(all, resp.Option{Name: option, N: most})
 	}
 	if c.Cost != nil {
-		words = append(words, "COST", strconv.FormatInt(*c.Cost, 10))
+		all = append(all, resp.Option{Name: "COST", N: *c.Cost})
 	}
 	if c.LeaseMS != nil {
-		words = append(words, "LEASE", strconv.FormatInt(*c.LeaseMS, 10))
+		all = append(all, resp.Option{Name: "LEASE", N: *c.LeaseMS})
 	}
 	if c.ID != nil {
-		words = append(words, "ID", *c.ID)
+		all = append(all, resp.Option{Name: "ID", Text: *c.ID})
 	}
-	if c.US {
-		words = append(words, "US")
-	}
-	return words, nil
+	return all, nil
 }
 
-// mostLimits is how many limits a call may have. That is checked before each gets its words, with a key of up to 64 KB.
+// mostLimits is how many limits a call may have. That is checked before each gets its key, of up to 64 KB.
 const mostLimits = 128
 
 // limits is how many limits a call has.
@@ -281,60 +277,35 @@ func (c *call) limits() (n int) {
 	return n
 }
 
-// pairs appends the words of a CL.MTAKE up to its options.
-func (c *call) pairs(words []string, at string) (_ []string, err error) {
-	n := 0
-	words = append(words, "CL.MTAKE", "")
+// pairs are keys, each with its limits.
+func (c *call) pairs(a *resp.Ask, at string) (err error) {
+	a.Keys = []string{}
 	for i, p := range c.Keys {
 		path := fmt.Sprintf("%skeys[%d].", at, i)
 		if p.Key == nil {
-			return nil, fmt.Errorf("%skey: is missing", path)
+			return fmt.Errorf("%skey: is missing", path)
 		}
-		if words, err = appendLimits(words, path, p.Key, p.Limits); err != nil {
-			return nil, err
+		if err = checkLimits(path, p.Limits); err != nil {
+			return err
 		}
-		n += len(p.Limits)
+		for _, limit := range p.Limits {
+			a.Keys, a.Limits = append(a.Keys, *p.Key), append(a.Limits, limit)
+		}
 	}
-	words[1] = strconv.Itoa(n)
-	return words, nil
+	return nil
 }
 
-// appendLimits appends limits, each behind its key if there is one. What is no limit would be an option.
-func appendLimits(words []string, at string, key *string, limits []string) ([]string, error) {
+// checkLimits says which of limits is none.
+func checkLimits(at string, limits []string) error {
 	if len(limits) == 0 {
-		return nil, fmt.Errorf("%slimits: expected one at least, such as 100/1m or @gold", at)
+		return fmt.Errorf("%slimits: expected one at least, such as 100/1m or @gold", at)
 	}
 	for i, text := range limits {
 		if !strings.HasPrefix(text, "@") && !strings.Contains(text, "/") {
-			return nil, fmt.Errorf("%slimits[%d]: expected count/period, such as 100/1m, or @policy", at, i)
-		}
-		if key != nil {
-			words = append(words, *key)
-		}
-		words = append(words, text)
-	}
-	return words, nil
-}
-
-// wrong finds the field of a limit that is wrong by itself, or returns "".
-func (a API) wrong(c *call) string {
-	find := func(at string, limits []string) string {
-		for i, text := range limits {
-			if a.Server.Misread(bytesOf([]string{"CL.TAKE", "", text})) != nil {
-				return fmt.Sprintf("%slimits[%d]", at, i)
-			}
-		}
-		return ""
-	}
-	if at := find("", c.Limits); at != "" {
-		return at
-	}
-	for i := range c.Keys {
-		if at := find(fmt.Sprintf("keys[%d].", i), c.Keys[i].Limits); at != "" {
-			return at
+			return fmt.Errorf("%slimits[%d]: expected count/period, such as 100/1m, or @policy", at, i)
 		}
 	}
-	return ""
+	return nil
 }
 
 // wait is how long a call may wait.
@@ -343,13 +314,6 @@ func (c *call) wait() time.Duration {
 		return 0
 	}
 	return time.Duration(min(max(0, *c.MaxMS), 1<<40)) * time.Millisecond
-}
-
-func bytesOf(words []string) (args [][]byte) {
-	for _, word := range words {
-		args = append(args, []byte(word))
-	}
-	return args
 }
 
 // form is how a take is answered.

@@ -29,7 +29,7 @@ func (a API) throttle(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	x.commands = wire.AppendCommand(x.commands, words...)
 	var numbers [5]int64
-	if err = a.do(w, r, x, 0, nil); err == nil {
+	if err = a.do(r, x); err == nil {
 		numbers, err = x.five()
 	}
 	if err != nil {
