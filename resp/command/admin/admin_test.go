@@ -205,12 +205,6 @@ func TestMemoryStats(t *testing.T) {
 	}
 }
 
-func (s *server) set(name, value string) {
-	if err := s.Config.Setting(name).Value.Set(value); err != nil {
-		panic(err)
-	}
-}
-
 func TestPurge(t *testing.T) {
 	s := newServer()
 	s.wants(t, "MEMORY PURGE", "+OK\r\n", "MEMORY PURGE", "+OK\r\n")
