@@ -11,6 +11,6 @@
 //  2. answer.find in service.go finds the limit of each descriptor in the set of domains that door.take has loaded.
 //  3. answer.add makes a request to the store of each: a counter that is forced, or the limit of an algorithm. With --envoy-all-or-none,
 //     answer.decideTogether in together.go makes one of all.
-//  4. answer.send has Service.Decide in resp/session/others.go ask the store, count the decisions, and wait for the disk.
+//  4. answer.send has Service.Decide in resp/session/door.go ask the store, count the decisions, and wait for the disk.
 //  5. answer.judge compares what was counted with the limit, and answer.response in response.go tells statuses, headers and metadata.
 package envoy
