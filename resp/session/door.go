@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 
 	"celld/cell"
 	"celld/resp/acl"
@@ -246,36 +245,6 @@ func (srv *Service) await(ctx context.Context, requests []store.TakeRequest, ans
 		srv.Later.GiveBack(func() { waiting.GiveBack(r, true, srv.Port, store.Access{NowNS: srv.Clock()}) })
 	}
 	return ctx.Err()
-}
-
-// waitingWithin are the requests within the process that wait, which no client in the list has.
-type waitingWithin struct {
-	mu       sync.Mutex
-	requests map[*store.TakeRequest]struct{}
-}
-
-func (w *waitingWithin) add(r *store.TakeRequest) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.requests == nil {
-		w.requests = map[*store.TakeRequest]struct{}{}
-	}
-	w.requests[r] = struct{}{}
-}
-
-func (w *waitingWithin) remove(r *store.TakeRequest) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.requests, r)
-}
-
-// refuse answers all of them as refused.
-func (w *waitingWithin) refuse(from client.Leaver) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for r := range w.requests {
-		from.Leave(r, store.ErrRefused)
-	}
 }
 
 // wordsOf are the words of the command that does what a request does.
