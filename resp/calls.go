@@ -69,6 +69,9 @@ func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte
 
 // withoutToken says to who must authenticate how that is done by HTTP.
 func withoutToken(err error) error {
+	if err == nil { // as nearly always, without looking for more
+		return nil
+	}
 	if refused := (*CallError)(nil); errors.As(err, &refused) && refused.Code() == "NOAUTH" {
 		return errNoToken
 	}

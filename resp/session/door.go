@@ -111,9 +111,12 @@ func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) dec
 
 // decide decides requests of a caller, which has count count them.
 func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, requests []store.TakeRequest, count func()) (err error) {
-	err = &CallError{errInternal, ErrPanicked} // which a panic leaves
+	err = errPanicked // which a panic leaves
 	defer srv.Survive("call of another protocol")
-	answered := make(woken, 1)
+	var answered woken // nil: the store in the process answers at once
+	if srv.space != nil || requests[0].Terms != nil {
+		answered = make(woken, 1)
+	}
 	if srv.Synchronous {
 		srv.Persist.Begin()
 	}

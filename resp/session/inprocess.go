@@ -26,6 +26,9 @@ var (
 	ErrScriptBusy = errors.New("a script that takes too long")
 )
 
+// errPanicked is the error of a call whose decision has panicked.
+var errPanicked error = &CallError{errInternal, ErrPanicked}
+
 // takeName is the command that calls from within are.
 const takeName = "CL.TAKE"
 

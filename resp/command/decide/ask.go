@@ -69,7 +69,7 @@ func (d *Decider) CountTaken(requests []store.TakeRequest, hashed bool) {
 	f := &d.single
 	for i := range requests {
 		if r := &requests[i]; r.Err == nil {
-			f.limits, f.counted = d.limitsOf(r.Calls), decisions.TakeAllowed
+			f.limits, f.counted = d.appendLimits(f.limits[:0], r.Calls), decisions.TakeAllowed
 			d.count(hashed, f, r)
 		}
 	}

@@ -169,7 +169,7 @@ func grantsPart(r *store.TakeRequest) bool { return r.UpTo && r.Taken.Granted < 
 func (d *Decider) countSeveral(hashed bool, f *Shape, r *store.TakeRequest) {
 	limits := f.limits
 	if len(limits) != len(r.Calls) { // its policies have changed while it waited
-		limits = d.limitsOf(r.Calls)
+		limits = d.appendLimits(nil, r.Calls)
 	}
 	at := r.Taken.Binding
 	binding := limits[at].policy
@@ -194,8 +194,8 @@ func (d *Decider) countSeveral(hashed bool, f *Shape, r *store.TakeRequest) {
 	d.countShadows(limits, r)
 }
 
-// limitsOf are the limits of calls.
-func (d *Decider) limitsOf(calls []store.Call) (limits []limit) {
+// appendLimits appends the limits of calls.
+func (d *Decider) appendLimits(limits []limit, calls []store.Call) []limit {
 	for i := range calls {
 		c := &calls[i]
 		limits = append(limits, limit{Limit: c.Limit, policy: c.Policy, row: d.rowOf(c)})
