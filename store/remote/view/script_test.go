@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,35 @@ func TestAViewThatWaitsForItsTicket(t *testing.T) {
 			<-done
 			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || !v.ticket.taken {
 				t.Errorf("%v after %v", v.Err, took)
+			}
+		}
+	})
+}
+
+// However often a view looks whether it is its turn, the calls of its end are not nested.
+func TestLooksAreNotNested(t *testing.T) {
+	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
+		for _, how := range []*link.Script{openScript, commitScript} {
+			var depths []int
+			for _, waits := range []int{2, 20} {
+				left := waits
+				e.AnswersBy(func(string) string {
+					if left--; left >= 0 {
+						return linktest.ViewReply("wait", 2)
+					}
+					return linktest.ViewReply("read", -1, nothing)
+				})
+				v := s.newView(time.Now().Add(time.Second))
+				v.add("k")
+				done := make(chan struct{})
+				v.send(how, []string{"", "", kindNone, "0"}, func() {
+					depths = append(depths, runtime.Callers(0, make([]uintptr, 100)))
+					close(done)
+				})
+				<-done
+			}
+			if depths[0] != depths[1] {
+				t.Errorf("calls are %d deep after 2 looks, and %d after 20", depths[0], depths[1])
 			}
 		}
 	})
