@@ -364,7 +364,7 @@ func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	lineOf := func(p token.Pos) int { return files.Position(p).Line }
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules") {
+		if entry != nil && entry.IsDir() && (entry.Name() == ".cache" || entry.Name() == "node_modules") { // .cache may be a link
 			return fs.SkipDir
 		}
 		if err != nil || filepath.Ext(path) != ".go" {
@@ -451,7 +451,7 @@ func mayBeLong(n ast.Node, position func(token.Pos) token.Position, lines []stri
 // TestColumns holds lines of Go to 140 columns, except for rows of tables and texts.
 func TestColumns(t *testing.T) {
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && (entry.Name() == ".cache" || entry.Name() == "node_modules") {
+		if entry != nil && entry.IsDir() && (entry.Name() == ".cache" || entry.Name() == "node_modules") { // .cache may be a link
 			return fs.SkipDir
 		}
 		if err != nil || filepath.Ext(path) != ".go" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"celld/resp/command/decide"
@@ -78,14 +77,10 @@ func withoutToken(err error) error {
 	return err
 }
 
-// Refused is why a caller that is not trusted may not run a command, whatever its keys; nil: it may. It is a *CallError.
-func (srv *Server) Refused(command string) error {
-	users := srv.sessions.Users
-	switch {
-	case !users.Open():
-		return errNoToken
-	case !users.Default.Rights().MayRun(srv.sessions.Commands.Find([]byte(command)).ACL, nil):
-		return &CallError{Text: fmt.Sprintf(session.ErrNoPermCommand, command)}
+// Refused is why a caller may not run a command, whatever its keys; nil: it may. It is a *CallError.
+func (srv *Server) Refused(from Caller, name string) error {
+	if refused := srv.sessions.Forbid(from, srv.sessions.Commands.Find([]byte(name))); refused != nil {
+		return withoutToken(refused)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func (w *world) told(ctx context.Context, asks ...Ask) (told string, err error) 
 	return told, err
 }
 
-// Commands within the process are those of a client that may do everything: monitors see them, and each take is told of in its order. If one
-// take is not well formed, none is taken.
+// Commands within the process are those of a client that may do everything: monitors see them, and each take is told of in its order. If
+// one take is not well formed, none is taken.
 func TestDo(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
@@ -56,7 +56,8 @@ func TestDo(t *testing.T) {
 	cost := func(n int64) Option { return Option{Name: "COST", N: n} }
 	got, err := w.told(t.Context(), ask("k", "5/1h", cost(2)), ask("k", "5/1h", cost(9)), ask("k", "5/1h", Option{Name: "UPTO"}, cost(9)),
 		Ask{Keys: []string{"k", "l"}, Limits: []string{"5/1h", "5/1m"}, Options: []Option{{Name: "PEEK"}}}, ask("l", "@two"),
-		ask("k", "5/1h", Option{Name: "FORCE"}, cost(cell.MaxCost)), ask("m", "9/1h", Option{Name: "LEASE", N: 500}, Option{Name: "ID", Text: "a"}),
+		ask("k", "5/1h", Option{Name: "FORCE"}, cost(cell.MaxCost)),
+		ask("m", "9/1h", Option{Name: "LEASE", N: 500}, Option{Name: "ID", Text: "a"}),
 		ask("n", "9/1h", Option{Name: "RESERVE", N: 7}))
 	if want := "2 3; 0 3; 3 0; 0 0; 1 4; ERR nothing was taken: a limit counts to 9007199254740991, and flows back in 292 years at most; " +
 		"1 8; 1 8; "; err != nil || got != want {
@@ -64,7 +65,8 @@ func TestDo(t *testing.T) {
 	}
 	seen := p.send("")
 	for _, line := range []string{
-		`"CL.TAKE" "k" "5/1h" "COST" "2"`, `"CL.TAKE" "k" "5/1h" "COST" "9" "UPTO"`, `"CL.MTAKE" "2" "k" "5/1h" "l" "5/1m" "COST" "1" "PEEK"`,
+		`"CL.TAKE" "k" "5/1h" "COST" "2"`, `"CL.TAKE" "k" "5/1h" "COST" "9" "UPTO"`,
+		`"CL.MTAKE" "2" "k" "5/1h" "l" "5/1m" "COST" "1" "PEEK"`,
 		`"CL.TAKE" "l" "@two" "COST" "1"`, `"CL.TAKE" "m" "9/1h" "COST" "1" "LEASE" "500" "ID" "a"`,
 		`"CL.TAKE" "n" "9/1h" "COST" "1" "RESERVE" "7"`,
 	} {
@@ -82,7 +84,8 @@ func TestDo(t *testing.T) {
 	}
 	other := w.connect()
 	other.want("AUTH secret", "+OK\r\n")
-	if got := other.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=9,") || !strings.Contains(got, "cmdstat_cl.mtake:calls=1,") ||
+	if got := other.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=9,") ||
+		!strings.Contains(got, "cmdstat_cl.mtake:calls=1,") ||
 		!strings.Contains(got, "rejected_calls=0,failed_calls=3\r\n") {
 		t.Errorf("%q", got)
 	}
@@ -97,24 +100,53 @@ func TestTakeByTheDefaultUser(t *testing.T) {
 	p := w.connect()
 	take := func(a Ask) string {
 		told := ""
-		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, []Ask{a}, func(t *Taken, err error) { told = fmt.Sprint(t.Granted, err) })
-		return fmt.Sprint(told, err)
+		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, []Ask{a}, func(t *Taken, err error) {
+			if told = fmt.Sprint(err); err == nil {
+				told = fmt.Sprint(t.Granted)
+			}
+		})
+		if err != nil {
+			return err.Error()
+		}
+		return told
 	}
-	if got := take(ask("k", "5/1h")); got != "1 <nil><nil>" {
+	if got := take(ask("k", "5/1h")); got != "1" {
 		t.Error(got)
 	}
 	p.want("ACL SETUSER default resetkeys ~k*", "+OK\r\n")
-	if got := take(ask("k", "5/1h")); got != "1 <nil><nil>" {
+	if got := take(ask("k", "5/1h")); got != "1" {
 		t.Error(got)
 	}
-	if got := take(Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}}); !strings.HasPrefix(got, "NOPERM this user has no permissions to access one of the keys") {
+	got := take(Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}})
+	if !strings.HasPrefix(got, "NOPERM this user has no permissions to access one of the keys") {
 		t.Error(got)
 	}
-	p.want("ACL SETUSER default -cl.take", "+OK\r\n")
+	several := func(asks ...Ask) (told string) {
+		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, asks, func(t *Taken, err error) {
+			if err == nil {
+				err = errors.New("taken")
+			}
+			told += strings.SplitN(err.Error(), " ", 2)[0] + " "
+		})
+		return fmt.Sprint(told, err)
+	}
+	both := Ask{Keys: []string{"k", "k2"}, Limits: []string{"5/1h", "5/1h"}}
+	if got := several(ask("k3", "5/1h"), ask("other", "5/1h"), both, ask("k4", "5/1h")); got != "taken NOPERM taken taken <nil>" {
+		t.Errorf("a key of others among several: %s", got)
+	}
+	p.want("ACL SETUSER default -cl.mtake", "+OK\r\n")
+	if got := several(ask("k3", "5/1h"), both, ask("k4", "5/1h")); got != "taken NOPERM taken <nil>" {
+		t.Errorf("a command that is forbidden among several: %s", got)
+	}
+	p.want("ACL SETUSER default -cl.take +cl.mtake", "+OK\r\n")
+	if got := several(both); got != "taken <nil>" {
+		t.Errorf("a command that is allowed, beside one that is not: %s", got)
+	}
 	if got := take(ask("k", "5/1h")); got != "NOPERM this user has no permissions to run the 'cl.take' command" {
 		t.Error(got)
 	}
-	if got := p.do("ACL", "LOG"); !strings.Contains(got, "other") || !strings.Contains(got, "cl.take") || !strings.Contains(got, "addr=192.0.2.1:7") {
+	if got := p.do("ACL", "LOG"); !strings.Contains(got, "other") || !strings.Contains(got, "cl.take") ||
+		!strings.Contains(got, "addr=192.0.2.1:7") {
 		t.Errorf("%q", got)
 	}
 	p.want("CONFIG SET requirepass secret", "+OK\r\n")
@@ -179,4 +211,26 @@ func TestTakeWaits(t *testing.T) {
 		go wait()
 	}
 	<-answered
+}
+
+// A policy that goes while a call before waits is the error of its own call alone.
+func TestAPolicyGoesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.want("CL.POLICY SET p 5/1h", ":1\r\n")
+	p.want("CONFIG SET wait-max 4000000", "+OK\r\n")
+	if _, err := w.told(t.Context(), ask("k", "1/1h")); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan string)
+	go func() {
+		told, err := w.told(context.Background(), ask("k", "1/1h", Option{Name: "WAIT", N: 3_600_000}), ask("l", "@p"), ask("m", "5/1h"))
+		answered <- fmt.Sprint(told, err)
+	}()
+	eventually(t, "wait", func() bool { callers, _ := w.sessions.Port.Waiting(); return callers == 1 })
+	p.want("CL.POLICY DEL p", ":1\r\n")
+	w.sessions.RefuseWaiting()
+	if got := <-answered; got != "0 0; NOPOLICY no such policy 'p'; 1 4; <nil>" {
+		t.Error(got)
+	}
 }

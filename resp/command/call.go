@@ -52,8 +52,8 @@ type Host interface {
 	// nobody else changes. A handler does nothing after it.
 	Offload(long bool, begin func(args [][]byte) Work)
 
-	// Later waits for an engine, which begin asks. It does not block, and calls done once, from any goroutine, with what replies. ctx ends when
-	// the client has gone. A handler does nothing after it, and its row is Overall.
+	// Later waits for an engine, which begin asks. It does not block, and calls done once, from any goroutine, with what replies. ctx ends
+	// when the client has gone. A handler does nothing after it, and its row is Overall.
 	Later(begin func(ctx context.Context, done func(reply func(*Call))))
 
 	// Shared calls do, from any goroutine, while no transaction or script runs alone.

@@ -40,8 +40,8 @@
 //   - A handler that takes longer than a millisecond works in steps (InSteps) or hands its work to a goroutine (Offload).
 //   - A handler that asks an engine about more than the keys of its call waits for the answer (Later), and its row is Overall.
 //   - A handler runs again where an engine's keys have changed meanwhile. Effects that others can see go through Once.
-//   - Options are declared as argument.Options, with those that exclude each other. Read answers a wrong one with a text that names the word,
-//     or with Redis's own.
+//   - Options are declared as argument.Options, with those that exclude each other. Read answers a wrong one with a text that names the
+//     word, or with Redis's own.
 //   - A handler about its client's connection gets that as a second parameter, by OnConnection.
 //   - A long list that only reads is written by List.
 //   - Tests run a family's rows by package calltest, on a store in memory.

@@ -9,8 +9,8 @@
 //	s.Closed()
 //
 // A Session is the state machine of one connection. It knows neither sockets nor how a limit is computed, and does no I/O: tests and
-// fuzzers drive sessions by hand, in a time that they set. A Service is what all sessions share: keys, users, counters, the disk. Who does not
-// speak RESP asks it without a session (door.go): JSON and checks by Take, Envoy by Decide.
+// fuzzers drive sessions by hand, in a time that they set. A Service is what all sessions share: keys, users, counters, the disk. Who
+// does not speak RESP asks it without a session (door.go): JSON and checks by Take, Envoy by Decide.
 //
 // # The way of a request
 //
@@ -22,7 +22,8 @@
 // While a batch runs it holds the execution lock shared; EXEC and scripts take it alone.
 //
 // A session that has to wait is paused: for the limiter (batch.go), for the keys of an engine (keytx.go), for work that a goroutine or an
-// engine does (elsewhere.go), or for its next turn in the middle of a long command (steps.go). Each of these is a suspension: see session.go.
+// engine does (elsewhere.go), or for its next turn in the middle of a long command (steps.go). Each of these is a suspension: see
+// session.go.
 //
 // # The command table
 //

@@ -36,7 +36,7 @@ func (e *MisreadError) Unwrap() error { return &e.CallError }
 // answer is called for each, in their order, with the request or with its error, a *CallError. Any other error ends all: it is a *CallError
 // too, or that of ctx. When ctx ends, who waits leaves the line, and what was granted meanwhile flows back. Any goroutine may call it.
 func (srv *Service) Take(ctx context.Context, from Caller, asks []decide.Ask, answer func(r *store.TakeRequest, err error)) error {
-	if refused := srv.refuseWithin(from, srv.Commands.Find([]byte(asks[0].Command()))); refused != nil { // who learns nothing of policies
+	if refused := srv.refuseWithin(from, srv.rowOf(&asks[0])); refused != nil { // who learns nothing of policies
 		return refused
 	}
 	c := srv.scratches.get(&srv.deciding)
@@ -44,30 +44,53 @@ func (srv *Service) Take(ctx context.Context, from Caller, asks []decide.Ask, an
 	version := srv.Store.PoliciesVersion()
 	requests, err := srv.read(c, asks)
 	for len(requests) > 0 && err == nil {
-		n := 1
-		for requests[0].Terms == nil && n < min(store.MaxTakes, len(requests)) && requests[n].Terms == nil {
-			n++
+		n := srv.together(from, asks, requests)
+		if srv.Store.PoliciesVersion() != version { // a policy may have changed while one before waited
+			n = 1
+			r, _, text := c.decider.Read(&asks[0])
+			if requests[0] = r; text != "" {
+				answer(nil, srv.failed(c, &asks[0], text, nil))
+				requests, asks = requests[1:], asks[1:]
+				continue
+			}
 		}
-		some := requests[:n]
-		if err = srv.decide(ctx, c, from, some, func() { c.decider.CountTaken(some, srv.limiter == store.Limiter(srv.Store)) }); err != nil {
-			break
-		}
+		some, refused := requests[:n], (*CallError)(nil)
+		refused, err = srv.decide(ctx, c, from, srv.rowOf(&asks[0]), some, func() {
+			c.decider.CountTaken(some, srv.limiter == store.Limiter(srv.Store))
+		})
 		for i := range some {
-			if r := &some[i]; r.Err == nil {
-				c.stats.Count(srv.Commands.Find([]byte(asks[i].Command())), 1, c.lane)
-				answer(r, nil)
-			} else {
+			switch r := &some[i]; {
+			case err != nil:
+			case refused != nil:
+				answer(nil, refused)
+			case r.Err != nil:
 				answer(nil, srv.failed(c, &asks[i], storeError(r.Err), r.Err))
+			default:
+				c.stats.Count(srv.rowOf(&asks[i]), 1, c.lane)
+				answer(r, nil)
 			}
 		}
 		srv.finish(c)
-		if requests, asks = requests[n:], asks[n:]; srv.Store.PoliciesVersion() != version { // a policy may have changed while one waited
-			requests, err = srv.read(c, asks)
-		}
+		requests, asks = requests[n:], asks[n:]
 	}
 	srv.finish(c)
 	srv.giveUp(c, err)
 	return err
+}
+
+// rowOf is the row of the command that asks the same.
+func (srv *Service) rowOf(a *decide.Ask) *command.Row { return srv.Commands.Find([]byte(a.Command())) }
+
+// together is how many of the first requests are decided at once: those of one command that neither wait nor hold leases. Of a user who may
+// not do everything it is one, as each may be refused by itself.
+func (srv *Service) together(from Caller, asks []decide.Ask, requests []store.TakeRequest) (n int) {
+	if !from.Trusted && !srv.Users.Default.Rights().MayAll() {
+		return 1
+	}
+	same := func(i int) bool { return requests[i].Terms == nil && asks[i].Command() == asks[0].Command() }
+	for n = 1; same(0) && n < min(store.MaxTakes, len(requests)) && same(n); n++ { //nolint:revive // it counts
+	}
+	return n
 }
 
 // giveUp gives a scratch back, unless a panic has left it half done.
@@ -92,7 +115,7 @@ func (srv *Service) read(c *scratch, asks []decide.Ask) ([]store.TakeRequest, er
 
 // failed is the error of an ask, which it counts.
 func (srv *Service) failed(c *scratch, a *decide.Ask, text string, cause error) *CallError {
-	row := srv.Commands.Find([]byte(a.Command()))
+	row := srv.rowOf(a)
 	c.stats.Count(row, 1, c.lane)
 	srv.countError(row, []byte("-"+text))
 	return &CallError{text, cause}
@@ -104,13 +127,22 @@ func (srv *Service) failed(c *scratch, a *decide.Ask, text string, cause error) 
 // any request. That of a single request is its Err. Any goroutine may call it.
 func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) decide.Verdict) (err error) {
 	c := srv.scratches.get(&srv.deciding)
-	err = srv.decide(context.Background(), c, Caller{Addr: "inside", Trusted: true}, requests, func() { c.decider.Count(requests, verdict) })
+	row := srv.Commands.Find([]byte(takeName))
+	refused, err := srv.decide(context.Background(), c, Caller{Addr: "inside", Trusted: true}, row, requests, func() {
+		c.decider.Count(requests, verdict)
+	})
 	srv.giveUp(c, err)
+	if refused != nil {
+		return refused
+	}
 	return err
 }
 
-// decide decides requests of a caller, which has count count them.
-func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, requests []store.TakeRequest, count func()) (err error) {
+// decide decides requests of a caller by a command, and has count count them. Nothing is decided where they are refused. After any other
+// error nothing is known of them.
+func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, row *command.Row, requests []store.TakeRequest, count func()) (
+	refused *CallError, err error,
+) {
 	err = errPanicked // which a panic leaves
 	defer srv.Survive("call of another protocol")
 	var answered woken // nil: the store in the process answers at once
@@ -120,7 +152,7 @@ func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, request
 	if srv.Synchronous {
 		srv.Persist.Begin()
 	}
-	decided, refused := srv.ask(c, from, answered, requests)
+	decided, refused := srv.ask(c, from, row, answered, requests)
 	var gone error
 	if refused == nil && !decided {
 		sinceNS := srv.Clock()
@@ -139,26 +171,24 @@ func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, request
 		srv.Persist.Leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)
-	switch {
-	case refused != nil:
-		return refused
-	case err != nil && err != gone:
-		return &CallError{formatError(ErrMisconf, err), err}
+	if err != nil && err != gone {
+		err = &CallError{formatError(ErrMisconf, err), err}
 	}
-	return err
+	return refused, err
 }
 
 // Waits reports that calls from within the process may wait, for an engine or the disk.
 func (srv *Service) Waits() bool { return srv.space != nil || srv.Synchronous }
 
 // ask asks for requests while no transaction or script runs alone. If they are not decided yet, w is woken when they are.
-func (srv *Service) ask(c *scratch, from Caller, w store.Waker, requests []store.TakeRequest) (decided bool, refused *CallError) {
+func (srv *Service) ask(c *scratch, from Caller, row *command.Row, w store.Waker, requests []store.TakeRequest) (
+	decided bool, refused *CallError,
+) {
 	lane := srv.Execution.Lane(c.lane)
 	lane.RLock()
 	defer lane.RUnlock()
 	a := store.Access{NowNS: srv.Clock(), Lane: c.lane}
 	c.stats.Begin(a.NowNS)
-	row := srv.Commands.Find([]byte(takeName))
 	if refused = srv.refuseWithin(from, row); refused == nil && !from.Trusted {
 		refused = srv.forbidKeys(from, row, requests, &a)
 	}
@@ -173,15 +203,24 @@ func (srv *Service) ask(c *scratch, from Caller, w store.Waker, requests []store
 	return srv.limiter.TakeBatch(requests, a, w), nil
 }
 
-// refuseWithin returns why a caller may not run a command, whatever its keys, or why the server does not run it now; or nil.
+// Forbid returns why a caller may not run a command, whatever its keys, and logs that; or nil.
+func (srv *Service) Forbid(from Caller, row *command.Row) *CallError {
+	switch {
+	case from.Trusted:
+	case !srv.Users.Open():
+		return &CallError{Text: errNoAuth}
+	case !srv.Users.Default.Rights().MayRun(row.ACL, nil):
+		srv.noteRefused(from, row, acl.DeniedCommand, row.FullName())
+		return &CallError{Text: formatError(errNoPermCommand, row.FullName())}
+	}
+	return nil
+}
+
+// refuseWithin returns what Forbid does, or why the server does not run a command now; or nil.
 func (srv *Service) refuseWithin(from Caller, row *command.Row) (refused *CallError) {
 	text, refusal := srv.closed(row), srv.Persist.Refusal()
-	switch {
-	case !from.Trusted && !srv.Users.Open():
-		refused = &CallError{Text: errNoAuth}
-	case !from.Trusted && !srv.Users.Default.Rights().MayRun(row.ACL, nil):
-		srv.noteRefused(from, row, acl.DeniedCommand, row.FullName())
-		refused = &CallError{Text: formatError(ErrNoPermCommand, row.FullName())}
+	switch refused = srv.Forbid(from, row); {
+	case refused != nil:
 	case text == errBusy:
 		refused = &CallError{text, ErrScriptBusy}
 	case text != "":

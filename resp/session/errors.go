@@ -23,7 +23,7 @@ const (
 	errInternal          = "ERR internal error, the connection is closed"
 
 	errNoAuth        = "NOAUTH Authentication required."
-	ErrNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
+	errNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
 	errNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	errNoPermExec    = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
 	errScriptNoPerm  = "ERR The user executing the script can't run this command or subcommand"

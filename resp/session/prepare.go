@@ -51,7 +51,7 @@ func (f inFlight) refusal(c *command.Check) string {
 	case "":
 		return ""
 	case acl.DeniedCommand:
-		return formatError(ErrNoPermCommand, c.Row.FullName())
+		return formatError(errNoPermCommand, c.Row.FullName())
 	}
 	return errNoPermKey
 }

@@ -60,7 +60,7 @@ func TestRightsThatChangeMeanwhile(t *testing.T) {
 	for rule, want := range map[string]string{
 		"resetkeys": "-" + errNoPermKey + "\r\n",
 		"allkeys":   ":0\r\n",
-		"-exists":   "-" + formatError(ErrNoPermCommand, "exists") + "\r\n",
+		"-exists":   "-" + formatError(errNoPermCommand, "exists") + "\r\n",
 	} {
 		w, p := newRestricted(t)
 		if !p.Serve([]byte(manyKeys("EXISTS"))) {

@@ -33,7 +33,7 @@ func TestPipelinesOfAUser(t *testing.T) {
 			t.Errorf("%s: %q, want %q, and %d were run by themselves", call.row, got, want, *singles)
 		}
 		set("-" + call.row)
-		no := fmt.Sprintf("-"+ErrNoPermCommand+"\r\n", call.row)
+		no := fmt.Sprintf("-"+errNoPermCommand+"\r\n", call.row)
 		if got := c.send(call.frame + call.frame + other); got != no+no+no {
 			t.Errorf("%s: %q, want %q", call.row, got, no+no+no)
 		}
@@ -85,7 +85,7 @@ func TestRightsOnSeveralKeys(t *testing.T) {
 	c.want("CL.MTAKE 2 a1 5/1m b2 5/1m", noKey)
 	c.want("CL.MTAKE 2 b1 5/1m a2 5/1m", noKey)
 	c.want("CL.RELEASE b 1", noKey)
-	c.want("CL.RESET a1", "-"+fmt.Sprintf(ErrNoPermCommand, "cl.reset")+"\r\n")
+	c.want("CL.RESET a1", "-"+fmt.Sprintf(errNoPermCommand, "cl.reset")+"\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("CL.TAKE b 5/1m", noKey)
 	c.want("EXEC", "-"+errExecAbort+"\r\n")

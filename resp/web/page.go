@@ -63,8 +63,8 @@ func (r *readings) read() []byte {
 }
 
 // stats shows keys, as CL.TOP does.
-func (s *site) stats(w http.ResponseWriter, _ *http.Request) {
-	if err := s.server.Refused("cl.top"); err != nil && s.token == nil {
+func (s *site) stats(w http.ResponseWriter, r *http.Request) {
+	if err := s.server.Refused(s.api.Caller(r), "cl.top"); err != nil {
 		failCheck(w, err)
 		return
 	}

@@ -18,7 +18,8 @@ func TestOptions(t *testing.T) {
 		words, want string // what was set, or the error
 	}{
 		{&own, "", ""}, {&own, "cost 5 Full peek", "COST=5 FULL PEEK"}, {&own, "COST WAIT", "COST=WAIT"},
-		{&own, "COST", "ERR option COST needs a value"}, {&own, "FULL nosuch", "ERR unknown option 'nosuch': expected COST, WAIT, PEEK, FORCE or FULL"},
+		{&own, "COST", "ERR option COST needs a value"},
+		{&own, "FULL nosuch", "ERR unknown option 'nosuch': expected COST, WAIT, PEEK, FORCE or FULL"},
 		{&own, "FULL COST 1 FULL", "ERR option FULL is given twice"}, {&own, "WAIT 5 FULL FORCE", "ERR one of them"},
 		{&redis, "nx EX 5", "NX EX=5"}, {&redis, "NX NX EX 1 EX 2", "NX NX EX=1 EX=2"}, {&redis, "XX NX", ErrSyntax},
 		{&redis, "EX 1 PX 1", ErrSyntax}, {&redis, "ENX EX 1", "ENX EX=1"}, {&redis, "ENX PERSIST", ErrSyntax},

@@ -107,7 +107,8 @@ func TestCountTaken(t *testing.T) {
 	asks := []Ask{
 		{Key: "k", Limits: []string{"@two"}}, {Key: "k", Limits: []string{"@two"}, Options: []Option{{Name: "COST", N: 9}}},
 		{Key: "bad", Limits: []string{"@two"}}, {Keys: []string{"k", "l"}, Limits: []string{"1/1m", "@two"}},
-		{Keys: []string{"m", "k"}, Limits: []string{"5/1m", "1/1m"}}, {Key: "k", Limits: []string{"@two"}, Options: []Option{{Name: "PEEK"}}},
+		{Keys: []string{"m", "k"}, Limits: []string{"5/1m", "1/1m"}},
+		{Key: "k", Limits: []string{"@two"}, Options: []Option{{Name: "PEEK"}}},
 	}
 	got := counts(func(w *world) {
 		var requests []store.TakeRequest

@@ -82,18 +82,23 @@ func TestAnswersOfAView(t *testing.T) {
 	})
 }
 
+// waits lets an engine answer after 4 ms each: so many times that a view has to wait, and then what it has read.
+func waits(e *celldtest.Ailing, times int) {
+	e.AnswersBy(func(string) string {
+		time.Sleep(4 * time.Millisecond)
+		if times--; times >= 0 {
+			return linktest.ViewReply("wait", 2)
+		}
+		return linktest.ViewReply("read", -1, nothing)
+	})
+}
+
 // A view that has to wait for its ticket looks again after a part of a round trip, and not after its deadline.
 func TestAViewThatWaitsForItsTicket(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for _, how := range []*link.Script{openScript, commitScript} {
-			began, waits := time.Now(), 3
-			e.AnswersBy(func(command string) string {
-				time.Sleep(4 * time.Millisecond)
-				if waits--; waits >= 0 {
-					return linktest.ViewReply("wait", 2)
-				}
-				return linktest.ViewReply("read", -1, nothing)
-			})
+			began := time.Now()
+			waits(e, 3)
 			v := s.newView(time.Now().Add(time.Second))
 			v.add("k")
 			done := make(chan struct{})
@@ -127,14 +132,8 @@ func TestLooksAreNotNested(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		for _, how := range []*link.Script{openScript, commitScript} {
 			var depths []int
-			for _, waits := range []int{2, 20} {
-				left := waits
-				e.AnswersBy(func(string) string {
-					if left--; left >= 0 {
-						return linktest.ViewReply("wait", 2)
-					}
-					return linktest.ViewReply("read", -1, nothing)
-				})
+			for _, looks := range []int{2, 20} {
+				waits(e, looks)
 				v := s.newView(time.Now().Add(time.Second))
 				v.add("k")
 				done := make(chan struct{})
