@@ -223,6 +223,14 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 // TakenNS is what a lease remembers of the call that was just granted: when it passed, or, with gcra, when it will have flowed back.
 func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(*st, nowNS) }
 
+// TakenAt is TakenNS of a call of which only the decision is known, and when it passed; 0: that is not known.
+func (l *Limit) TakenAt(d *Decision, passedNS int64) uint64 {
+	if passedNS == 0 || !l.can(bucketOnly) {
+		return uint64(passedNS)
+	}
+	return uint64(passedNS) + min(d.ResetAfterNS, math.MaxInt64)
+}
+
 // PassedNS is when the call of a lease with this TakenNS passed, or will pass; 0: not known.
 func (l *Limit) PassedNS(takenNS uint64) uint64 { return l.kind().passedNS(l, takenNS) }
 

@@ -28,15 +28,18 @@ type Store interface {
 	Drain(ctx context.Context) (drained func() bool)
 }
 
-// Leases ends waits, and gives back what connections held that have gone. Nobody needs the outcome: Release and Give may return before they
-// are done, as if they had found what they end.
+// Leases ends waits, and gives back what connections held that have gone. Nobody needs the outcome: Release and GiveBack may return before
+// they are done, as if they had found what they end.
 type Leases interface {
 	// Leave ends the wait of a request for which TakeBatch has returned false, and reports whether it still waited. nil: its caller has
 	// gone, so it is not answered. ErrRefused: it is answered as if denied. Any other error becomes its Err.
 	Leave(r *TakeRequest, why error) bool
 
 	Release(key []byte, id int64, a Access) (ended bool, err error)
-	Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a Access) (given int64, err error)
+
+	// GiveBack gives back what a call has taken, except what has flowed back by itself since. takenNS is cell.Limit.TakenNS of it; 0: all
+	// flows back now.
+	GiveBack(key []byte, l *cell.Limit, p *policy.Limit, n int64, takenNS uint64, a Access) (given int64, err error)
 
 	SetMaxWaiters(n int64)            // 0 or less: 10,000. Those who wait already stay
 	Waiting() (callers, waited int64) // how many wait, and for how many keys

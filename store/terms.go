@@ -18,5 +18,6 @@ type Terms struct {
 	Name    string // of the lease: a repeat under the same name takes nothing, and has the same answer; "": none
 
 	WaitNS uint64 // out: how long until the call may go ahead
+	PassNS int64  // out: when that is, in the time of the store; 0: it was not granted
 	Lease  int64  // out: the lease's id; 0: none
 }

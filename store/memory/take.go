@@ -62,7 +62,7 @@ func (t *take) checkTerms() error {
 	if t.Terms == nil {
 		return nil
 	}
-	t.Terms.Lease, t.Terms.WaitNS = 0, 0
+	t.Terms.Lease, t.Terms.WaitNS, t.Terms.PassNS = 0, 0, 0
 	conc := false
 	for i := range t.calls {
 		conc = conc || t.calls[i].Limit.HoldsLeases()
@@ -250,6 +250,9 @@ func (t *take) answer() {
 	}
 	if t.Mode != cell.Peek && !t.Taken.Limited {
 		t.Taken.Granted = t.cost
+		if t.Terms != nil {
+			t.Terms.PassNS = int64(shard.LaterNS(t.a.NowNS, int64(t.Terms.WaitNS)))
+		}
 	}
 	t.sum()
 }

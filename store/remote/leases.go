@@ -13,16 +13,16 @@ import (
 	"celld/store/remote/view"
 )
 
-// Release and Give are store.Leases's. Callers that need the answer use a transaction.
+// Release and GiveBack are store.Leases's. Callers that need the answer use a transaction.
 func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
 	s.later(key, true, func(v *view.View) { _, _ = v.Release(key, id, at(v, a)) })
 	return true, nil
 }
 
-func (s *Store) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (int64, error) {
+func (s *Store) GiveBack(key []byte, l *cell.Limit, p *policy.Limit, n int64, takenNS uint64, a store.Access) (int64, error) {
 	key = slices.Clone(key)
-	s.later(key, false, func(v *view.View) { _, _ = v.Give(key, l, p, n, at(v, a)) })
+	s.later(key, false, func(v *view.View) { _, _ = v.GiveBack(key, l, p, n, takenNS, at(v, a)) })
 	return n, nil
 }
 

@@ -521,7 +521,7 @@ func health(t *testing.T, k *keeper) {
 	defer cancel()
 	l := literal(t, "5/1h")
 	k.take(t, store.TakeOptions{Cost: 2}, store.Call{Key: []byte("k"), Limit: l})
-	if _, err := k.Give([]byte("k"), l, nil, 2, k.access()); err != nil {
+	if _, err := k.GiveBack([]byte("k"), l, nil, 2, 0, k.access()); err != nil {
 		t.Error(err)
 	}
 	if !k.Drain(ctx)() {

@@ -11,6 +11,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/waiting"
 )
 
 // Waits is a store whose calls may wait.
@@ -320,8 +321,35 @@ func waitMost(q *queuer) {
 	q.waiting(3, 1)
 }
 
-// waitGiveBack: calls whose clients have gone take nothing, whether their moment is near or far.
+// waitGiveBack: calls whose clients have gone take nothing, whether their moment is near or far, or has passed. What has flowed back by
+// itself since then does not flow back again.
 func waitGiveBack(q *queuer) {
+	for _, limit := range []string{perSecond, "1/1s,algo=window", "1/1s,algo=slide", "1/1s,algo=log", "@p"} {
+		if limit == "@p" {
+			q.plan(perSecond)
+		}
+		q.pass(time.Until(time.Now().Truncate(time.Second).Add(4 * time.Second)))
+		for _, late := range []time.Duration{0, 400 * time.Millisecond, 2 * time.Second} {
+			q.pass(4 * time.Second)
+			q.spend(limit)
+			gone := q.await(time.Minute, limit)
+			for began := time.Now(); gone.woken() == 0 && time.Since(began) < 4*time.Second; {
+				q.pass(waitStep)
+			}
+			q.pass(late)
+			if late == 2*time.Second {
+				q.spend(limit)
+			}
+			waiting.GiveBack(&gone.reqs[0], true, q.store, store.Access{NowNS: time.Now().UnixNano()})
+			q.decide()
+			next := q.await(0, limit)
+			if late < time.Second && limit != "1/1s,algo=slide" { // where part of the call before counts
+				q.granted(limit, next, 0)
+			} else if late >= time.Second {
+				q.denied(limit, next, 0, 0)
+			}
+		}
+	}
 	for _, before := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		q.pass(2 * time.Second)
 		q.spend(perSecond)

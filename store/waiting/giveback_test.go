@@ -19,8 +19,8 @@ func (g *giver) Release(key []byte, id int64, _ store.Access) (bool, error) {
 	return true, nil
 }
 
-func (g *giver) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, a store.Access) (int64, error) {
-	*g = append(*g, fmt.Sprintf("give %s %v %d at %d", key, p != nil, n, a.NowNS))
+func (g *giver) GiveBack(key []byte, l *cell.Limit, p *policy.Limit, n int64, takenNS uint64, a store.Access) (int64, error) {
+	*g = append(*g, fmt.Sprintf("give %s %v %d of %d at %d", key, p != nil, n, takenNS, a.NowNS))
 	return n, nil
 }
 
@@ -56,19 +56,22 @@ func TestGiveBack(t *testing.T) {
 		{Key: []byte("conc"), Limit: limit("1/1s,algo=conc")},
 		{Key: []byte("shadow"), Limit: limit("1/1s"), Decision: cell.Decision{Limited: true}},
 		{Key: []byte("ruled"), Limit: limit("1/1s"), Ruled: true},
-		{Key: []byte("b"), Limit: limit("1/1s")},
+		{Key: []byte("b"), Limit: limit("1/1s"), Decision: cell.Decision{ResetAfterNS: 3}},
+		{Key: []byte("c"), Limit: limit("1/1s,algo=window"), Decision: cell.Decision{ResetAfterNS: 3}},
 	}
-	given := []string{"give a true 2 at 9", "give b false 2 at 9"}
+	given := []string{"give a true 2 of 5 at 9", "give b false 2 of 8 at 9", "give c false 2 of 5 at 9"}
 	for _, c := range []struct {
 		what    string
 		terms   store.Terms
 		counted bool
 		want    []string
 	}{
-		{"counted", store.Terms{}, true, given},
+		{"counted", store.Terms{PassNS: 5}, true, given},
+		{"counted, nobody knows when", store.Terms{}, true,
+			[]string{"give a true 2 of 0 at 9", "give b false 2 of 0 at 9", "give c false 2 of 0 at 9"}},
 		{"not counted", store.Terms{}, false, nil},
 		{"a lease", store.Terms{Lease: 7, LeaseNS: 1}, true, []string{"release a 7"}},
-		{"of algo=conc", store.Terms{Lease: 7}, true, append([]string{"release a 7"}, given...)},
+		{"of algo=conc", store.Terms{Lease: 7, PassNS: 5}, true, append([]string{"release a 7"}, given...)},
 		{"of algo=conc, not counted", store.Terms{Lease: 7}, false, []string{"release a 7"}},
 	} {
 		var g giver

@@ -70,9 +70,9 @@ func (w *Waiter[W]) tell(answer *store.TakeRequest) {
 			r.Calls[i].Key = key
 		}
 		r.Taken, r.Err = answer.Taken, answer.Err
-		r.Terms.WaitNS, r.Terms.Lease = 0, 0
+		r.Terms.WaitNS, r.Terms.PassNS, r.Terms.Lease = 0, 0, 0
 		if t := answer.Terms; t != nil {
-			r.Terms.Lease = t.Lease
+			r.Terms.PassNS, r.Terms.Lease = t.PassNS, t.Lease
 			if r.Terms.Mode == store.Reserve {
 				r.Terms.WaitNS = t.WaitNS
 			}

@@ -256,10 +256,11 @@ func (all *search) decided(s *state, c Call, crashes bool) (next []*state) {
 	if c.Answer == nil {
 		next = append(next, s)
 	}
-	if all.looks += len(c.Times); len(c.Times) > mostInstants {
+	times := c.Times[:min(len(c.Times), mostInstants)] // each is compared with all before it: 14,712 took minutes
+	if all.looks += len(times); len(times) < len(c.Times) {
 		all.looks = mostLooks
 	}
-	for _, nowNS := range c.Times {
+	for _, nowNS := range times {
 		if nowNS < s.nowNS && !all.stalls {
 			continue
 		}

@@ -1,6 +1,7 @@
 package waits
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ func TestRefusedDuringATry(t *testing.T) {
 		limited bool
 	}{
 		{"refused, and has to wait", true, false, false, true},
+		{"refused, and granted", true, true, false, false},
 		{"late, and granted", false, true, false, false},
 		{"late, and has to wait", false, false, false, true},
 		{"refused, and has gone", true, false, true, false},
@@ -82,6 +84,41 @@ func TestRefusedDuringATry(t *testing.T) {
 		d.is(second, "the second", 10*time.Second, false)
 		d.empty()
 	})
+}
+
+// An engine may answer long after it has granted. If the waiter has gone by then, one who came after the grant's moment does not get it, as
+// it has flowed back, and one who came before does.
+func TestAGrantThatComesLate(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		atADesk(t, func(d *desk) {
+			const limit = "5/1s,burst=1"
+			d.spend("k", limit)
+			gone := d.waits(time.Hour, d.call("k", limit))
+			d.all()
+			d.sleep(175 * time.Millisecond)
+			try := d.take() // which books 25 ms ahead
+			var next *caller
+			if before {
+				next = d.waits(time.Hour, d.call("k", limit))
+			}
+			d.decide(try)
+			d.sleep(400 * time.Millisecond)
+			if !d.s.Leave(&gone.reqs[0], nil) {
+				t.Error("it does not wait")
+			}
+			after := 400 * time.Millisecond
+			if !before {
+				next, after = d.waits(time.Hour, d.call("k", limit)), 0
+			}
+			try.Done(nil)
+			d.all()
+			d.is(next, fmt.Sprint("the next, ", before), after, false)
+			if left := d.ahead("k", limit); (left > 0) == before {
+				t.Errorf("%v: the key is spent for %v", before, left)
+			}
+			d.empty()
+		})
+	}
 }
 
 // Where a try that was to grant something grants nothing for longer than it looks ahead, others were quicker.

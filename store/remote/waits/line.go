@@ -40,6 +40,7 @@ type line struct {
 type grant struct {
 	by     *waiter
 	at     time.Time
+	from   time.Time         // no later than the engine's instant of at: an answer may be late
 	answer store.TakeRequest // answered
 	after  string            // the state after it; "": unknown
 }
@@ -115,6 +116,11 @@ func (l *line) booked(v *waiter) bool {
 	return l != nil && slices.Contains(l.Waiters[:min(len(l.grants), len(l.Waiters))], v)
 }
 
+// due reports whether a waiter has a grant whose moment has come.
+func (l *line) due(v *waiter) bool {
+	return l.booked(v) && !l.grants[slices.Index(l.Waiters, v)].at.After(time.Now())
+}
+
 // insert puts a waiter where its ticket belongs, behind those that are booked.
 func (l *line) insert(v *waiter) {
 	l.Insert(v, len(l.grants))
@@ -141,9 +147,10 @@ func (l *line) align() {
 	}
 }
 
-// fits reports whether a grant can go to a waiter. A grant with a lease's name fits only its own waiter.
+// fits reports whether a grant can go to a waiter. A grant with a lease's name fits only its own waiter. One whose instant was over before
+// the waiter came has begun to flow back: with it, more would pass now than the limit allows.
 func (s *grant) fits(v *waiter) bool {
-	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && s.by.AsksAs(&v.Waiter)
+	return s.by == v || s.by.terms.Name == "" && v.terms.Name == "" && !v.arrived.After(s.from) && s.by.AsksAs(&v.Waiter)
 }
 
 // poke tries all who wait for a key at once, as something has been given back.

@@ -38,7 +38,7 @@ func TestWhoseAGrantMayBe(t *testing.T) {
 		{"one of another cost", plain, newOne("", "1/1s", 2), false},
 		{"one of another limit", plain, newOne("", "2/1s", 1), false},
 	} {
-		if got := (&grant{by: c.by}).fits(c.v); got != c.fits {
+		if got := (&grant{by: c.by, from: time.Now()}).fits(c.v); got != c.fits {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}
@@ -46,7 +46,7 @@ func TestWhoseAGrantMayBe(t *testing.T) {
 	l := &line{waits: s.waits}
 	l.Waiters = []*waiter{plain, named, same}
 	for _, v := range l.Waiters {
-		l.grants = append(l.grants, grant{by: v, answer: v.own, at: time.Now()})
+		l.grants = append(l.grants, grant{by: v, answer: v.own, at: time.Now(), from: time.Now()})
 	}
 	l.remove(plain)
 	var holders []*waiter

@@ -12,7 +12,7 @@ import (
 // refuse answers a waiter as a call that does not wait.
 func (w *Waits) refuse(v *waiter) {
 	switch {
-	case v.refusing:
+	case v.refusing, v.line.due(v): // it is answered at once
 		return
 	case v.tried:
 		v.refused = true

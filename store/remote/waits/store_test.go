@@ -137,8 +137,8 @@ func (s *Store) Release(key []byte, id int64, _ store.Access) (bool, error) {
 	return true, nil
 }
 
-func (s *Store) Give(key []byte, l *cell.Limit, p *policy.Limit, n int64, _ store.Access) (int64, error) {
-	s.later(key, func(v *view.View) { _, _ = v.Give(key, l, p, n, store.Access{NowNS: v.NowNS}) })
+func (s *Store) GiveBack(key []byte, l *cell.Limit, p *policy.Limit, n int64, takenNS uint64, _ store.Access) (int64, error) {
+	s.later(key, func(v *view.View) { _, _ = v.GiveBack(key, l, p, n, takenNS, store.Access{NowNS: v.NowNS}) })
 	return n, nil
 }
 

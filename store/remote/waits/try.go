@@ -23,6 +23,7 @@ type try struct {
 	ahead   time.Duration
 	timed   bool // it was expected to grant something
 
+	began    time.Time
 	view     atomic.Pointer[view.View] // of the last decision; nil: there was none
 	read     time.Time                 // when the answer with the engine's time had come
 	nowNS    int64
@@ -50,7 +51,7 @@ const (
 func (l *line) try() {
 	w := l.waits
 	l.poked = false
-	t := &try{line: l, timed: l.exact && !l.next.After(time.Now())}
+	t := &try{line: l, began: time.Now(), timed: l.exact && !l.next.After(time.Now())}
 	t.ahead = l.ahead()
 	l.moveOthers()
 	i := len(l.grants)
@@ -230,7 +231,8 @@ func (t *try) reserve(v *view.View, one *waiter) outcome {
 func (t *try) grantOf(v *waiter) grant {
 	ask, terms := v.own, v.decided
 	ask.Calls, ask.Terms = slices.Clone(ask.Calls), &terms
-	return grant{by: v, at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64))), answer: ask}
+	wait := time.Duration(min(terms.WaitNS, math.MaxInt64))
+	return grant{by: v, at: t.read.Add(wait), from: t.began.Add(wait), answer: ask}
 }
 
 // behind decides whether a call behind those who wait may wait, too. A call of several limits may.
