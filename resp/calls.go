@@ -1,12 +1,12 @@
 package resp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"celld/resp/command/decide"
+	"celld/resp/command/limit"
 	"celld/resp/session"
 	"celld/store"
 )
@@ -25,7 +25,7 @@ type Taken struct {
 // TooManyWait is the error of a call that may not wait, as too many do.
 const TooManyWait = session.ErrMaxWaiters
 
-// Caller is whose commands Do runs: see session.Caller.
+// Caller is who asks: see session.Caller.
 type Caller = session.Caller
 
 // errNoToken is the error of a caller that is not trusted, where the user default needs a password.
@@ -56,14 +56,41 @@ func (srv *Server) Take(ctx context.Context, from Caller, asks []Ask, answer fun
 	}))
 }
 
-// Do runs commands as those of a client: see session.Service.Do. The error of a caller that must authenticate is a *CallError.
-func (srv *Server) Do(ctx context.Context, from Caller, commands, replies []byte) ([]byte, error) {
-	mark := len(replies)
-	replies, err := srv.sessions.Do(ctx, from, commands, replies)
-	if err == nil && bytes.HasPrefix(replies[mark:], []byte("-NOAUTH ")) {
-		err = errNoToken
-	}
-	return replies, err
+// Throttled is the answer of a CL.THROTTLE.
+type Throttled struct {
+	Limited          bool
+	Limit, Remaining int64
+	Retry, Reset     int64 // s, as CL.THROTTLE rounds them; Retry is -1 for a call that never passes, or has passed
+}
+
+// Throttle decides a CL.THROTTLE with its numbers: max_burst, count, period and quantity. The error is a *CallError.
+func (srv *Server) Throttle(from Caller, key string, numbers [4]int64) (t Throttled, err error) {
+	r, err := srv.sessions.Throttle(from, key, numbers)
+	t = Throttled{Limited: r.Decision.Limited, Limit: r.Decision.Limit, Remaining: r.Decision.Remaining}
+	t.Retry, t.Reset = decide.Seconds(&r.Decision)
+	return t, withoutToken(err)
+}
+
+// ChangeLease is CL.RENEW, CL.RELEASE or CL.SETTLE of a lease of a key, with the numbers that follow the key. It returns false where there
+// is none. The error is a *CallError.
+func (srv *Server) ChangeLease(from Caller, command, key string, numbers ...int64) (did bool, err error) {
+	l := limit.LeaseChange{Command: command, Key: []byte(key), ID: numbers[0], N: numbers[len(numbers)-1]}
+	err = srv.sessions.OnKey(from, command, key, numbers, func(keys store.Keys, a store.Access) (text string, err error) {
+		if text = l.Check(); text == "" {
+			did, err = l.Make(keys, a)
+		}
+		return text, err
+	})
+	return did, withoutToken(err)
+}
+
+// Show is CL.SHOW of a key. The error is a *CallError.
+func (srv *Server) Show(from Caller, key string) (all []limit.Shown, err error) {
+	err = srv.sessions.OnKey(from, "cl.show", key, nil, func(keys store.Keys, a store.Access) (text string, err error) {
+		all, err = limit.Look(srv.sessions.Port, keys, []byte(key), a)
+		return "", err
+	})
+	return all, withoutToken(err)
 }
 
 // withoutToken says to who must authenticate how that is done by HTTP.

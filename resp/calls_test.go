@@ -10,23 +10,9 @@ import (
 
 	"celld/cell"
 	"celld/resp/session/sessiontest"
-	"celld/resp/wire"
 )
 
 var inside = Caller{Addr: "192.0.2.1:7", Trusted: true}
-
-func (w *world) doInside(t *testing.T, commands ...string) string {
-	t.Helper()
-	var frames []byte
-	for _, command := range commands {
-		frames = wire.AppendCommand(frames, strings.Fields(command)...)
-	}
-	replies, err := w.Do(t.Context(), inside, frames, []byte(">"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimPrefix(string(replies), ">")
-}
 
 // ask makes an Ask of key limit [option value]...
 func ask(key, limit string, options ...Option) Ask {
@@ -89,8 +75,8 @@ func TestDo(t *testing.T) {
 		!strings.Contains(got, "rejected_calls=0,failed_calls=3\r\n") {
 		t.Errorf("%q", got)
 	}
-	if got := w.doInside(t, "CL.GIVE k 5/1h 1", "GET none"); got != ":1\r\n_\r\n" {
-		t.Errorf("%q", got)
+	if got, err := w.told(t.Context(), ask("k", "5/1h", Option{Name: "GIVE", N: 1})); got != "-1 0; " || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -166,19 +152,27 @@ func TestDoNeedsTheDisk(t *testing.T) {
 	if got != "1 4; " || err != nil || disk.Syncs.Load() == 0 {
 		t.Errorf("%q, %v after %d syncs", got, err, disk.Syncs.Load())
 	}
+	var lease int64
+	err = w.Take(t.Context(), inside, []Ask{ask("k", "5/1h", Option{Name: "LEASE", N: 5000})}, func(t *Taken, err error) {
+		lease = t.Lease
+	})
 	syncs := disk.Syncs.Load()
-	if got = w.doInside(t, "SET a 1", "GET none"); got != "+OK\r\n_\r\n" || disk.Syncs.Load() == syncs {
-		t.Errorf("%q after %d syncs", got, disk.Syncs.Load()-syncs)
+	if did, wrong := w.ChangeLease(inside, "cl.release", "k", lease); !did || err != nil || wrong != nil || disk.Syncs.Load() == syncs {
+		t.Errorf("%v, %v, %v after %d syncs", did, err, wrong, disk.Syncs.Load()-syncs)
+	}
+	syncs = disk.Syncs.Load()
+	if _, err := w.Show(inside, "k"); err != nil || disk.Syncs.Load() != syncs {
+		t.Errorf("to look: %v after %d syncs", err, disk.Syncs.Load()-syncs)
 	}
 	disk.Full.Store(true)
 	if _, err = w.told(t.Context(), ask("k", "5/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("%v", err)
 	}
-	if got = w.doInside(t, "SET k 5"); !strings.HasPrefix(got, "-MISCONF ") {
-		t.Errorf("%q", got)
+	if _, err := w.ChangeLease(inside, "cl.release", "k", 1); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+		t.Errorf("%v", err)
 	}
-	if got = w.doInside(t, "GET none"); got != "_\r\n" {
-		t.Errorf("%q", got)
+	if _, err := w.Show(inside, "k"); err != nil {
+		t.Error(err)
 	}
 }
 

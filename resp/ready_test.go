@@ -13,7 +13,6 @@ import (
 	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
-	"celld/resp/wire"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -183,8 +182,7 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.Full.Store(true)
-	_, err := w.Do(t.Context(), Caller{Trusted: true}, wire.AppendCommand(nil, "CL.TAKE", "k", "1/1h"), nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.told(t.Context(), ask("k", "1/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")

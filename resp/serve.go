@@ -11,12 +11,15 @@ import (
 	"celld/resp/transport"
 )
 
+// Sessions make a session for each connection that a transport has.
+func (srv *Server) Sessions() transport.Server { return srv.sessions.Carried() }
+
 // Serve accepts connections and serves them until ctx ends or a client asks for SHUTDOWN. Then it accepts no more, answers what
 // has arrived, and closes all connections within --shutdown-timeout. It first loads the files, and calls ready when they are
 // loaded. Until then it answers commands that need them with -LOADING. The error says why it could not serve, or could not write
 // the last changes.
 func (srv *Server) Serve(ctx context.Context, listeners []transport.Listener, ready func()) error {
-	t, err := transport.New(srv.sessions.Carried(),
+	t, err := transport.New(srv.Sessions(),
 		transport.Options{Loops: int(srv.sessions.Config.IOThreads.Get()), Sync: srv.sessions.Synchronous})
 	if err != nil {
 		return err

@@ -63,13 +63,6 @@ func NewUsers(t *Table) *Users {
 	return us
 }
 
-// Inside returns a user for calls of the process itself: it may do everything, and is none of these users.
-func (us *Users) Inside() *User {
-	u := &User{}
-	u.rights.Store(allRights(us.table).publish())
-	return u
-}
-
 // put makes or changes a user. The caller holds the lock.
 func (us *Users) put(name string, r *Rights) *User {
 	u := us.byName[name]

@@ -94,10 +94,6 @@ func TestUsersByName(t *testing.T) {
 	if got := us.FirstOn([]string{"none", "a"}); got != nil {
 		t.Errorf("%v", got)
 	}
-	inside := us.Inside()
-	if !inside.Rights().MayAll() || inside.Rights().OnKey() != nil || us.Get(inside.Name()) != nil {
-		t.Error("the process itself")
-	}
 	for range 2 { // no lock is kept
 		us.Lines()
 		us.Delete("z")

@@ -1,21 +1,19 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 
-	"celld/cell"
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/decide"
-	"celld/resp/gate"
+	"celld/resp/command/spec"
 	"celld/store"
-	"celld/store/waiting"
 )
+
+// takeName is the command that calls from within are.
+const takeName = "CL.TAKE"
 
 // Caller is who asks without a connection of RESP.
 type Caller struct {
@@ -49,13 +47,13 @@ func (srv *Service) Take(ctx context.Context, from Caller, asks []decide.Ask, an
 			n = 1
 			r, _, text := c.decider.Read(&asks[0])
 			if requests[0] = r; text != "" {
-				answer(nil, srv.failed(c, &asks[0], text, nil))
+				answer(nil, srv.failed(c, srv.rowOf(&asks[0]), text, nil))
 				requests, asks = requests[1:], asks[1:]
 				continue
 			}
 		}
 		some, refused := requests[:n], (*CallError)(nil)
-		refused, err = srv.decide(ctx, c, from, srv.rowOf(&asks[0]), some, func() {
+		refused, err = srv.decide(c, from, &takes{srv, ctx, srv.rowOf(&asks[0]), some}, func() {
 			c.decider.CountTaken(some, srv.limiter == store.Limiter(srv.Store))
 		})
 		for i := range some {
@@ -64,7 +62,7 @@ func (srv *Service) Take(ctx context.Context, from Caller, asks []decide.Ask, an
 			case refused != nil:
 				answer(nil, refused)
 			case r.Err != nil:
-				answer(nil, srv.failed(c, &asks[i], storeError(r.Err), r.Err))
+				answer(nil, srv.failed(c, srv.rowOf(&asks[i]), storeError(r.Err), r.Err))
 			default:
 				c.stats.Count(srv.rowOf(&asks[i]), 1, c.lane)
 				answer(r, nil)
@@ -106,16 +104,15 @@ func (srv *Service) read(c *scratch, asks []decide.Ask) ([]store.TakeRequest, er
 	for i := range asks {
 		r, wrong, text := c.decider.Read(&asks[i])
 		if text != "" {
-			return nil, &MisreadError{*srv.failed(c, &asks[i], text, nil), i, wrong}
+			return nil, &MisreadError{*srv.failed(c, srv.rowOf(&asks[i]), text, nil), i, wrong}
 		}
 		requests[i] = r
 	}
 	return requests, nil
 }
 
-// failed is the error of an ask, which it counts.
-func (srv *Service) failed(c *scratch, a *decide.Ask, text string, cause error) *CallError {
-	row := srv.rowOf(a)
+// failed is the error of a command, which it counts.
+func (srv *Service) failed(c *scratch, row *command.Row, text string, cause error) *CallError {
 	c.stats.Count(row, 1, c.lane)
 	srv.countError(row, []byte("-"+text))
 	return &CallError{text, cause}
@@ -128,7 +125,7 @@ func (srv *Service) failed(c *scratch, a *decide.Ask, text string, cause error) 
 func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) decide.Verdict) (err error) {
 	c := srv.scratches.get(&srv.deciding)
 	row := srv.Commands.Find([]byte(takeName))
-	refused, err := srv.decide(context.Background(), c, Caller{Addr: "inside", Trusted: true}, row, requests, func() {
+	refused, err := srv.decide(c, Caller{Addr: "inside", Trusted: true}, &takes{srv, context.Background(), row, requests}, func() {
 		c.decider.Count(requests, verdict)
 	})
 	srv.giveUp(c, err)
@@ -138,70 +135,57 @@ func (srv *Service) Decide(requests []store.TakeRequest, verdict func(i int) dec
 	return err
 }
 
-// decide decides requests of a caller by a command, and has count count them. Nothing is decided where they are refused. After any other
-// error nothing is known of them.
-func (srv *Service) decide(ctx context.Context, c *scratch, from Caller, row *command.Row, requests []store.TakeRequest, count func()) (
-	refused *CallError, err error,
-) {
-	err = errPanicked // which a panic leaves
-	defer srv.Survive("call of another protocol")
-	var answered woken // nil: the store in the process answers at once
-	if srv.space != nil || requests[0].Terms != nil {
-		answered = make(woken, 1)
-	}
-	if srv.Synchronous {
-		srv.Persist.Begin()
-	}
-	decided, refused := srv.ask(c, from, row, answered, requests)
-	var gone error
-	if refused == nil && !decided {
-		sinceNS := srv.Clock()
-		gone = srv.await(ctx, requests, answered)
-		c.stats.TookNS(srv.Clock() - sinceNS)
-	}
-	if refused == nil && gone == nil {
-		count()
-	}
-	err = gone
+// Throttle is CL.THROTTLE with its numbers: max_burst, count, period and quantity. The error is a *CallError. Any goroutine may call it.
+func (srv *Service) Throttle(from Caller, key string, numbers [4]int64) (store.Request, error) {
+	q := &throttle{srv: srv, of: srv.Commands.Find([]byte("cl.throttle")), key: []byte(key), numbers: numbers}
+	err := srv.askOnce(from, q, func(c *scratch) (text string, cause error) {
+		r := &q.requests[0]
+		if q.text == "" {
+			q.text = c.decider.CountThrottle(r)
+		}
+		if q.text == "" && r.Err != nil {
+			return storeError(r.Err), r.Err
+		}
+		return q.text, nil
+	})
+	return q.requests[0], err
+}
+
+// OnKey does what a command does with a key, which has these numbers after it. do may be called several times, and returns the text of
+// an error in the numbers or an error of the store. The error of OnKey is a *CallError. Any goroutine may call it.
+func (srv *Service) OnKey(
+	from Caller, name, key string, args []int64, do func(keys store.Keys, a store.Access) (text string, err error),
+) error {
+	q := &keyed{srv: srv, of: srv.Commands.Find([]byte(name)), key: []byte(key), args: args, do: do}
+	return srv.askOnce(from, q, func(*scratch) (text string, cause error) {
+		if q.err != nil {
+			return storeError(q.err), q.err
+		}
+		return q.text, nil
+	})
+}
+
+// askOnce asks a question that has one answer. outcome says what it is, if that is an error.
+func (srv *Service) askOnce(from Caller, q question, outcome func(c *scratch) (text string, cause error)) error {
+	c := srv.scratches.get(&srv.deciding)
+	var text string
+	var cause error
+	refused, err := srv.decide(c, from, q, func() { text, cause = outcome(c) })
 	switch {
-	case !srv.Synchronous:
-	case refused == nil && slices.ContainsFunc(requests, func(r store.TakeRequest) bool { return r.Mode != cell.Peek }):
-		err = cmp.Or(err, srv.commit())
-	default: // calls that only look do not wait for the disk
-		srv.Persist.Leave()
+	case refused != nil:
+		err = refused
+	case err == nil && text != "":
+		err = srv.failed(c, q.row(), text, cause)
+	case err == nil:
+		c.stats.Count(q.row(), 1, c.lane)
 	}
-	c.decider.Decided.Settle(c.lane, err)
-	if err != nil && err != gone {
-		err = &CallError{formatError(ErrMisconf, err), err}
-	}
-	return refused, err
+	srv.finish(c)
+	srv.giveUp(c, err)
+	return err
 }
 
 // Waits reports that calls from within the process may wait, for an engine or the disk.
 func (srv *Service) Waits() bool { return srv.space != nil || srv.Synchronous }
-
-// ask asks for requests while no transaction or script runs alone. If they are not decided yet, w is woken when they are.
-func (srv *Service) ask(c *scratch, from Caller, row *command.Row, w store.Waker, requests []store.TakeRequest) (
-	decided bool, refused *CallError,
-) {
-	lane := srv.Execution.Lane(c.lane)
-	lane.RLock()
-	defer lane.RUnlock()
-	a := store.Access{NowNS: srv.Clock(), Lane: c.lane}
-	c.stats.Begin(a.NowNS)
-	if refused = srv.refuseWithin(from, row); refused == nil && !from.Trusted {
-		refused = srv.forbidKeys(from, row, requests, &a)
-	}
-	if refused != nil {
-		return false, refused
-	}
-	if srv.Gate.Has(gate.Monitored) {
-		for i := range requests {
-			srv.tellMonitors(client.MonitorLine(srv.Store.WallNS(a.NowNS), from.Addr, slices.All(wordsOf(&requests[i]))))
-		}
-	}
-	return srv.limiter.TakeBatch(requests, a, w), nil
-}
 
 // Forbid returns why a caller may not run a command, whatever its keys, and logs that; or nil.
 func (srv *Service) Forbid(from Caller, row *command.Row) *CallError {
@@ -218,7 +202,10 @@ func (srv *Service) Forbid(from Caller, row *command.Row) *CallError {
 
 // refuseWithin returns what Forbid does, or why the server does not run a command now; or nil.
 func (srv *Service) refuseWithin(from Caller, row *command.Row) (refused *CallError) {
-	text, refusal := srv.closed(row), srv.Persist.Refusal()
+	text, refusal := srv.closed(row), error(nil)
+	if row.Flags&spec.Write != 0 {
+		refusal = srv.Persist.Refusal()
+	}
 	switch refused = srv.Forbid(from, row); {
 	case refused != nil:
 	case text == errBusy:
@@ -234,119 +221,10 @@ func (srv *Service) refuseWithin(from Caller, row *command.Row) (refused *CallEr
 	return refused
 }
 
-// forbidKeys returns the error of requests for keys to which the user default has no right, or nil. It gives an access that user's rights.
-func (srv *Service) forbidKeys(from Caller, row *command.Row, requests []store.TakeRequest, a *store.Access) *CallError {
-	rights := srv.Users.Default.Rights()
-	if rights.MayAll() {
-		return nil
-	}
-	a.May = rights.OnKey()
-	for i := range requests {
-		for j := range requests[i].Calls {
-			if key := requests[i].Calls[j].Key; !rights.MayTouch(key, row.AccessTo(0, nil)) {
-				srv.noteRefused(from, row, acl.DeniedKey, string(key))
-				srv.Stats.Rejected(row, errNoPermKey)
-				return &CallError{Text: errNoPermKey}
-			}
-		}
-	}
-	return nil
-}
-
 // noteRefused logs what the user default may not do.
 func (srv *Service) noteRefused(from Caller, row *command.Row, reason acl.Reason, object string) {
 	c := &client.Client{Addr: from.Addr}
 	c.User.Store(srv.Users.Default)
 	srv.logDenial(c, acl.Entry{Reason: reason, Context: "toplevel", Object: object, Username: acl.DefaultName, AtNS: srv.Clock()})
 	srv.logOf(c, refusedCommand, "command", row.FullName(), "reason", "the user may not use this "+string(reason))
-}
-
-// await returns when requests are decided. If ctx ends before, the one that waits has left, and the error is that of ctx.
-func (srv *Service) await(ctx context.Context, requests []store.TakeRequest, answered woken) error {
-	r := &requests[0]
-	if r.Terms == nil || r.Terms.Mode != store.Wait {
-		<-answered
-		return nil
-	}
-	sinceNS := srv.Clock()
-	srv.within.add(r)
-	defer srv.within.remove(r)
-	if srv.Stopping.refusing.Load() { // its look at those who wait may have been before
-		srv.Port.Leave(r, store.ErrRefused)
-	}
-	select {
-	case <-answered:
-		if r.Err == nil && !r.Taken.Limited {
-			srv.Stats.Waits.Note(max(0, srv.Clock()-sinceNS))
-		}
-		return nil
-	case <-ctx.Done():
-	}
-	srv.Port.Leave(r, ctx.Err())
-	if <-answered; waiting.GivesBack(r) {
-		srv.Later.GiveBack(func() { waiting.GiveBack(r, true, srv.Port, store.Access{NowNS: srv.Clock()}) })
-	}
-	return ctx.Err()
-}
-
-// wordsOf are the words of the command that does what a request does.
-func wordsOf(r *store.TakeRequest) (words [][]byte) {
-	add := func(list ...string) {
-		for _, word := range list {
-			words = append(words, []byte(word))
-		}
-	}
-	var pairs, costs []string // of a key and a limit
-	for i := range r.Calls {
-		c := &r.Calls[i]
-		limit := c.Limit.String()
-		if c.Policy != nil {
-			if c.Policy != c.Policy.Policy.Limits[0] { // which stands for all of them
-				continue
-			}
-			limit = "@" + c.Policy.Policy.Name
-		}
-		pairs, costs = append(pairs, string(c.Key), limit), append(costs, strconv.FormatInt(c.CostOf(r.Cost), 10))
-	}
-	switch {
-	case r.Cost < 0:
-		add("CL.GIVE")
-		add(pairs...)
-		add(strconv.FormatInt(-r.Cost, 10))
-		return words
-	case len(pairs) > 2:
-		add("CL.MTAKE", strconv.Itoa(len(pairs)/2))
-	default:
-		add(takeName)
-	}
-	add(pairs...)
-	add("COST")
-	if one := slices.Compact(slices.Clone(costs)); len(one) == 1 {
-		costs = one
-	}
-	add(costs...) // no command has one for each pair
-	switch {
-	case r.UpTo:
-		add("UPTO")
-	case r.Mode == cell.Peek:
-		add("PEEK")
-	case r.Mode == cell.Force:
-		add("FORCE")
-	}
-	if t := r.Terms; t != nil {
-		ms := func(ns int64) string { return strconv.FormatInt(ns/1e6, 10) }
-		switch t.Mode {
-		case store.Reserve:
-			add("RESERVE", ms(t.MaxNS))
-		case store.Wait:
-			add("WAIT", ms(t.MaxNS))
-		}
-		if t.LeaseNS > 0 {
-			add("LEASE", ms(t.LeaseNS))
-		}
-		if t.Name != "" {
-			add("ID", t.Name)
-		}
-	}
-	return words
 }

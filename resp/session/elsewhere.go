@@ -6,7 +6,6 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/transport"
-	"celld/store/remote"
 )
 
 // elsewhere is work that a session waits for, and that is done elsewhere: by a goroutine, as it takes long, or by an engine that is asked
@@ -77,9 +76,8 @@ func (h *host) Later(begin func(ctx context.Context, done func(reply func(*comma
 	for _, arg := range f.args {
 		bytes += int64(len(arg)) + queuedBytes
 	}
-	if srv.txBytes.Add(bytes) > srv.Config.Engine.MaxWaiting.Get() {
-		srv.txBytes.Add(-bytes)
-		s.call.Fail(remote.ErrBusy)
+	if err := srv.hold(bytes); err != nil {
+		s.call.Fail(err)
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -109,17 +109,27 @@ func (f inFlight) openTx() bool {
 		v.bytes += int64(len(key)) + keyBytes
 	}
 	v.bytes += viewBytes
-	switch waiting := v.waitingBytes.Add(v.bytes); {
-	case waiting > s.srv.Config.Engine.MaxWaiting.Get():
-		v.refuse(s, remote.ErrBusy)
+	if err := s.srv.hold(v.bytes); err != nil {
+		v.bytes = 0
+		v.refuse(s, err)
 		return true
-	case len(keys) > mostTxKeys:
+	}
+	if len(keys) > mostTxKeys {
 		v.refuse(s, errManyKeys)
 		return true
 	}
 	v.ask(s.srv.Port, keys, s.nowNS)
 	v.proceed(s)
 	return true
+}
+
+// hold counts bytes that wait for an engine, until they are taken off txBytes. Where too much waits, it counts none.
+func (srv *Service) hold(bytes int64) error {
+	if srv.txBytes.Add(bytes) > srv.Config.Engine.MaxWaiting.Get() {
+		srv.txBytes.Add(-bytes)
+		return remote.ErrBusy
+	}
+	return nil
 }
 
 // txKeys are the keys that a command needs to have in its view, some of them twice.
@@ -267,11 +277,18 @@ func (f inFlight) runRow() {
 	f.invoke()
 }
 
+// notSent is an engine's error where nothing was to be stored yet.
+func notSent(err error) error {
+	if down := (*remote.DownError)(nil); errors.As(err, &down) {
+		return &remote.DownError{Cause: down.Cause}
+	}
+	return err
+}
+
 // fail answers a key transaction whose keys could not be read or stored. None of its effects happens.
 func (v *keyTx) fail(s *Session, err error) {
-	var down *remote.DownError
-	if !v.ran && errors.As(err, &down) { // nothing was to be stored yet
-		err = &remote.DownError{Cause: down.Cause}
+	if !v.ran { // nothing was to be stored yet
+		err = notSent(err)
 	}
 	v.effects, v.decided, v.passedOn = nil, decisions.Batch{}, false
 	s.gate = v.before.gate

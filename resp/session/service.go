@@ -39,7 +39,6 @@ type Service struct {
 	measures
 	Clients   client.List
 	within    waitingWithin
-	insides   sync.Pool   // sessions within the process that nobody uses
 	scratches scratchPool // of all sessions
 	Stopping  stopping
 }
@@ -72,9 +71,8 @@ type keyspace struct {
 
 // accounts are the users, and what they were refused.
 type accounts struct {
-	Users   *acl.Users
-	insider *acl.User // of calls within the process
-	aclLog  acl.Log
+	Users  *acl.Users
+	aclLog acl.Log
 }
 
 // measures are what the server measures of itself.

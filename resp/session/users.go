@@ -13,7 +13,6 @@ import (
 // useUsers gives the server the user default with its password, and those of the file.
 func (srv *Service) useUsers(file *acl.File) {
 	srv.Users = acl.NewUsers(srv.Commands.ACL())
-	srv.insider = srv.Users.Inside()
 	srv.Users.SetPassword(srv.Config.RequirePass.Get())
 	srv.Config.RequirePass.OnSet(srv.Users.SetPassword)
 	if file != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -15,7 +14,7 @@ import (
 	"celld/internal/celldtest"
 	"celld/resp"
 	settings "celld/resp/config"
-	"celld/resp/wire"
+	"celld/resp/session/sessiontest"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -84,12 +83,8 @@ var (
 
 // say returns the reply to a command. The word LEASEID is the ID of the last lease, and stands for all IDs in the reply.
 func (s *side) say(t *testing.T, words []string) string {
-	frame := wire.AppendCommand(nil, strings.Split(strings.ReplaceAll(strings.Join(words, "\x00"), "LEASEID", s.id), "\x00")...)
-	reply, err := s.server.Do(context.Background(), resp.Caller{Addr: "test", Trusted: true}, frame, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(reply)
+	words = strings.Split(strings.ReplaceAll(strings.Join(words, "\x00"), "LEASEID", s.id), "\x00")
+	text := sessiontest.Do(s.server.Sessions(), words...)
 	if strings.HasPrefix(words[0], "CL.TAKE") {
 		if id := leased.FindStringSubmatch(text); id != nil {
 			s.id = id[1]

@@ -7,7 +7,7 @@ import (
 	"celld/store"
 )
 
-// Ask is a CL.TAKE or CL.MTAKE by its values, as callers ask who do not write it in RESP.
+// Ask is a CL.TAKE, CL.MTAKE or CL.GIVE by its values, as callers ask who do not write it in RESP.
 type Ask struct {
 	Key     string   // of all limits, where there are no Keys
 	Keys    []string // of each limit; nil: it is a CL.TAKE
@@ -15,7 +15,7 @@ type Ask struct {
 	Options []Option
 }
 
-// Option is an option of CL.TAKE in upper case, and its value, which is a number except for ID.
+// Option is an option of CL.TAKE in upper case, and its value, which is a number except for ID. GIVE makes it a CL.GIVE of so much.
 type Option struct {
 	Name string
 	N    int64
@@ -24,8 +24,11 @@ type Option struct {
 
 // Command is the name of what asks so.
 func (a *Ask) Command() string {
-	if a.Keys != nil {
+	switch {
+	case a.Keys != nil:
 		return "cl.mtake"
+	case len(a.Options) == 1 && a.Options[0].Name == "GIVE":
+		return "cl.give"
 	}
 	return "cl.take"
 }

@@ -73,6 +73,11 @@ func (o *options) put(option string, n int64, value string) (text string) {
 			return errCost
 		}
 		o.Cost = n
+	case "GIVE":
+		if n < 0 {
+			return errGive
+		}
+		o.Cost = -n
 	case "LEASE":
 		if n < 1 || n > argument.MaxLeaseMS {
 			return fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS)

@@ -130,3 +130,38 @@ func bucketError(err error) string {
 	}
 	return ""
 }
+
+// ReadThrottle makes the request of a CL.THROTTLE with its numbers: max_burst, count, period and quantity. It also returns the text of an
+// error, or "".
+func ReadThrottle(key []byte, n [4]int64) (r store.Request, text string) {
+	bucket, err := cell.NewBucket(n[0], n[1], n[2])
+	if err != nil {
+		return r, bucketError(err)
+	}
+	return store.Request{Key: key, Bucket: bucket, Quantity: n[3]}, ""
+}
+
+// CountThrottle counts a request that ReadThrottle has made, and that a limiter has decided. It returns the text of an error in its
+// numbers, or "".
+func (d *Decider) CountThrottle(r *store.Request) (text string) {
+	switch {
+	case r.Err != nil:
+		return bucketError(r.Err)
+	case r.Quantity == 0:
+		return ""
+	case r.Decision.Limited:
+		d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(r.Key), Key: r.Key})
+		d.addDenied()
+	}
+	d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane).Throttle(&r.Decision, r.Bucket.Capacity())
+	return ""
+}
+
+// Seconds are the waits of CL.THROTTLE's reply: until the call passes, -1 for never or now, and until the limit is full again.
+func Seconds(d *cell.Decision) (retry, reset int64) {
+	retry = -1
+	if d.RetryAfterNS != cell.Never {
+		retry = max(1, wholeSeconds(d.RetryAfterNS))
+	}
+	return retry, wholeSeconds(d.ResetAfterNS)
+}

@@ -40,30 +40,57 @@ func (f family) show(c *command.Call) {
 	})
 }
 
+// Shown is what CL.SHOW tells of a limit or of a string: what it is, by names.
+type Shown []Fact
+
+// Fact is a number, a text, or nil: nothing.
+type Fact struct {
+	Name  string
+	Value any // int64, string or nil
+}
+
 // look looks at a key, and returns what replies.
 func (f family) look(keys command.Keys, key []byte, a store.Access) (reply func(*command.Call)) {
-	var list []shown
-	wallNS := keys.WallNS(a.NowNS)
-	_, err := keys.Limits(key, a, func(l *store.LimitState) { list = addShown(list, l, wallNS) })
-	if errors.Is(err, store.ErrWrongType) {
-		if v, isString := keys.Get(key, a); isString {
-			return func(c *command.Call) { showString(c, v, wallNS) }
-		}
-	}
+	list, err := Look(f.server().Store, keys, key, a)
 	if err != nil {
 		return func(c *command.Call) { c.Fail(err) }
+	}
+	return func(c *command.Call) {
+		c.Array(len(list))
+		for _, one := range list {
+			c.Map(len(one))
+			for _, fact := range one {
+				c.String(fact.Name)
+				switch v := fact.Value.(type) {
+				case int64:
+					c.Int(v)
+				case string:
+					c.String(v)
+				default:
+					c.Null()
+				}
+			}
+		}
+	}
+}
+
+// Look is CL.SHOW: all limits of a key, in the order of policies and periods. A string is one.
+func Look(s store.Store, keys store.Keys, key []byte, a store.Access) (all []Shown, err error) {
+	var list []shown
+	wallNS := keys.WallNS(a.NowNS)
+	_, err = keys.Limits(key, a, func(l *store.LimitState) { list = addShown(list, l, wallNS) })
+	if errors.Is(err, store.ErrWrongType) {
+		if v, isString := keys.Get(key, a); isString {
+			return []Shown{stringFacts(v, wallNS)}, nil
+		}
 	}
 	slices.SortFunc(list, func(a, b shown) int { return a.compare(&b) })
 	for i := range list {
 		l := &list[i]
-		l.waiting = f.server().Store.WaitingFor(&store.Call{Key: key, Limit: &l.limit, Policy: l.policy})
+		l.waiting = s.WaitingFor(&store.Call{Key: key, Limit: &l.limit, Policy: l.policy})
+		all = append(all, l.facts())
 	}
-	return func(c *command.Call) {
-		c.Array(len(list))
-		for i := range list {
-			list[i].reply(c)
-		}
-	}
+	return all, err
 }
 
 // addShown adds a limit to those of a key. The leases of a companion count for the limit beside it, which may be as good as new and so not
@@ -120,39 +147,25 @@ func (s *shown) compare(with *shown) int {
 		cmp.Compare(s.limit.Code(), with.limit.Code()))
 }
 
-func (s *shown) reply(c *command.Call) {
-	c.Map(10)
-	c.Pair("limit", s.limit.String())
-	if c.String("policy"); s.policy == nil {
-		c.Null()
-	} else {
-		c.String(s.name())
+func (s *shown) facts() Shown {
+	name, next := any(s.name()), uint64(0)
+	if s.policy == nil {
+		name = nil
 	}
-	c.Field("capacity", s.next.Limit)
-	c.Field("used", s.used)
-	c.Field("remaining", s.next.Remaining)
-	c.Field("full_in_ms", wholeMS(s.next.ResetAfterNS))
-	next := uint64(0)
 	if s.next.Limited {
 		next = s.next.RetryAfterNS
 	}
-	c.Field("next_in_ms", wholeMS(next))
-	c.Field("waiting", s.waiting)
-	c.Field("leases", int64(s.leases))
-	c.Field("blocked_ms", wholeMS(s.blockedNS))
+	return Shown{{"limit", s.limit.String()}, {"policy", name}, {"capacity", s.next.Limit}, {"used", s.used},
+		{"remaining", s.next.Remaining}, {"full_in_ms", wholeMS(s.next.ResetAfterNS)}, {"next_in_ms", wholeMS(next)},
+		{"waiting", s.waiting}, {"leases", int64(s.leases)}, {"blocked_ms", wholeMS(s.blockedNS)}}
 }
 
-// showString tells of a string. A TAT is written as GET answers it: Lua's numbers cannot hold it.
-func showString(c *command.Call, v store.Value, nowNS int64) {
-	c.Array(1)
+// stringFacts tells of a string. A TAT is written as GET answers it: Lua's numbers cannot hold it.
+func stringFacts(v store.Value, nowNS int64) Shown {
 	if v.IsCount() {
-		c.Map(1)
-		c.Field("count", v.Count)
-		return
+		return Shown{{"count", v.Count}}
 	}
-	c.Map(2)
-	c.Pair("tat", string(v.AppendInteger(nil)))
-	c.Field("full_in_ms", wholeMS(v.TAT-min(v.TAT, uint64(nowNS))))
+	return Shown{{"tat", string(v.AppendInteger(nil))}, {"full_in_ms", wholeMS(v.TAT - min(v.TAT, uint64(nowNS)))}}
 }
 
 // wholeMS rounds up, so that who waits this long has waited enough.

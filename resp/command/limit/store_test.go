@@ -294,6 +294,7 @@ func TestLeasesThatHold(t *testing.T) {
 		l.ended, l.args = nil, 0
 		for _, row := range Rows(nil) {
 			if strings.EqualFold(row.Name, string(c.Args[0])) {
+				c.Row = row
 				row.Run(c)
 			}
 		}

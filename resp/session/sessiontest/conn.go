@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 
+	"celld/resp/transport"
 	"celld/resp/wire"
 )
 
@@ -78,6 +79,38 @@ func (t *Conn) Take() string {
 	defer t.mu.Unlock()
 	defer t.Sent.Reset()
 	return t.Sent.String()
+}
+
+// Do runs a command as a new client, and returns its reply, or why the client is refused.
+func Do(server transport.Server, words ...string) string {
+	s, refusal, _ := server.Admit(RemoteAddr, LocalAddr)
+	if s == nil {
+		return refusal
+	}
+	tr := &patient{awake: make(chan struct{}, 1)}
+	s.Open(tr, -1)
+	defer s.Closed()
+	for more := s.Serve([]byte(Frame(words...))); more || tr.HasMore(); more = s.Serve(nil) {
+		if !more {
+			<-tr.awake
+		}
+		tr.Turn()
+	}
+	return tr.Take()
+}
+
+// patient is a Conn whose session is served when it is woken.
+type patient struct {
+	Conn
+	awake chan struct{} // holds one
+}
+
+func (p *patient) Wake() {
+	p.Conn.Wake()
+	select {
+	case p.awake <- struct{}{}:
+	default:
+	}
 }
 
 var (

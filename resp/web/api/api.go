@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"celld/resp"
 	"celld/resp/web/answers"
-	"celld/resp/wire"
 )
 
 // mostBody is the longest body, in bytes.
@@ -95,10 +93,7 @@ func isJSON(text string) bool {
 
 // exchange is what a request needs. They are used again: so a take allocates 1.8 KB and not 4.5.
 type exchange struct {
-	body     bytes.Buffer
-	commands []byte
-	replies
-	out     []byte // the replies
+	body    bytes.Buffer
 	answer  []byte
 	header  http.Header // of the answer
 	denied  bool        // by problem
@@ -111,19 +106,12 @@ func newExchange() *exchange { return exchanges.Get().(*exchange) }
 
 // end lets others use it. That of a large answer is dropped.
 func (x *exchange) end() {
-	if max(x.body.Cap(), cap(x.commands), cap(x.out), cap(x.answer)) > mostBody {
+	if max(x.body.Cap(), cap(x.answer)) > mostBody {
 		return
 	}
 	x.body.Reset()
-	*x = exchange{body: x.body, commands: x.commands[:0], out: x.out[:0], answer: x.answer[:0]}
+	*x = exchange{body: x.body, answer: x.answer[:0]}
 	exchanges.Put(x)
-}
-
-// do runs the commands for the client of a request.
-func (a API) do(r *http.Request, x *exchange) (err error) {
-	x.out, err = a.Server.Do(r.Context(), a.Caller(r), x.commands, x.out[:0])
-	x.rest = x.out
-	return err
 }
 
 // bound gives an answer as long as it may wait, and the usual time.
@@ -163,34 +151,3 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 
 // Values of headers, so that no answer makes them anew.
 var jsonType, noSniff = []string{"application/json"}, []string{"nosniff"}
-
-// replies reads the replies to commands, in RESP3.
-type replies struct{ rest []byte }
-
-// next is the next reply, or the head of one with elements. The error is what the command was answered with.
-func (r *replies) next() (wire.Reply, error) {
-	reply, rest, err := wire.ParseReply(r.rest)
-	if err != nil {
-		return reply, errors.New("internal error: " + err.Error())
-	}
-	if r.rest = rest; reply.Kind == '-' {
-		return reply, &resp.CallError{Text: string(reply.Text)}
-	}
-	return reply, nil
-}
-
-// integer reads a reply that is a number, or a boolean as 0 or 1.
-func (r *replies) integer() (n int64, err error) {
-	reply, err := r.next()
-	switch {
-	case err != nil:
-		return 0, err
-	case reply.Kind == '#':
-		if reply.Text[0] == 't' {
-			return 1, nil
-		}
-		return 0, nil
-	}
-	n, err = strconv.ParseInt(string(reply.Text), 10, 64)
-	return n, err
-}

@@ -19,7 +19,7 @@ import (
 	"celld/resp"
 	"celld/resp/clock"
 	"celld/resp/config"
-	"celld/resp/wire"
+	"celld/resp/session/sessiontest"
 	"celld/store/memory"
 )
 
@@ -70,11 +70,7 @@ func (a API) ask(t tester, path, body string) *httptest.ResponseRecorder {
 // command runs a command, and returns its reply.
 func (a API) command(t tester, words ...string) string {
 	t.Helper()
-	reply, err := a.Server.Do(t.Context(), resp.Caller{Addr: "here", Trusted: true}, wire.AppendCommand(nil, words...), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(reply)
+	return sessiontest.Do(a.Server.Sessions(), words...)
 }
 
 // conversation is asked in this order, of one server whose time stands still. It also tests openapi.json.

@@ -1,15 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"celld/resp"
+	"celld/resp/command/limit"
 	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
-	"celld/resp/wire"
 )
 
 // change is the body of /v1/give, /v1/release, /v1/renew and /v1/settle.
@@ -21,123 +24,121 @@ type change struct {
 	N     *int64  `json:"n"`
 }
 
+// give is POST /v1/give.
 func (a API) give(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.change(w, r, x, "CL.GIVE", "given", "limit", "n")
-}
-
-func (a API) release(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.change(w, r, x, "CL.RELEASE", "done", "lease")
-}
-
-func (a API) renew(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.change(w, r, x, "CL.RENEW", "done", "lease", "ms")
-}
-
-func (a API) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.change(w, r, x, "CL.SETTLE", "done", "lease", "n")
-}
-
-// change runs a command of a key and these fields, and answers with its number under a name.
-func (a API) change(w http.ResponseWriter, r *http.Request, x *exchange, command, name string, fields ...string) {
-	words, err := readChange(x.body.Bytes(), command, fields)
+	c, err := readChange(x.body.Bytes(), "limit", "n")
 	if err != nil {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	x.commands = wire.AppendCommand(x.commands, words...)
-	var n int64
-	if err = a.do(r, x); err == nil {
-		n, err = x.integer()
+	ask := resp.Ask{Key: *c.Key, Limits: []string{*c.Limit}, Options: []resp.Option{{Name: "GIVE", N: *c.N}}}
+	var refused error
+	var given int64
+	err = a.Server.Take(r.Context(), a.Caller(r), []resp.Ask{ask}, func(t *resp.Taken, err error) {
+		if refused = err; err == nil {
+			given = -t.Granted
+		}
+	})
+	answerChange(w, fmt.Sprintf(`{"given":%d}`, given), cmp.Or(err, refused))
+}
+
+func (a API) release(w http.ResponseWriter, r *http.Request, x *exchange) {
+	a.changeLease(w, r, x, "cl.release", "")
+}
+
+func (a API) renew(w http.ResponseWriter, r *http.Request, x *exchange) {
+	a.changeLease(w, r, x, "cl.renew", "ms")
+}
+
+func (a API) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
+	a.changeLease(w, r, x, "cl.settle", "n")
+}
+
+// changeLease changes a lease by a command, whose number is in the field of this name; "": it has none.
+func (a API) changeLease(w http.ResponseWriter, r *http.Request, x *exchange, command, field string) {
+	fields := []string{"lease", field}
+	if field == "" {
+		fields = fields[:1]
 	}
+	c, err := readChange(x.body.Bytes(), fields...)
+	if err != nil {
+		answers.Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	var numbers []int64
+	for _, n := range []*int64{c.Lease, c.MS, c.N} {
+		if n != nil {
+			numbers = append(numbers, *n)
+		}
+	}
+	did, err := a.Server.ChangeLease(a.Caller(r), command, *c.Key, numbers...)
+	answerChange(w, fmt.Sprintf(`{"done":%v}`, did), err)
+}
+
+// answerChange answers with a body, or with an error.
+func answerChange(w http.ResponseWriter, body string, err error) {
 	if err != nil {
 		failed(w, err)
 		return
 	}
-	text := strconv.FormatInt(n, 10)
-	if name == "done" {
-		text = strconv.FormatBool(n == 1)
-	}
-	writeJSON(w, http.StatusOK, fmt.Appendf(nil, `{%q:%s}`, name, text))
+	writeJSON(w, http.StatusOK, []byte(body))
 }
 
 // readChange reads a body that has a key and these fields, and no others.
-func readChange(body []byte, command string, fields []string) (words []string, err error) {
-	var c change
+func readChange(body []byte, fields ...string) (c change, err error) {
 	if err := jsonbody.Read(body, &c, jsonbody.Strictly); err != nil {
-		return nil, err
+		return c, err
 	}
 	if c.Key == nil {
-		return nil, errors.New("key: is missing")
+		return c, errors.New("key: is missing")
 	}
-	words = []string{command, *c.Key}
-	given := map[string]string{}
-	for name, n := range map[string]*int64{"lease": c.Lease, "ms": c.MS, "n": c.N} {
-		if n != nil {
-			given[name] = strconv.FormatInt(*n, 10)
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"limit", c.Limit != nil}, {"lease", c.Lease != nil}, {"ms", c.MS != nil}, {"n", c.N != nil}} {
+		switch wanted := slices.Contains(fields, f.name); {
+		case wanted && !f.given:
+			err = fmt.Errorf("%s: is missing", f.name)
+		case f.given && !wanted:
+			return c, fmt.Errorf("%s: an unknown field", f.name)
 		}
 	}
-	if c.Limit != nil {
-		given["limit"] = *c.Limit
-	}
-	for _, name := range fields {
-		word, there := given[name]
-		if !there {
-			return nil, fmt.Errorf("%s: is missing", name)
-		}
-		delete(given, name)
-		words = append(words, word)
-	}
-	for name := range given {
-		return nil, fmt.Errorf("%s: an unknown field", name)
-	}
-	return words, nil
+	return c, err
 }
 
 const showRoot = "/v1/show/"
 
 // show is GET /v1/show/{key}.
 func (a API) show(w http.ResponseWriter, r *http.Request) {
-	x := newExchange()
-	defer x.end()
-	x.commands = wire.AppendCommand(x.commands, "CL.SHOW", strings.TrimPrefix(r.URL.Path, showRoot))
-	if err := a.do(r, x); err != nil {
-		failed(w, err)
-		return
-	}
-	text, err := x.appendJSON(nil)
+	all, err := a.Server.Show(a.Caller(r), strings.TrimPrefix(r.URL.Path, showRoot))
 	if err != nil {
 		failed(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, text)
+	b := []byte{'['}
+	for i, one := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendShown(b, one)
+	}
+	writeJSON(w, http.StatusOK, append(b, ']'))
 }
 
-// appendJSON appends the next reply as JSON: maps as objects, null, strings, numbers.
-func (r *replies) appendJSON(b []byte) ([]byte, error) {
-	reply, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	open, closing, between := byte('['), byte(']'), ","
-	switch {
-	case reply.Null:
-		return append(b, "null"...), nil
-	case strings.IndexByte("*~", reply.Kind) >= 0:
-	case reply.Kind == '%':
-		open, closing, between = '{', '}', ":,"
-	case reply.Kind == ':':
-		return append(b, reply.Text...), nil
-	default:
-		return appendString(b, string(reply.Text)), nil
-	}
-	b = append(b, open)
-	for i := range reply.N {
-		if i > 0 {
-			b = append(b, between[(i-1)%len(between)])
+// appendShown appends a limit or a string as an object.
+func appendShown(b []byte, one limit.Shown) []byte {
+	before := byte('{')
+	for _, fact := range one {
+		b = append(appendString(append(b, before), fact.Name), ':')
+		switch v := fact.Value.(type) {
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			b = appendString(b, v)
+		default:
+			b = append(b, "null"...)
 		}
-		if b, err = r.appendJSON(b); err != nil {
-			return nil, err
-		}
+		before = ','
 	}
-	return append(b, closing), nil
+	return append(b, '}')
 }

@@ -1,13 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"celld/resp/jsonbody"
-	"celld/resp/wire"
 )
 
 // throttled is the body of /throttle. Other fields are ignored there, as its users know it.
@@ -22,72 +21,50 @@ type throttled struct {
 // throttle is POST /throttle, in the shape of throttlecrab 0.4.40 (src/transport/http.rs). There, max_burst is the most at one instant,
 // which is one more than CL.THROTTLE's. The decision, reset_after and how seconds are rounded are CL.THROTTLE's.
 func (a API) throttle(w http.ResponseWriter, r *http.Request, x *exchange) {
-	words, err := readThrottled(x.body.Bytes())
+	key, numbers, err := readThrottled(x.body.Bytes())
 	if err != nil {
 		notThrottled(w, http.StatusBadRequest, err)
 		return
 	}
-	x.commands = wire.AppendCommand(x.commands, words...)
-	var numbers [5]int64
-	if err = a.do(r, x); err == nil {
-		numbers, err = x.five()
-	}
+	t, err := a.Server.Throttle(a.Caller(r), key, numbers)
 	if err != nil {
 		notThrottled(w, problemOf(err).Status, err)
 		return
 	}
+	if !t.Limited {
+		t.Retry = 0
+	}
 	writeJSON(w, http.StatusOK, fmt.Appendf(nil, `{"allowed":%v,"limit":%d,"remaining":%d,"reset_after":%d,"retry_after":%d}`,
-		numbers[0] == 0, numbers[1], numbers[2], numbers[4], retryOf(numbers)))
+		!t.Limited, t.Limit, t.Remaining, t.Reset, t.Retry))
 }
 
 func notThrottled(w http.ResponseWriter, status int, err error) {
 	writeJSON(w, status, append(appendString([]byte(`{"error":`), err.Error()), '}'))
 }
 
-// retryOf is 0 for a call that passes, and -1 for one that never will.
-func retryOf(numbers [5]int64) int64 {
-	if numbers[0] == 0 {
-		return 0
-	}
-	return numbers[3]
-}
-
-func readThrottled(body []byte) (words []string, err error) {
+// readThrottled reads a body as the key and the numbers of CL.THROTTLE.
+func readThrottled(body []byte) (key string, numbers [4]int64, err error) {
 	var t throttled
 	if err := jsonbody.Read(body, &t); err != nil {
-		return nil, err
+		return "", numbers, err
 	}
 	if t.Key == nil {
-		return nil, errors.New("key: is missing")
+		return "", numbers, errors.New("key: is missing")
 	}
-	words = []string{"CL.THROTTLE", *t.Key}
-	for _, f := range []struct {
-		name string
-		n    *int64
-		less int64
-	}{{"max_burst", t.MaxBurst, 1}, {"count_per_period", t.Count, 0}, {"period", t.Period, 0}} {
+	one := int64(1)
+	for i, f := range []struct {
+		name  string
+		n     *int64
+		least int64
+	}{{"max_burst", t.MaxBurst, 1}, {"count_per_period", t.Count, 1}, {"period", t.Period, 1}, {"quantity", cmp.Or(t.Quantity, &one), 0}} {
 		if f.n == nil {
-			return nil, errors.New(f.name + ": is missing")
+			return "", numbers, errors.New(f.name + ": is missing")
 		}
-		if *f.n < 1 {
-			return nil, errors.New(f.name + ": expected 1 or more")
+		if *f.n < f.least {
+			return "", numbers, fmt.Errorf("%s: expected %d or more", f.name, f.least)
 		}
-		words = append(words, strconv.FormatInt(*f.n-f.less, 10))
+		numbers[i] = *f.n
 	}
-	if t.Quantity != nil {
-		if *t.Quantity < 0 {
-			return nil, errors.New("quantity: expected 0 or more")
-		}
-		words = append(words, strconv.FormatInt(*t.Quantity, 10))
-	}
-	return words, nil
-}
-
-// five reads the reply of CL.THROTTLE.
-func (r *replies) five() (numbers [5]int64, err error) {
-	head, err := r.next()
-	for i := 0; i < min(head.N, len(numbers)) && err == nil; i++ {
-		numbers[i], err = r.integer()
-	}
-	return numbers, err
+	numbers[0]--
+	return *t.Key, numbers, nil
 }

@@ -29,13 +29,5 @@ var (
 // errPanicked is the error of a call whose decision has panicked.
 var errPanicked error = &CallError{errInternal, ErrPanicked}
 
-// takeName is the command that calls from within are.
-const takeName = "CL.TAKE"
-
 // ErrorOf is what the store has said of a request that was not decided, as the error of a call.
 func ErrorOf(err error) error { return &CallError{storeError(err), err} }
-
-// woken is told when the limiter has answered.
-type woken chan struct{}
-
-func (w woken) Wake() { w <- struct{}{} }

@@ -1,0 +1,338 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"celld/cell"
+	"celld/resp/acl"
+	"celld/resp/client"
+	"celld/resp/command"
+	"celld/resp/command/decide"
+	"celld/resp/command/spec"
+	"celld/resp/gate"
+	"celld/store"
+	"celld/store/waiting"
+)
+
+// question is what a caller asks by its values.
+type question interface {
+	row() *command.Row                     // of the command that does the same
+	words(yield func(words [][]byte) bool) // of that command, or of several, for monitors
+	keys(yield func(key []byte) bool)
+	changes() bool // something, for which its answer waits for the disk
+	waits() bool   // it may be answered later, though the store is in the process
+
+	ask(a store.Access, w store.Waker) (answered bool)
+	await(w woken) error // returns when it is answered, where ask has returned false. After an error nothing is known of it
+}
+
+// woken is told when the limiter has answered.
+type woken chan struct{}
+
+func (w woken) Wake() { w <- struct{}{} }
+
+// decide asks a caller's question, and has count count the answer. Nothing is asked where the caller is refused. After any other error
+// nothing is known of it.
+func (srv *Service) decide(c *scratch, from Caller, q question, count func()) (refused *CallError, err error) {
+	err = errPanicked // which a panic leaves
+	defer srv.Survive("call of another protocol")
+	var answered woken // nil: the store in the process answers at once
+	if srv.space != nil || q.waits() {
+		answered = make(woken, 1)
+	}
+	if srv.Synchronous {
+		srv.Persist.Begin()
+	}
+	decided, refused := srv.ask(c, from, q, answered)
+	var gone error
+	if refused == nil && !decided {
+		sinceNS := srv.Clock()
+		gone = q.await(answered)
+		c.stats.TookNS(srv.Clock() - sinceNS)
+	}
+	if refused == nil && gone == nil {
+		count()
+	}
+	err = gone
+	switch {
+	case !srv.Synchronous:
+	case refused == nil && q.changes():
+		err = cmp.Or(err, srv.commit())
+	default: // calls that only look do not wait for the disk
+		srv.Persist.Leave()
+	}
+	c.decider.Decided.Settle(c.lane, err)
+	if err != nil && err != gone {
+		err = &CallError{formatError(ErrMisconf, err), err}
+	}
+	return refused, err
+}
+
+// ask asks while no transaction or script runs alone. If there is no answer yet, w is woken when there is.
+func (srv *Service) ask(c *scratch, from Caller, q question, w store.Waker) (answered bool, refused *CallError) {
+	lane := srv.Execution.Lane(c.lane)
+	lane.RLock()
+	defer lane.RUnlock()
+	a := store.Access{NowNS: srv.Clock(), Lane: c.lane}
+	c.stats.Begin(a.NowNS)
+	if refused = srv.refuseWithin(from, q.row()); refused == nil && !from.Trusted {
+		refused = srv.forbidKeys(from, q, &a)
+	}
+	if refused != nil {
+		return false, refused
+	}
+	if srv.Gate.Has(gate.Monitored) {
+		for words := range q.words {
+			srv.tellMonitors(client.MonitorLine(srv.Store.WallNS(a.NowNS), from.Addr, slices.All(words)))
+		}
+	}
+	return q.ask(a, w), nil
+}
+
+// forbidKeys returns the error of a question about keys to which the user default has no right, or nil. It gives an access that user's
+// rights.
+func (srv *Service) forbidKeys(from Caller, q question, a *store.Access) *CallError {
+	rights := srv.Users.Default.Rights()
+	if rights.MayAll() {
+		return nil
+	}
+	a.May = rights.OnKey()
+	row := q.row()
+	for key := range q.keys {
+		if !rights.MayTouch(key, row.AccessTo(0, nil)) {
+			srv.noteRefused(from, row, acl.DeniedKey, string(key))
+			srv.Stats.Rejected(row, errNoPermKey)
+			return &CallError{Text: errNoPermKey}
+		}
+	}
+	return nil
+}
+
+// takes are one or several requests to the limiter.
+type takes struct {
+	srv      *Service
+	ctx      context.Context
+	of       *command.Row
+	requests []store.TakeRequest
+}
+
+func (t *takes) row() *command.Row { return t.of }
+func (t *takes) waits() bool       { return t.requests[0].Terms != nil }
+
+func (t *takes) changes() bool {
+	return slices.ContainsFunc(t.requests, func(r store.TakeRequest) bool { return r.Mode != cell.Peek })
+}
+
+func (t *takes) keys(yield func(key []byte) bool) {
+	for i := range t.requests {
+		for j := range t.requests[i].Calls {
+			if !yield(t.requests[i].Calls[j].Key) {
+				return
+			}
+		}
+	}
+}
+
+func (t *takes) words(yield func(words [][]byte) bool) {
+	for i := range t.requests {
+		if !yield(wordsOf(&t.requests[i])) {
+			return
+		}
+	}
+}
+
+func (t *takes) ask(a store.Access, w store.Waker) bool {
+	return t.srv.limiter.TakeBatch(t.requests, a, w)
+}
+
+// await returns when all are decided. If ctx ends before, the one that waits has left, and the error is that of ctx.
+func (t *takes) await(answered woken) error {
+	srv, r := t.srv, &t.requests[0]
+	if r.Terms == nil || r.Terms.Mode != store.Wait {
+		<-answered
+		return nil
+	}
+	sinceNS := srv.Clock()
+	srv.within.add(r)
+	defer srv.within.remove(r)
+	if srv.Stopping.refusing.Load() { // its look at those who wait may have been before
+		srv.Port.Leave(r, store.ErrRefused)
+	}
+	select {
+	case <-answered:
+		if r.Err == nil && !r.Taken.Limited {
+			srv.Stats.Waits.Note(max(0, srv.Clock()-sinceNS))
+		}
+		return nil
+	case <-t.ctx.Done():
+	}
+	srv.Port.Leave(r, t.ctx.Err())
+	if <-answered; waiting.GivesBack(r) {
+		srv.Later.GiveBack(func() { waiting.GiveBack(r, true, srv.Port, store.Access{NowNS: srv.Clock()}) })
+	}
+	return t.ctx.Err()
+}
+
+// throttle is a CL.THROTTLE.
+type throttle struct {
+	srv      *Service
+	of       *command.Row
+	key      []byte
+	numbers  [4]int64
+	requests [1]store.Request
+	text     string // of what is wrong with the numbers; "": nothing
+}
+
+func (t *throttle) row() *command.Row                { return t.of }
+func (t *throttle) waits() bool                      { return false }
+func (t *throttle) changes() bool                    { return true }
+func (t *throttle) keys(yield func(key []byte) bool) { yield(t.key) }
+func (t *throttle) words(yield func(words [][]byte) bool) {
+	yield(commandOf(t.of, t.key, t.numbers[:]))
+}
+
+func (t *throttle) ask(a store.Access, w store.Waker) bool {
+	t.requests[0], t.text = decide.ReadThrottle(t.key, t.numbers)
+	return t.text != "" || t.srv.limiter.ThrottleBatch(t.requests[:], a, w)
+}
+
+func (t *throttle) await(answered woken) error {
+	<-answered
+	return nil
+}
+
+// keyed is what a command does with a key. An engine reads the key first, and stores it then.
+type keyed struct {
+	srv  *Service
+	of   *command.Row
+	key  []byte
+	args []int64
+	do   func(keys store.Keys, a store.Access) (text string, err error)
+	text string
+	err  error
+
+	a  store.Access
+	tx store.Tx
+}
+
+func (k *keyed) row() *command.Row                     { return k.of }
+func (k *keyed) waits() bool                           { return false }
+func (k *keyed) changes() bool                         { return k.of.Flags&spec.Write != 0 }
+func (k *keyed) keys(yield func(key []byte) bool)      { yield(k.key) }
+func (k *keyed) words(yield func(words [][]byte) bool) { yield(commandOf(k.of, k.key, k.args)) }
+
+func (k *keyed) ask(a store.Access, w store.Waker) bool {
+	if k.srv.space == nil {
+		k.text, k.err = k.do(k.srv.keys, a)
+		return true
+	}
+	if k.err = k.srv.hold(viewBytes); k.err != nil {
+		return true
+	}
+	k.a = a
+	k.tx = k.srv.Port.Open([][]byte{k.key}, store.OpenOptions{Leases: k.of.Flags&spec.OfLease != 0, NowNS: a.NowNS}, w)
+	return false
+}
+
+func (k *keyed) await(answered woken) error {
+	defer k.srv.txBytes.Add(-viewBytes)
+	defer k.tx.Close()
+	<-answered
+	for tries := 0; ; tries++ {
+		_, foreign := k.tx.Foreign(k.key)
+		switch {
+		case k.tx.Err() != nil && tries == 0:
+			k.err = notSent(k.tx.Err())
+		case k.tx.Err() != nil:
+			k.err = k.tx.Err()
+		case tries > 0 && !k.tx.Conflict():
+		case tries == mostTries:
+			k.err = errConflicts
+		case foreign && k.of.ReadsState():
+			k.err = store.ErrWrongType
+		default:
+			k.a.NowNS = k.tx.TimeNS()
+			if k.text, k.err = k.do(k.tx.Keys(), k.a); !k.tx.Commit(answered) {
+				<-answered
+				continue
+			}
+			k.err = cmp.Or(k.err, k.tx.Err())
+		}
+		return nil
+	}
+}
+
+// commandOf are the words of a command of a key and numbers.
+func commandOf(row *command.Row, key []byte, numbers []int64) (words [][]byte) {
+	words = [][]byte{[]byte(strings.ToUpper(row.FullName())), key}
+	for _, n := range numbers {
+		words = append(words, strconv.AppendInt(nil, n, 10))
+	}
+	return words
+}
+
+// wordsOf are the words of the command that does what a request does.
+func wordsOf(r *store.TakeRequest) (words [][]byte) {
+	add := func(list ...string) {
+		for _, word := range list {
+			words = append(words, []byte(word))
+		}
+	}
+	var pairs, costs []string // of a key and a limit
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		limit := c.Limit.String()
+		if c.Policy != nil {
+			if c.Policy != c.Policy.Policy.Limits[0] { // which stands for all of them
+				continue
+			}
+			limit = "@" + c.Policy.Policy.Name
+		}
+		pairs, costs = append(pairs, string(c.Key), limit), append(costs, strconv.FormatInt(c.CostOf(r.Cost), 10))
+	}
+	switch {
+	case r.Cost < 0:
+		add("CL.GIVE")
+		add(pairs...)
+		add(strconv.FormatInt(-r.Cost, 10))
+		return words
+	case len(pairs) > 2:
+		add("CL.MTAKE", strconv.Itoa(len(pairs)/2))
+	default:
+		add(takeName)
+	}
+	add(pairs...)
+	add("COST")
+	if one := slices.Compact(slices.Clone(costs)); len(one) == 1 {
+		costs = one
+	}
+	add(costs...) // no command has one for each pair
+	switch {
+	case r.UpTo:
+		add("UPTO")
+	case r.Mode == cell.Peek:
+		add("PEEK")
+	case r.Mode == cell.Force:
+		add("FORCE")
+	}
+	if t := r.Terms; t != nil {
+		ms := func(ns int64) string { return strconv.FormatInt(ns/1e6, 10) }
+		switch t.Mode {
+		case store.Reserve:
+			add("RESERVE", ms(t.MaxNS))
+		case store.Wait:
+			add("WAIT", ms(t.MaxNS))
+		}
+		if t.LeaseNS > 0 {
+			add("LEASE", ms(t.LeaseNS))
+		}
+		if t.Name != "" {
+			add("ID", t.Name)
+		}
+	}
+	return words
+}
