@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 )
 
-var inside = Caller{Addr: "192.0.2.1:7", Trusted: true}
+var inside = door.Caller{Addr: "192.0.2.1:7", Trusted: true}
 
-// ask makes an Ask of key limit [option value]...
-func ask(key, limit string, options ...Option) Ask {
-	return Ask{Key: key, Limits: []string{limit}, Options: options}
+// ask makes an door.Ask of key limit [option value]...
+func ask(key, limit string, options ...door.Option) door.Ask {
+	return door.Ask{Key: key, Limits: []string{limit}, Options: options}
 }
 
 // told is how calls were answered: what was granted, or the error.
-func (w *world) told(ctx context.Context, asks ...Ask) (told string, err error) {
-	err = w.Take(ctx, inside, asks, func(t *Taken, err error) {
+func (w *world) told(ctx context.Context, asks ...door.Ask) (told string, err error) {
+	err = w.Door.Take(ctx, inside, asks, func(t *door.Taken, err error) {
 		if err != nil {
 			told += fmt.Sprintf("%v; ", err)
 		} else {
@@ -39,12 +40,13 @@ func TestDo(t *testing.T) {
 	p.want("CONFIG SET requirepass secret", "+OK\r\n")
 	p.want("CL.POLICY SET two 9/1h 5/1m", ":1\r\n")
 	p.want("MONITOR", "+OK\r\n")
-	cost := func(n int64) Option { return Option{Name: "COST", N: n} }
-	got, err := w.told(t.Context(), ask("k", "5/1h", cost(2)), ask("k", "5/1h", cost(9)), ask("k", "5/1h", Option{Name: "UPTO"}, cost(9)),
-		Ask{Keys: []string{"k", "l"}, Limits: []string{"5/1h", "5/1m"}, Options: []Option{{Name: "PEEK"}}}, ask("l", "@two"),
-		ask("k", "5/1h", Option{Name: "FORCE"}, cost(cell.MaxCost)),
-		ask("m", "9/1h", Option{Name: "LEASE", N: 500}, Option{Name: "ID", Text: "a"}),
-		ask("n", "9/1h", Option{Name: "RESERVE", N: 7}))
+	cost := func(n int64) door.Option { return door.Option{Name: "COST", N: n} }
+	got, err := w.told(t.Context(), ask("k", "5/1h", cost(2)), ask("k", "5/1h", cost(9)),
+		ask("k", "5/1h", door.Option{Name: "UPTO"}, cost(9)),
+		door.Ask{Keys: []string{"k", "l"}, Limits: []string{"5/1h", "5/1m"}, Options: []door.Option{{Name: "PEEK"}}}, ask("l", "@two"),
+		ask("k", "5/1h", door.Option{Name: "FORCE"}, cost(cell.MaxCost)),
+		ask("m", "9/1h", door.Option{Name: "LEASE", N: 500}, door.Option{Name: "ID", Text: "a"}),
+		ask("n", "9/1h", door.Option{Name: "RESERVE", N: 7}))
 	if want := "2 3; 0 3; 3 0; 0 0; 1 4; ERR nothing was taken: a limit counts to 9007199254740991, and flows back in 292 years at most; " +
 		"1 8; 1 8; "; err != nil || got != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
@@ -60,8 +62,8 @@ func TestDo(t *testing.T) {
 			t.Errorf("no %s in %q", line, seen)
 		}
 	}
-	wrong := (*MisreadError)(nil)
-	got, err = w.told(t.Context(), ask("k", "5/1h"), Ask{Key: "k", Limits: []string{"5/1h", "nonsense"}})
+	wrong := (*door.MisreadError)(nil)
+	got, err = w.told(t.Context(), ask("k", "5/1h"), door.Ask{Key: "k", Limits: []string{"5/1h", "nonsense"}})
 	if !errors.As(err, &wrong) || wrong.Ask != 1 || wrong.Limit != 1 || got != "" || !strings.HasPrefix(err.Error(), "ERR invalid limit") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -75,7 +77,7 @@ func TestDo(t *testing.T) {
 		!strings.Contains(got, "rejected_calls=0,failed_calls=3\r\n") {
 		t.Errorf("%q", got)
 	}
-	if got, err := w.told(t.Context(), ask("k", "5/1h", Option{Name: "GIVE", N: 1})); got != "-1 0; " || err != nil {
+	if got, err := w.told(t.Context(), ask("k", "5/1h", door.Option{Name: "GIVE", N: 1})); got != "-1 0; " || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -84,9 +86,9 @@ func TestDo(t *testing.T) {
 func TestTakeByTheDefaultUser(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
-	take := func(a Ask) string {
+	take := func(a door.Ask) string {
 		told := ""
-		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, []Ask{a}, func(t *Taken, err error) {
+		err := w.Door.Take(t.Context(), door.Caller{Addr: "192.0.2.1:7"}, []door.Ask{a}, func(t *door.Taken, err error) {
 			if told = fmt.Sprint(err); err == nil {
 				told = fmt.Sprint(t.Granted)
 			}
@@ -103,12 +105,12 @@ func TestTakeByTheDefaultUser(t *testing.T) {
 	if got := take(ask("k", "5/1h")); got != "1" {
 		t.Error(got)
 	}
-	got := take(Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}})
+	got := take(door.Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}})
 	if !strings.HasPrefix(got, "NOPERM this user has no permissions to access one of the keys") {
 		t.Error(got)
 	}
-	several := func(asks ...Ask) (told string) {
-		err := w.Take(t.Context(), Caller{Addr: "192.0.2.1:7"}, asks, func(t *Taken, err error) {
+	several := func(asks ...door.Ask) (told string) {
+		err := w.Door.Take(t.Context(), door.Caller{Addr: "192.0.2.1:7"}, asks, func(t *door.Taken, err error) {
 			if err == nil {
 				err = errors.New("taken")
 			}
@@ -116,7 +118,7 @@ func TestTakeByTheDefaultUser(t *testing.T) {
 		})
 		return fmt.Sprint(told, err)
 	}
-	both := Ask{Keys: []string{"k", "k2"}, Limits: []string{"5/1h", "5/1h"}}
+	both := door.Ask{Keys: []string{"k", "k2"}, Limits: []string{"5/1h", "5/1h"}}
 	if got := several(ask("k3", "5/1h"), ask("other", "5/1h"), both, ask("k4", "5/1h")); got != "taken NOPERM taken taken <nil>" {
 		t.Errorf("a key of others among several: %s", got)
 	}
@@ -136,7 +138,7 @@ func TestTakeByTheDefaultUser(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p.want("CONFIG SET requirepass secret", "+OK\r\n")
-	if got := take(ask("k", "5/1h")); got != errNoToken.Error() {
+	if got := take(ask("k", "5/1h")); got != "NOAUTH the user default needs a password: set --http-token-file, and send the token" {
 		t.Error(got)
 	}
 }
@@ -153,25 +155,25 @@ func TestDoNeedsTheDisk(t *testing.T) {
 		t.Errorf("%q, %v after %d syncs", got, err, disk.Syncs.Load())
 	}
 	var lease int64
-	err = w.Take(t.Context(), inside, []Ask{ask("k", "5/1h", Option{Name: "LEASE", N: 5000})}, func(t *Taken, err error) {
-		lease = t.Lease
-	})
+	leases := []door.Ask{ask("k", "5/1h", door.Option{Name: "LEASE", N: 5000})}
+	err = w.Door.Take(t.Context(), inside, leases, func(t *door.Taken, _ error) { lease = t.Lease })
 	syncs := disk.Syncs.Load()
-	if did, wrong := w.ChangeLease(inside, "cl.release", "k", lease); !did || err != nil || wrong != nil || disk.Syncs.Load() == syncs {
+	did, wrong := w.Door.ChangeLease(inside, "cl.release", "k", lease)
+	if !did || err != nil || wrong != nil || disk.Syncs.Load() == syncs {
 		t.Errorf("%v, %v, %v after %d syncs", did, err, wrong, disk.Syncs.Load()-syncs)
 	}
 	syncs = disk.Syncs.Load()
-	if _, err := w.Show(inside, "k"); err != nil || disk.Syncs.Load() != syncs {
+	if _, err := w.Door.Show(inside, "k"); err != nil || disk.Syncs.Load() != syncs {
 		t.Errorf("to look: %v after %d syncs", err, disk.Syncs.Load()-syncs)
 	}
 	disk.Full.Store(true)
 	if _, err = w.told(t.Context(), ask("k", "5/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("%v", err)
 	}
-	if _, err := w.ChangeLease(inside, "cl.release", "k", 1); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.Door.ChangeLease(inside, "cl.release", "k", 1); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("%v", err)
 	}
-	if _, err := w.Show(inside, "k"); err != nil {
+	if _, err := w.Door.Show(inside, "k"); err != nil {
 		t.Error(err)
 	}
 }
@@ -186,14 +188,14 @@ func TestTakeWaits(t *testing.T) {
 	p := w.connect()
 	p.want("CONFIG SET wait-max 4000000", "+OK\r\n")
 	wait := func() {
-		told, _ := w.told(context.Background(), ask("k", "1/1h", Option{Name: "WAIT", N: 3_600_000}))
+		told, _ := w.told(context.Background(), ask("k", "1/1h", door.Option{Name: "WAIT", N: 3_600_000}))
 		answered <- told
 	}
 	go wait()
 	eventually(t, "wait", func() bool { callers, _ := w.sessions.Port.Waiting(); return callers == 1 })
 	ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
 	defer leave()
-	_, err := w.told(ctx, ask("l", "1/1h", Option{Name: "WAIT", N: 4_000_000}))
+	_, err := w.told(ctx, ask("l", "1/1h", door.Option{Name: "WAIT", N: 4_000_000}))
 	if callers, _ := w.sessions.Port.Waiting(); err != context.DeadlineExceeded || callers != 1 {
 		t.Errorf("whose caller has gone: %v, %d wait", err, callers)
 	}
@@ -218,7 +220,8 @@ func TestAPolicyGoesMeanwhile(t *testing.T) {
 	}
 	answered := make(chan string)
 	go func() {
-		told, err := w.told(context.Background(), ask("k", "1/1h", Option{Name: "WAIT", N: 3_600_000}), ask("l", "@p"), ask("m", "5/1h"))
+		waits := ask("k", "1/1h", door.Option{Name: "WAIT", N: 3_600_000})
+		told, err := w.told(context.Background(), waits, ask("l", "@p"), ask("m", "5/1h"))
 		answered <- fmt.Sprint(told, err)
 	}()
 	eventually(t, "wait", func() bool { callers, _ := w.sessions.Port.Waiting(); return callers == 1 })

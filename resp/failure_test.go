@@ -8,6 +8,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -93,7 +94,7 @@ func TestPoliciesUnknown(t *testing.T) {
 	} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
-	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
+	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
 		t.Errorf("a check: %v", err)
 	}
 	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")

@@ -225,7 +225,7 @@ func TestServeWhileLoading(t *testing.T) {
 			}()
 			if test.fails == "" {
 				stop()
-				eventually(t, "end", w.sessions.Stopping.Ending.Load)
+				eventually(t, "end", w.sessions.Ending.Load)
 			}
 			close(disk.opens)
 			if err := <-served; (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {

@@ -14,6 +14,7 @@ import (
 	"celld/cell"
 	"celld/internal/celldtest"
 	"celld/resp/certs"
+	"celld/resp/door"
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
 	"celld/store"
@@ -93,11 +94,11 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if _, err := w.sessions.Store.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "p"); err != nil {
+	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "p"); err != nil {
 		t.Fatal(err)
 	}
 	disk.Full.Store(true)
-	if _, err := w.Check(t.Context(), Caller{Trusted: true}, "k", "p"); err == nil {
+	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "p"); err == nil {
 		t.Error("it was not refused")
 	}
 	if got := w.counted(); got != "cl.take p gcra allowed 1" {

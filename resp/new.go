@@ -6,6 +6,7 @@ import (
 	"celld/persistence"
 	"celld/resp/clock"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/listen"
 	"celld/resp/loglimit"
 	"celld/resp/reload"
@@ -52,10 +53,10 @@ func NewServer(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	parts := session.Parts{
+	parts := session.Parts{Users: o.Files.users, Rows: rowsOfServer(srv), Parts: door.Parts{
 		Config: o.Config, Clock: o.Clock, Log: loglimit.New(o.Log, o.Clock), Store: o.Store, Persist: o.Persistence,
-		Users: o.Files.users, Stats: stats.NewServer(), Exit: o.Exit, Rows: rowsOfServer(srv),
-	}
+		Stats: stats.NewServer(), Exit: o.Exit,
+	}}
 	if o.Dropped != nil {
 		parts.Stats.DroppedLines = o.Dropped
 	}
@@ -73,6 +74,7 @@ func NewServer(o Options) *Server {
 		})
 	}
 	srv.sessions = session.New(parts)
+	srv.Door = &srv.sessions.Door
 	if o.Engine != nil {
 		srv.sessions.UseEngine(o.Engine)
 	}
@@ -82,7 +84,7 @@ func NewServer(o Options) *Server {
 	srv.reloads = reload.Reloader{
 		Config: srv.sessions.Config, Log: srv.sessions.Log, Users: srv.sessions.Users, Clients: &srv.sessions.Clients,
 		File: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
-		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Stopping.Ending.Load,
+		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Ending.Load,
 		Failed: func() { srv.sessions.Stats.FailedReloads.Add(1) }, Survive: srv.sessions.Survive,
 	}
 	srv.upkeep.keysReported.Store(srv.keysMayHold())

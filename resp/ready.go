@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"celld/cell"
+	"celld/resp/door"
 	"celld/resp/metrics"
-	"celld/resp/session"
 	"celld/store"
 	"celld/store/remote"
 )
@@ -38,7 +38,7 @@ func (srv *Server) NotReady() string {
 		return "the engine is away: " + why
 	}
 	if err := srv.sessions.Persist.Refusal(); err != nil {
-		return fmt.Sprintf(session.ErrMisconf, err)
+		return fmt.Sprintf(door.ErrMisconf, err)
 	}
 	return ""
 }
@@ -57,9 +57,9 @@ func (srv *Server) inCluster() bool { return srv.sessions.Port.Facts().Kind == "
 func (srv *Server) decide() error {
 	l, _ := cell.ParseLimit("1/1s")
 	r := []store.TakeRequest{{Calls: []store.Call{{Key: []byte(readyKey), Limit: &l}}, TakeOptions: store.TakeOptions{Mode: cell.Peek}}}
-	err := srv.Decide(r, nil)
+	err := srv.Door.Decide(r, nil)
 	if err == nil && r[0].Err != nil && r[0].Err != store.ErrWrongType { // which a decision has found
-		err = session.ErrorOf(r[0].Err)
+		err = door.ErrorOf(r[0].Err)
 	}
 	return err
 }
@@ -72,7 +72,7 @@ func (srv *Server) Decides(ctx context.Context) error {
 			return errors.New("an event loop is stuck")
 		}
 	}
-	if err := srv.decide(); errors.Is(err, session.ErrScriptBusy) || errors.Is(err, session.ErrPanicked) {
+	if err := srv.decide(); errors.Is(err, door.ErrScriptBusy) || errors.Is(err, door.ErrPanicked) {
 		return err
 	}
 	return nil

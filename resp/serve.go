@@ -8,6 +8,8 @@ import (
 
 	"celld/persistence"
 	"celld/resp/gate"
+	"celld/resp/metrics"
+	"celld/resp/reload"
 	"celld/resp/transport"
 )
 
@@ -66,7 +68,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
-	srv.sessions.Stopping.Ending.Store(true)
+	srv.sessions.Ending.Store(true)
 	stopCron()
 	srv.sessions.Persist.Stop()
 	cron.Wait()
@@ -80,6 +82,14 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 		return loadErr
 	}
 	return srv.closeFiles()
+}
+
+// OnMetrics is told of metrics beside the server's own. Call it before Serve.
+func (srv *Server) OnMetrics(declare func(*metrics.List)) { srv.others = append(srv.others, declare) }
+
+// OnReload is told how to read files of others again: see reload.Other. Call it before Serve.
+func (srv *Server) OnReload(other reload.Other) {
+	srv.reloads.Others = append(srv.reloads.Others, other)
 }
 
 // OnStop is told what else to stop. The server calls stop when it accepts no more and answers what has arrived. stop returns when it makes

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"celld/resp/door"
 	"celld/resp/listen"
 	"celld/resp/metrics"
 	"celld/resp/reload"
@@ -14,6 +15,7 @@ import (
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
 type Server struct {
+	Door     *door.Door // that of the sessions, for those who do not ask in RESP
 	sessions *session.Service
 	sockets  *listen.Sockets
 	carries  atomic.Pointer[transport.Transport] // nil: nothing is served yet

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"celld/internal/celldtest"
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/envoy/grpc"
 	"celld/store"
 )
@@ -42,7 +42,7 @@ func serveGRPC(t *testing.T, s *service, h *health, waits bool) (*grpc.Server, *
 // panicking panics where it should decide.
 type panicking struct{ *world }
 
-func (panicking) Decide([]store.TakeRequest, func(int) resp.Verdict) error { panic("inside") }
+func (panicking) Decide([]store.TakeRequest, func(int) door.Verdict) error { panic("inside") }
 
 // TestCalls: each call is answered or refused, is counted, and a panic ends only its own; also where calls are answered beside each other.
 func TestCalls(t *testing.T) {
@@ -54,7 +54,7 @@ func TestCalls(t *testing.T) {
 func testCalls(t *testing.T, waits bool) {
 	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}"))
 	var panics []any
-	w.panicked = func(cause any, _ string) { panics = append(panics, cause) }
+	w.panicked = func(cause any, _ string, _ ...any) { panics = append(panics, cause) }
 	_, client := serveGRPC(t, &w.service, &health{w.stats, func() error { return nil }}, waits)
 	const good = "\x0a\x01d\x12\x08\x0a\x06\x0a\x01a\x12\x01x" // descriptor (a, x) of the domain d
 	for _, of := range []struct {

@@ -7,10 +7,10 @@
 //
 // # How a call of Envoy's is decided
 //
-//  1. service.shouldRateLimit in calls.go has the call read by message/protobuf.go, and door.json in http.go by message/json.go.
-//  2. answer.find in service.go finds the limit of each descriptor in the set of domains that door.take has loaded.
+//  1. service.shouldRateLimit in calls.go has the call read by message/protobuf.go, and port.json in http.go by message/json.go.
+//  2. answer.find in service.go finds the limit of each descriptor in the set of domains that port.take has loaded.
 //  3. answer.add makes a request to the store of each: a counter that is forced, or the limit of an algorithm. With --envoy-all-or-none,
 //     answer.decideTogether in together.go makes one of all.
-//  4. answer.send has Service.Decide in resp/session/door.go ask the store, count the decisions, and wait for the disk.
+//  4. answer.send has Door.Decide in resp/door/door.go ask the store, count the decisions, and wait for the disk.
 //  5. answer.judge compares what was counted with the limit, and answer.response in response.go tells statuses, headers and metadata.
 package envoy

@@ -23,7 +23,7 @@ const (
 )
 
 // newHTTP makes the server of /json and /healthcheck.
-func newHTTP(d *door) *http.Server {
+func newHTTP(d *port) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/json", d.guarded(d.options.HTTPBind, d.json))
 	mux.HandleFunc("/healthcheck", d.healthcheck)
@@ -31,7 +31,7 @@ func newHTTP(d *door) *http.Server {
 }
 
 // newMetrics makes the server of metrics. They have no keys, but values where a limit has value_to_metric.
-func newMetrics(d *door) *http.Server {
+func newMetrics(d *port) *http.Server {
 	return d.serverOf(d.guarded(d.options.MetricsBind, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(metrics.AppendText(nil, d.server.Metrics()))
@@ -39,7 +39,7 @@ func newMetrics(d *door) *http.Server {
 }
 
 // serverOf makes a server of HTTP.
-func (d *door) serverOf(answer http.Handler) *http.Server {
+func (d *port) serverOf(answer http.Handler) *http.Server {
 	return &http.Server{
 		Handler: d.survive(answer), ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -47,11 +47,11 @@ func (d *door) serverOf(answer http.Handler) *http.Server {
 }
 
 // survive answers with an error where a handler panics.
-func (d *door) survive(answer http.Handler) http.Handler {
+func (d *port) survive(answer http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				d.server.Panicked(cause, "HTTP request of Envoy's rate limit service")
+				d.server.Door.Panic(cause, "HTTP request of Envoy's rate limit service")
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}()
@@ -61,11 +61,11 @@ func (d *door) survive(answer http.Handler) http.Handler {
 }
 
 // guarded serves requests that no page of a web site has made its browser send to an address.
-func (d *door) guarded(bind string, answer http.HandlerFunc) http.HandlerFunc {
+func (d *port) guarded(bind string, answer http.HandlerFunc) http.HandlerFunc {
 	g := guard.Guard{AnyName: !config.LoopbackOnly(bind)}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if why := g.Program(r); why != "" {
-			d.server.WarnRefused(r.RemoteAddr, why)
+			d.server.Door.WarnRefused(r.RemoteAddr, why)
 			http.Error(w, why, http.StatusForbidden)
 			return
 		}
@@ -74,7 +74,7 @@ func (d *door) guarded(bind string, answer http.HandlerFunc) http.HandlerFunc {
 }
 
 // json answers a RateLimitRequest in protobuf's JSON: 200 if the call passes, 429 if not, and else an error as text.
-func (d *door) json(w http.ResponseWriter, r *http.Request) {
+func (d *port) json(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
@@ -120,7 +120,7 @@ func httpStatus(code grpc.Code) int {
 }
 
 // healthcheck answers OK, or says why not.
-func (d *door) healthcheck(w http.ResponseWriter, _ *http.Request) {
+func (d *port) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	if err := d.unwell(); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/resp"
+	"celld/resp/door"
 	"celld/resp/envoy/message"
 	"celld/store"
 	"celld/store/policy"
@@ -15,7 +15,7 @@ import (
 // Limits is the store's port, as a server opens it to calls that do not come by RESP.
 type Limits interface {
 	// Decide decides up to store.MaxTakes requests, and counts them by their verdicts.
-	Decide(requests []store.TakeRequest, verdict func(i int) resp.Verdict) error
+	Decide(requests []store.TakeRequest, verdict func(i int) door.Verdict) error
 
 	// Policy finds the policy of a name; nil: there is none.
 	Policy(name string) *policy.Policy

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/message"
 	"celld/store"
@@ -25,7 +25,7 @@ type world struct {
 	keys     *memory.Store
 	nowNS    int64
 	err      error          // of all requests
-	verdicts []resp.Verdict // of the last requests
+	verdicts []door.Verdict // of the last requests
 	asked    []store.TakeRequest
 }
 
@@ -53,7 +53,7 @@ func (w *world) configure(t testing.TB, files ...string) {
 	w.set.Store(set)
 }
 
-func (w *world) Decide(requests []store.TakeRequest, verdict func(i int) resp.Verdict) error {
+func (w *world) Decide(requests []store.TakeRequest, verdict func(i int) door.Verdict) error {
 	if w.err != nil {
 		return w.err
 	}

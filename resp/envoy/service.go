@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
@@ -26,7 +26,7 @@ type service struct {
 	stats   *statistics
 	now     func() time.Time
 
-	panicked func(cause any, where string) // logs and counts a panic, and ends the process if the limits cannot be trusted any more
+	panicked func(cause any, where string, about ...any) // see door.Door.Panic
 }
 
 // ask answers a request. The error is a grpc.Error.
@@ -235,14 +235,14 @@ func (a *answer) oneCall(i int, l *cell.Limit) []store.Call {
 func (a *answer) send(from, to int) error {
 	for ; from < to; from += store.MaxTakes {
 		part := a.requests[from:min(from+store.MaxTakes, to)]
-		err := a.limits.Decide(part, func(i int) resp.Verdict {
+		err := a.limits.Decide(part, func(i int) door.Verdict {
 			at := a.of[from+i]
 			if at == group {
-				return resp.Verdict{Limited: part[i].Taken.Limited}
+				return door.Verdict{Limited: part[i].Taken.Limited}
 			}
 			it := &a.asked[at]
 			a.judge(it)
-			return resp.Verdict{Limited: it.over, Shadow: it.Shadow}
+			return door.Verdict{Limited: it.over, Shadow: it.Shadow}
 		})
 		if err != nil {
 			return unavailable(err)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
-	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/message"
 	"celld/resp/metrics"
@@ -250,7 +250,7 @@ type away struct {
 	shares int64
 }
 
-func (a away) Decide(requests []store.TakeRequest, verdict func(i int) resp.Verdict) error {
+func (a away) Decide(requests []store.TakeRequest, verdict func(i int) door.Verdict) error {
 	for i := range requests {
 		whole := requests[i].Calls
 		calls, limits := make([]store.Call, len(whole)), make([]cell.Limit, len(whole))
@@ -259,7 +259,7 @@ func (a away) Decide(requests []store.TakeRequest, verdict func(i int) resp.Verd
 			calls[j] = store.Call{Key: whole[j].Key, Limit: &limits[j], Policy: whole[j].Policy}
 		}
 		one := []store.TakeRequest{{Calls: calls, TakeOptions: requests[i].TakeOptions}}
-		if err := a.world.Decide(one, func(int) resp.Verdict { return resp.Verdict{} }); err != nil {
+		if err := a.world.Decide(one, func(int) door.Verdict { return door.Verdict{} }); err != nil {
 			return err
 		}
 		requests[i].Taken, requests[i].Err = one[0].Taken, one[0].Err

@@ -20,7 +20,7 @@ func (srv *Service) NewSession(remote, local net.Addr) (s *Session, refusal stri
 	s.client.From(remote, local, srv.Clock())
 	if srv.Config.ProtectedMode.Get() && srv.Users.Default.Rights().NoPass() && !s.client.Unix && !isLoopback(remote) {
 		srv.Stats.DeniedClients.Add(1)
-		srv.logRejected(remote, "protected mode")
+		srv.LogRejected(remote, "protected mode")
 		return nil, "-" + errProtectedMode + "\r\n"
 	}
 	if !srv.Clients.Admit(&s.client, srv.Config.MaxClients.Get()) {
@@ -64,21 +64,22 @@ type scratch struct {
 	slice   timeslice.Slice
 }
 
-func (p *scratchPool) get(of *decide.Server) *scratch {
-	if s, ok := p.pool.Get().(*scratch); ok {
+func (srv *Service) newScratch() *scratch {
+	if s, ok := srv.scratches.Get().(*scratch); ok {
 		return s
 	}
-	lane := uint8(p.made.Add(1))
-	return &scratch{call: command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}, decider: decide.New(of, lane), lane: lane}
+	lane := uint8(srv.Lanes.Add(1))
+	call := command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}
+	return &scratch{call: call, decider: decide.New(&srv.deciding, lane), lane: lane}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the
 // pool could hold them for ever.
-func (p *scratchPool) put(s *scratch) {
+func (srv *Service) put(s *scratch) {
 	if cap(s.args) > 1024 {
 		s.args = nil
 	}
 	if cap(s.call.Out) <= 2*flushAt {
-		p.pool.Put(s)
+		srv.scratches.Put(s)
 	}
 }

@@ -40,12 +40,10 @@ func deciderOf(c *command.Call) *decide.Decider { return sessionOf(c).scratch.de
 
 // decides returns what deciding needs of the server.
 func (srv *Service) decides() decide.Server {
-	return decide.Server{
-		Table: srv.Store, Store: srv.Port, Counts: srv.Decisions, Denied: srv.Denied, Commands: srv.Commands,
-		LogMax: srv.Config.LogMax, WaitMax: srv.Config.WaitMax,
-		Ask:    askOne,
-		Failed: func(c *command.Call, row *command.Row, reply []byte) { inFlight{sessionOf(c), row, nil}.failed(reply) },
-	}
+	of := srv.Decides()
+	of.Ask = askOne
+	of.Failed = func(c *command.Call, row *command.Row, reply []byte) { inFlight{sessionOf(c), row, nil}.failed(reply) }
+	return of
 }
 
 // askOne asks the limiter for a call that has not been gathered.
@@ -57,7 +55,7 @@ func askOne(c *command.Call, f *decide.Shape) {
 			c.Error(errBound)
 			return
 		}
-		if terms.Mode == store.Wait && s.srv.Stopping.refusing.Load() {
+		if terms.Mode == store.Wait && s.srv.Refusing.Load() {
 			terms.Mode = store.DontWait
 		}
 		b = &batch{lone: true, waits: terms.Mode == store.Wait}
@@ -68,7 +66,7 @@ func askOne(c *command.Call, f *decide.Shape) {
 
 // ask asks the limiter, and answers the calls. Where the answer comes later, the session waits for it.
 func (b *batch) ask(s *Session) {
-	limiter, waker := s.srv.limiter, store.Waker(b)
+	limiter, waker := s.srv.Limiter, store.Waker(b)
 	if s.tx.running { // where nothing may wait; what would has been refused
 		limiter, waker = s.store(), nil
 	}
@@ -111,7 +109,7 @@ func (b *batch) suspend(s *Session) {
 	if b.waits {
 		b.sinceNS = s.nowNS
 		s.client.Waits.Store(b.Take())
-		if s.srv.Stopping.refusing.Load() { // its look at the sessions may have been before
+		if s.srv.Refusing.Load() { // its look at the sessions may have been before
 			s.srv.Port.Leave(b.Take(), store.ErrRefused)
 		}
 	}
@@ -163,14 +161,5 @@ func (b *batch) leave(s *Session) {
 func (b *batch) giveBack() {
 	if r := b.Take(); waiting.GivesBack(r) {
 		waiting.GiveBack(r, b.waits, b.srv.Port, store.Access{NowNS: b.srv.Clock(), May: b.may})
-	}
-}
-
-// RefuseWaiting answers all calls that wait as refused, and all that would from now on.
-func (srv *Service) RefuseWaiting() {
-	srv.Stopping.refusing.Store(true)
-	srv.within.refuse(srv.Port)
-	for _, c := range srv.Clients.All() {
-		c.Unblock(srv.Port, store.ErrRefused)
 	}
 }

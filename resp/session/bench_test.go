@@ -11,6 +11,7 @@ import (
 	"celld/persistence"
 	"celld/resp/clock"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/loglimit"
 	"celld/resp/script"
 	"celld/resp/session/sessiontest"
@@ -34,8 +35,8 @@ func realService(keys *memory.Store) *Service {
 	cfg, now := config.New(), clock.New().NowNS
 	files, log := cfg.Persistence(), slog.New(slog.DiscardHandler)
 	files.Clock, files.Log = now, log
-	return New(Parts{Config: cfg, Clock: now, Log: loglimit.New(log, now), Store: keys, Persist: persistence.New(keys, files),
-		Stats: stats.NewServer()})
+	return New(Parts{Parts: door.Parts{Config: cfg, Clock: now, Log: loglimit.New(log, now), Store: keys,
+		Persist: persistence.New(keys, files), Stats: stats.NewServer()}})
 }
 
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.

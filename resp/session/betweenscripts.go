@@ -27,7 +27,7 @@ func (srv *Service) BetweenScripts() (end func()) {
 		end = func() {
 			srv.Execution.Unlock()
 			if srv.Synchronous {
-				_ = srv.commit()
+				_ = srv.Commit()
 			}
 		}
 		if !srv.Gate.Has(gate.Busy) { // nor can it be set while this has the lock

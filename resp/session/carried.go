@@ -26,13 +26,13 @@ func (t carried) KeepAlive() time.Duration {
 
 func (t carried) NowNS() int64  { return t.srv.Clock() }
 func (t carried) Begin()        { t.srv.Persist.Begin() }
-func (t carried) Commit() error { return t.srv.commit() }
+func (t carried) Commit() error { return t.srv.Commit() }
 func (t carried) Leave()        { t.srv.Persist.Leave() }
 
 func (t carried) Rejected(remote net.Addr) {
 	t.srv.Stats.RejectedClients.Add(1)
 	if remote != nil {
-		t.srv.logRejected(remote, "maxclients")
+		t.srv.LogRejected(remote, "maxclients")
 	}
 }
 
@@ -41,10 +41,10 @@ func (t carried) Warn(text string, s transport.Session, err error) {
 }
 
 func (t carried) Panicked(cause any, where string, s transport.Session) {
-	t.srv.panicked(cause, where, about(s)...)
+	t.srv.Panic(cause, where, about(s)...)
 }
 
-func (t carried) Fatal(text string, about ...any) { t.srv.fatal(text, about...) }
+func (t carried) Fatal(text string, about ...any) { t.srv.Fatal(text, about...) }
 
 // about returns the log attributes of a session.
 func about(s transport.Session) []any {

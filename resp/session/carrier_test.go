@@ -18,6 +18,7 @@ import (
 	"celld/resp/client"
 	"celld/resp/clock"
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/loglimit"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
@@ -71,7 +72,7 @@ func carry(t *testing.T, srv *Service, loops int) (addr string) {
 		stop()
 		ln.Close()
 		srv.RefuseWaiting()
-		srv.Stopping.Ending.Store(true)
+		srv.Ending.Store(true)
 		serving.Wait()
 		srv.Persist.Stop()
 		tr.Stop()
@@ -117,11 +118,10 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Service, add
 			now := func() int64 { return real() + skewNS.Load() }
 			keys, disk := sessiontest.Keep(memory.Options{Now: now}, cfg, files, now, slog.New(slog.DiscardHandler))
 			logged := cmp.Or(o.log, slog.New(slog.DiscardHandler))
-			srv := New(Parts{
+			srv := New(Parts{Rows: serverRows, Parts: door.Parts{
 				Config: cfg, Store: keys, Log: loglimit.New(logged, now), Clock: now, Persist: disk, Stats: stats.NewServer(),
-				Rows: serverRows,
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }, // which shows why, as the log is thrown away
-			})
+			}})
 			skews.Store(srv, skewNS)
 			if o.later {
 				answersLater(srv)

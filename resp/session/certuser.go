@@ -24,9 +24,9 @@ func (s *Session) Identify(cert *x509.Certificate) {
 		s.become(u)
 		return
 	}
-	s.srv.logOf(&s.client, "a certificate names no user")
+	s.srv.LogOf(&s.client, "a certificate names no user")
 	s.nowNS = s.srv.Clock()
-	s.srv.logDenial(&s.client, acl.Entry{Reason: acl.DeniedCertificate, Context: "toplevel", Username: names[0], AtNS: s.nowNS})
+	s.srv.LogDenial(&s.client, acl.Entry{Reason: acl.DeniedCertificate, Context: "toplevel", Username: names[0], AtNS: s.nowNS})
 }
 
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"celld/resp/decisions"
-	"celld/resp/latency"
 	"celld/resp/wire"
 )
 
@@ -20,14 +19,6 @@ type round struct {
 type sentPart struct {
 	start, end int
 	replies    int
-}
-
-// commit returns when the changes so far are on the disk.
-func (srv *Service) commit() error {
-	startNS := srv.Clock()
-	err := srv.Persist.Commit()
-	srv.latency.Note(latency.Fsync, srv.Clock()-startNS)
-	return err
 }
 
 // wrote marks out[mark:] as replies to writes.

@@ -150,7 +150,7 @@ func TestDenialsAreCounted(t *testing.T) {
 func TestDenialsOnAnEngine(t *testing.T) {
 	w, e := engineWorld(t, false)
 	later := &laterLimiter{Engine: e}
-	w.limiter = later
+	w.Limiter = later
 	p := w.connect()
 	buffer := make([]byte, 0, 64<<10)
 	send := func(text string) {

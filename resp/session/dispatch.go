@@ -8,6 +8,7 @@ import (
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/spec"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/latency"
 	"celld/resp/slowlog"
@@ -97,7 +98,7 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 	row := s.srv.Commands.Find(args[0])
 	if row == nil {
 		if isHTTP(args[0]) {
-			s.srv.logOf(&s.client, "a browser or HTTP client speaks to this port, closed")
+			s.srv.LogOf(&s.client, "a browser or HTTP client speaks to this port, closed")
 			s.end = atOnce
 		}
 		return nil, command.Unknown(args)
@@ -113,25 +114,10 @@ func (s *Session) rowOf(args [][]byte) (*command.Row, string) {
 		return row, text
 	}
 	if row.Flags&spec.NoAuth == 0 && s.mustAuth() {
-		s.srv.logOf(&s.client, refusedCommand, "command", row.FullName(), "reason", "not authenticated")
+		s.srv.LogOf(&s.client, door.RefusedCommand, "command", row.FullName(), "reason", "not authenticated")
 		return row, errNoAuth
 	}
 	return row, ""
-}
-
-// closed returns the text of the error of a command that the server does not run now, or "".
-func (srv *Service) closed(row *command.Row) string {
-	flags := row.Flags
-	if row.Parent != nil {
-		flags |= row.Parent.Flags
-	}
-	switch {
-	case flags&spec.Loading == 0 && srv.Gate.Has(gate.Loading):
-		return errLoading
-	case flags&spec.AllowBusy == 0 && srv.Gate.Has(gate.Busy):
-		return errBusy
-	}
-	return ""
 }
 
 // isHTTP recognises what a web page can make a browser send to a port on its own machine. As in Redis, the connection is
@@ -212,7 +198,7 @@ func (f inFlight) logSlow(tookNS int64) {
 		Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
-		s.srv.logOf(&s.client, slowCommand, "command", row.FullName(), "took_us", e.US)
+		s.srv.LogOf(&s.client, door.SlowCommand, "command", row.FullName(), "took_us", e.US)
 	})
 }
 
@@ -223,7 +209,7 @@ func (f inFlight) countTimed(tookNS int64, inExec bool) {
 	if row.Flags&spec.Fast != 0 {
 		event = latency.FastCommand
 	}
-	s.srv.latency.Note(event, tookNS)
+	s.srv.Latency.Note(event, tookNS)
 }
 
 // replied accounts for the reply to a command, which is in out[mark:].
@@ -251,7 +237,7 @@ func (s *Session) feedMonitors(args [][]byte) {
 	}
 	line := client.MonitorLine(s.store().WallNS(s.nowNS), who, command.Shown(args))
 	s.scratch.once(func() {
-		told := s.srv.tellMonitors(line)
+		told := s.srv.TellMonitors(line)
 		s.scratch.slice.Did(told, told*len(line))
 	})
 }
@@ -273,14 +259,7 @@ func (f inFlight) failed(reply []byte) {
 		stats.Of(f.row).Failed.Add(1)
 		return
 	}
-	f.s.srv.countError(f.row, reply)
-}
-
-// countError counts a command whose reply is an error, and the error.
-func (srv *Service) countError(row *command.Row, reply []byte) {
-	stats.Of(row).Failed.Add(1)
-	srv.Stats.ErrorReplies.Add(1)
-	srv.Stats.Errors.Count(reply)
+	f.s.srv.CountError(f.row, reply)
 }
 
 // finishBatch counts what a batch has done, and returns the time of its end, in Unix nanoseconds.
@@ -288,17 +267,5 @@ func (s *Session) finishBatch() (nowNS int64) {
 	if s.scratch.stats.Calls() > 0 || !s.scratch.decider.Decided.Empty() { // none where what is decided was asked for before
 		s.countDecisions()
 	}
-	return s.srv.finish(s.scratch)
-}
-
-// finish counts the commands of a batch, and returns the time of its end.
-func (srv *Service) finish(c *scratch) (nowNS int64) {
-	if calls := c.stats.Calls(); calls > 0 {
-		srv.Stats.Commands.Add(c.lane, calls)
-	}
-	nowNS, eachNS, fast := c.stats.Finish(srv.Clock, c.lane)
-	if fast {
-		srv.latency.Note(latency.FastCommand, eachNS)
-	}
-	return nowNS
+	return s.srv.Finish(&s.scratch.stats, s.scratch.lane)
 }

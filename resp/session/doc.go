@@ -1,6 +1,6 @@
 // Package session turns the bytes of connections into commands, runs these, and returns the bytes of their replies.
 //
-//	sessions := session.New(session.Parts{Config: cfg, Clock: clock, Log: log, Store: keys, Persist: disk, Stats: stats})
+//	sessions := session.New(session.Parts{Parts: door.Parts{Config: cfg, Clock: clock, Store: keys, Persist: disk, …}})
 //	carrier, err := transport.New(sessions.Carried(), transport.Options{}) // calls what follows, for each connection
 //
 //	s, refusal := sessions.NewSession(remote, local)
@@ -9,8 +9,7 @@
 //	s.Closed()
 //
 // A Session is the state machine of one connection. It knows neither sockets nor how a limit is computed, and does no I/O: tests and
-// fuzzers drive sessions by hand, in a time that they set. A Service is what all sessions share: keys, users, counters, the disk. Who
-// does not speak RESP asks it without a session (door.go): JSON and checks by Take, Envoy by Decide.
+// fuzzers drive sessions by hand, in a time that they set. A Service is what all sessions share: a door.Door, and what only RESP needs.
 //
 // # The way of a request
 //
@@ -41,10 +40,7 @@
 //
 // # Panics
 //
-// A panic is a fault in this program, and costs no more than it may have broken. It is logged with its stack and counted
-// (handler_panics). In a command, it closes the connection: the commands before it are answered, and it is answered by an error.
-// A panic in store, cell or persistence, or in a function that they call, ends the process with one line in the log and exit code 1:
-// a shard may be locked or half changed, and the append-only file may lack something.
+// A panic in a command closes its connection: the commands before it are answered, and it is answered by an error. See package door.
 //
 // # How a call waits
 //

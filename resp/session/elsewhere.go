@@ -76,7 +76,7 @@ func (h *host) Later(begin func(ctx context.Context, done func(reply func(*comma
 	for _, arg := range f.args {
 		bytes += int64(len(arg)) + queuedBytes
 	}
-	if err := srv.hold(bytes); err != nil {
+	if err := srv.Held.Hold(bytes); err != nil {
 		s.call.Fail(err)
 		return
 	}
@@ -87,7 +87,7 @@ func (h *host) Later(begin func(ctx context.Context, done func(reply func(*comma
 	var answer func(*command.Call)
 	begin(ctx, func(reply func(*command.Call)) {
 		cancel()
-		srv.txBytes.Add(-bytes)
+		srv.Held.Let(bytes)
 		answer = reply
 		w.finish(f.answered(startNS, reply))
 	})

@@ -1,16 +1,10 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 
-	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/argument"
-	"celld/resp/command/decide"
-	"celld/store"
-	"celld/store/policy"
-	"celld/store/remote"
 )
 
 // Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
@@ -78,39 +72,3 @@ const (
 )
 
 func formatError(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
-// storeError is the text of what the store has refused.
-func storeError(err error) string {
-	switch err {
-	case store.ErrFull:
-		return errOOM
-	case store.ErrWrongType:
-		return errWrongType
-	case store.ErrTooManyLimits:
-		return formatError(decide.ErrTooManyLimits, store.MaxLimits)
-	case store.ErrTwoLimits:
-		return errTwoLimits
-	case policy.ErrNoPolicy:
-		return errPolicyGone
-	case store.ErrTooManyWaiters:
-		return ErrMaxWaiters
-	case client.ErrUnblocked:
-		return errUnblocked
-	case remote.ErrBusy:
-		return formatError(errStoreDown, err)
-	case remote.ErrCrossSlot:
-		return errCrossSlot
-	case remote.ErrNoPrefix:
-		return errFlushAll
-	}
-	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
-	switch {
-	case errors.As(err, &down) && down.Sent:
-		return formatError(errStoreSent, down.Cause)
-	case errors.As(err, &down):
-		return formatError(errStoreDown, down.Cause)
-	case errors.As(err, &engine):
-		return engine.Text
-	}
-	return "ERR " + err.Error()
-}

@@ -6,6 +6,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/store"
 )
@@ -94,7 +95,7 @@ func (h *host) ErrorText(err error) string {
 	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
 		return h.noteNoRight(refused)
 	}
-	return storeError(err)
+	return door.StoreText(err)
 }
 
 // noteNoRight logs a key that the command that runs does not name and may not reach. It returns the error.
@@ -122,8 +123,8 @@ func (h *host) noteDenial(reason acl.Reason, object, command string) {
 	e := acl.Entry{Reason: reason, Context: h.context(), Object: object, Username: h.client.User.Load().Name()}
 	h.Once(func() {
 		e.AtNS = h.nowNS
-		h.srv.logDenial(&h.client, e)
-		h.srv.logOf(&h.client, refusedCommand, "command", command, "reason", "the user may not use this "+string(reason))
+		h.srv.LogDenial(&h.client, e)
+		h.srv.LogOf(&h.client, door.RefusedCommand, "command", command, "reason", "the user may not use this "+string(reason))
 	})
 }
 
@@ -175,9 +176,9 @@ func (h *host) Authenticate(command, name, password []byte) bool {
 		if srv.Users.Get(string(name)) != nil {
 			tried = string(name)
 		}
-		srv.logOf(&h.client, wrongPassword, "tried", tried)
+		srv.LogOf(&h.client, door.WrongPassword, "tried", tried)
 		e := acl.Entry{Reason: acl.DeniedAuth, Context: h.context(), Object: string(command), Username: string(name), AtNS: h.nowNS}
-		srv.logDenial(&h.client, e)
+		srv.LogDenial(&h.client, e)
 		return false
 	}
 	s.become(u)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"celld/resp/command/argument"
 	"celld/resp/command/spec"
 	"celld/resp/decisions"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/transport"
 	"celld/store"
@@ -36,17 +36,17 @@ type keyTx struct {
 	answered atomic.Bool // the engine has done what it was asked for last
 	gone     atomic.Bool // the session has gone before that
 
-	keys         [][]byte
-	known        map[string]bool // keys
-	tx           store.Tx
-	bytes        int64         // that it takes while it waits
-	waitingBytes *atomic.Int64 // those of all key transactions
-	ran          bool          // the handler has run, and its outcome is being stored
-	reply        []byte        // of the handler
-	tries        int
-	ranNS        int64 // how long the handler took, in all tries
-	ending       ending
-	before       sessionState
+	keys   [][]byte
+	known  map[string]bool // keys
+	tx     store.Tx
+	bytes  int64      // that it takes while it waits
+	held   *door.Held // those of all that waits for the engine
+	ran    bool       // the handler has run, and its outcome is being stored
+	reply  []byte     // of the handler
+	tries  int
+	ranNS  int64 // how long the handler took, in all tries
+	ending ending
+	before sessionState
 
 	decided  decisions.Batch
 	passedOn bool // the script has returned an error of a command that it called
@@ -69,11 +69,6 @@ type sessionState struct {
 	resp3 bool
 }
 
-// mostTries is how often a key transaction runs. Each conflict means that another's change was stored, so that this many are no accident.
-const mostTries = 100
-
-var errConflicts = &remote.DownError{Cause: "others change the keys all the time"}
-
 // A handler that takes long is a script. Others' changes overtake it each time, and a key that is not there is a conflict after
 // remote.CommitWithin: so it does not run again once it has taken that long.
 var errLong = &remote.DownError{Cause: "the command took so long that others may have changed its keys"}
@@ -81,11 +76,8 @@ var errLong = &remote.DownError{Cause: "the command took so long that others may
 // mostEffects is how many effects of a key transaction wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
 
-// viewBytes is what a view takes, most of it for its table, and keyBytes what each of its keys takes beside its name.
-const (
-	viewBytes = 48 << 10
-	keyBytes  = 256
-)
+// keyBytes is what each key of a view takes beside its name.
+const keyBytes = 256
 
 // mostTxKeys is how many keys a key transaction may have, one more than once included. With so many, it keeps its event loop for some ms.
 const mostTxKeys = 1000
@@ -99,7 +91,7 @@ func (f inFlight) openTx() bool {
 	if len(keys) == 0 {
 		return false
 	}
-	v := &keyTx{row: row, startNS: s.srv.Clock(), tr: s.client.Conn, waitingBytes: &s.srv.txBytes,
+	v := &keyTx{row: row, startNS: s.srv.Clock(), tr: s.client.Conn, held: &s.srv.Held,
 		before: sessionState{s.tx, s.gate, s.call.RESP3}}
 	v.args = s.detach(args)
 	for _, arg := range v.args {
@@ -108,8 +100,8 @@ func (f inFlight) openTx() bool {
 	for _, key := range keys {
 		v.bytes += int64(len(key)) + keyBytes
 	}
-	v.bytes += viewBytes
-	if err := s.srv.hold(v.bytes); err != nil {
+	v.bytes += door.ViewBytes
+	if err := s.srv.Held.Hold(v.bytes); err != nil {
 		v.bytes = 0
 		v.refuse(s, err)
 		return true
@@ -121,15 +113,6 @@ func (f inFlight) openTx() bool {
 	v.ask(s.srv.Port, keys, s.nowNS)
 	v.proceed(s)
 	return true
-}
-
-// hold counts bytes that wait for an engine, until they are taken off txBytes. Where too much waits, it counts none.
-func (srv *Service) hold(bytes int64) error {
-	if srv.txBytes.Add(bytes) > srv.Config.Engine.MaxWaiting.Get() {
-		srv.txBytes.Add(-bytes)
-		return remote.ErrBusy
-	}
-	return nil
 }
 
 // txKeys are the keys that a command needs to have in its view, some of them twice.
@@ -187,8 +170,8 @@ func (v *keyTx) step(s *Session) (done bool) {
 		v.fail(s, v.tx.Err())
 	case v.ran && !v.tx.Conflict():
 		s.call.Out = append(s.call.Out, v.reply...)
-	case v.tries == mostTries:
-		v.fail(s, errConflicts)
+	case v.tries == door.MostTries:
+		v.fail(s, door.ErrConflicts)
 	case v.ranNS > int64(remote.CommitWithin):
 		v.fail(s, errLong)
 	default:
@@ -216,7 +199,7 @@ func (v *keyTx) end() {
 	if v.tx != nil {
 		v.tx.Close()
 	}
-	v.waitingBytes.Add(-v.bytes)
+	v.held.Let(v.bytes)
 }
 
 // refuse answers a key transaction that does not begin.
@@ -277,18 +260,10 @@ func (f inFlight) runRow() {
 	f.invoke()
 }
 
-// notSent is an engine's error where nothing was to be stored yet.
-func notSent(err error) error {
-	if down := (*remote.DownError)(nil); errors.As(err, &down) {
-		return &remote.DownError{Cause: down.Cause}
-	}
-	return err
-}
-
 // fail answers a key transaction whose keys could not be read or stored. None of its effects happens.
 func (v *keyTx) fail(s *Session, err error) {
 	if !v.ran { // nothing was to be stored yet
-		err = notSent(err)
+		err = door.NotSent(err)
 	}
 	v.effects, v.decided, v.passedOn = nil, decisions.Batch{}, false
 	s.gate = v.before.gate

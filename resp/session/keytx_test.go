@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/resp/decisions"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
 	"celld/store"
@@ -112,7 +113,7 @@ func TestTooManyConflicts(t *testing.T) {
 		}
 		return nil
 	}
-	if got := p.do("SET", "k", soon); got != "-STOREDOWN others change the keys all the time\r\n" || n != 1+mostTries {
+	if got := p.do("SET", "k", soon); got != "-STOREDOWN others change the keys all the time\r\n" || n != 1+door.MostTries {
 		t.Errorf("%q after %d steps", got, n)
 	}
 	e.Refuse = nil
@@ -180,13 +181,13 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		}
 		e.Refuse = nil
 		p.want("EXISTS k", ":0\r\n")
-		if got := storeError(c.err); got != c.text {
+		if got := door.StoreText(c.err); got != c.text {
 			t.Errorf("%v: %q", c.err, got)
 		}
 		if n := stats.Of(w.Commands.Find([]byte("set"))).Failed.Load(); n != 2 {
 			t.Errorf("%d failures are counted", n)
 		}
-		if left := w.txBytes.Load(); len(e.Opened) != e.Closed || left != 0 {
+		if left := w.Held.Bytes(); len(e.Opened) != e.Closed || left != 0 {
 			t.Errorf("%d views, %d closed, %d bytes left", len(e.Opened), e.Closed, left)
 		}
 	}
@@ -214,7 +215,7 @@ func TestClientsThatGoWhileTheEngineIsAsked(t *testing.T) {
 				for e.Due() > 0 {
 					e.Answer()
 				}
-				if left := w.txBytes.Load(); len(e.Opened) != e.Closed || left != 0 {
+				if left := w.Held.Bytes(); len(e.Opened) != e.Closed || left != 0 {
 					t.Errorf("%s, step %d: %d views, %d closed, %d bytes left", command, step, len(e.Opened), e.Closed, left)
 				}
 				other.want("PING", "+PONG\r\n")
@@ -340,7 +341,7 @@ func TestBoundsOfVisits(t *testing.T) {
 	if got := answerAll(e, r); got != "$-1\r\n" {
 		t.Errorf("%q", got)
 	}
-	if left := w.txBytes.Load(); left != 0 {
+	if left := w.Held.Bytes(); left != 0 {
 		t.Errorf("%d bytes left", left)
 	}
 
@@ -400,7 +401,7 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	if entries := w.slowlog.Last(-1); len(entries) != 1 || entries[0].US != 250_000 || entries[0].Args[0] != "GET" {
 		t.Errorf("%v", entries)
 	}
-	if events := w.latency.Read(func(string) bool { return true }); len(events) != 1 || events[0].MostMs != 250 {
+	if events := w.Latency.Read(func(string) bool { return true }); len(events) != 1 || events[0].MostMs != 250 {
 		t.Errorf("%v", events)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"celld/persistence/dir"
 	"celld/resp/command/decide"
 	"celld/resp/decisions"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/store"
 )
@@ -148,9 +149,9 @@ func TestDecideSurvivesAPanic(t *testing.T) {
 		w := newWorldOn(t, disk, t.TempDir())
 		p := w.connect()
 		requests := []store.TakeRequest{{Calls: w.callsOf("k 5/1m"), TakeOptions: store.TakeOptions{Cost: 1, Mode: cell.Take}}}
-		var failed *CallError
+		var failed *door.CallError
 		err := w.Decide(requests, func(int) decide.Verdict { panic("inside") })
-		if !errors.As(err, &failed) || !errors.Is(err, ErrPanicked) {
+		if !errors.As(err, &failed) || !errors.Is(err, door.ErrPanicked) {
 			t.Errorf("got %v, want that it panicked", err)
 		}
 		if err := w.Decide(requests, passes); err != nil {

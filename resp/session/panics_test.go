@@ -39,7 +39,7 @@ func TestPanicInTheLimitsEndsTheProcess(t *testing.T) {
 		_ = s.srv.Store.Update([]byte("k"), (*host)(s).Access(), func(store.Value, bool) (store.Value, bool) { panic("at the disco") })
 	})})
 	code := -1
-	w.Stopping.exit = func(c int) { code = c }
+	w.Exit = func(c int) { code = c }
 	w.connect().send("BOOM\r\n")
 	if text := w.log.String(); code != 1 || strings.Count(text, "cannot go on") != 1 || !strings.Contains(text, "at the disco") {
 		t.Errorf("exit code %d, log %s", code, text)

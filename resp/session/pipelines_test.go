@@ -28,7 +28,7 @@ func TestPipelinesWaitAsTheyAreAnsweredAtOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		at, _ := laterWorld(t)
-		at.limiter = at.Store
+		at.Limiter = at.Store
 		later, l := laterWorld(t)
 		var pipelines []string
 		for range 1 + r.IntN(3) {

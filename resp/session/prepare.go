@@ -63,7 +63,7 @@ const offloadFrom = 2 << 10
 func (f inFlight) permitted(text string) {
 	s, row, args := f.s, f.row, f.args
 	if text == "" {
-		text = s.srv.closed(row)
+		text = s.srv.Closed(row)
 	}
 	if at := row.Script; text == "" && at > 0 && len(args[at]) >= offloadFrom && len(args[at]) <= script.MaxScript {
 		known := false
@@ -92,7 +92,7 @@ func (f inFlight) compile() {
 			mark := len(s.call.Out)
 			s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
 			s.call.Out = s.call.Out[:mark]
-			inFlight{s, row, args}.admitted(srv.closed(row))
+			inFlight{s, row, args}.admitted(srv.Closed(row))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func queuedWorld(t testing.TB, settings ...string) (*world, *queued) {
 
 func queues(srv *Service) *queued {
 	q := &queued{Port: memory.Port{Store: srv.Store}, leased: map[int64]string{}}
-	srv.limiter, srv.Port, srv.keys = q, q, q
+	srv.Limiter, srv.Port, srv.Keys = q, q, q
 	return q
 }
 
@@ -358,7 +358,7 @@ func TestWaitingIsNotIdle(t *testing.T) {
 // onQueues runs a test with each carrier.
 func onQueues(t *testing.T, test func(t *testing.T, srv *Service, q *queued, addr string)) {
 	carrierTest{prepare: func(srv *Service) { queues(srv) }}.run(t, func(t *testing.T, srv *Service, addr string) {
-		test(t, srv, srv.limiter.(*queued), addr)
+		test(t, srv, srv.Limiter.(*queued), addr)
 	})
 }
 

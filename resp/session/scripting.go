@@ -204,7 +204,7 @@ func (r *scriptRun) Tick() error {
 	if r.fate.Load() == isKilled || r.s.end != open {
 		return scriptEnd(errScriptKilled)
 	}
-	if srv.Stopping.Ending.Load() {
+	if srv.Ending.Load() {
 		return scriptEnd(errScriptStopping)
 	}
 	nowNS, limitNS := srv.Clock(), srv.Config.LuaTimeLimit.Get()*1e6

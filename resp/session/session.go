@@ -61,7 +61,7 @@ type suspension interface {
 func (s *Session) Serve(data []byte) (more bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.srv.panicked(cause, "command", "client", s.client.Addr, "command", s.client.Command())
+			s.srv.Panic(cause, "command", "client", s.client.Addr, "command", s.client.Command())
 			s.broken()
 			more = false
 		}
@@ -212,13 +212,13 @@ func (srv *Service) WakeIdle() {
 
 // borrow and giveBack bracket a batch, so that an idle connection holds no scratch.
 func (s *Session) borrow() {
-	s.scratch = s.srv.scratches.get(&s.srv.deciding)
+	s.scratch = s.srv.newScratch()
 	s.call = &s.scratch.call
 	s.call.Host, s.call.RESP3, s.call.NowNS = (*host)(s), s.client.RESP3.Load(), s.nowNS
 }
 
 func (s *Session) giveBack() {
-	s.srv.scratches.put(s.scratch)
+	s.srv.put(s.scratch)
 	s.scratch, s.call = nil, nil
 }
 
@@ -385,7 +385,7 @@ func (s *Session) store() store.Keys {
 	if v := s.scratch.keyTx; v != nil {
 		return v.tx.Keys()
 	}
-	return s.srv.keys
+	return s.srv.Keys
 }
 
 // Closed is called by the transport, once, when the connection is gone.

@@ -44,11 +44,11 @@ func ownRows(srv *Service) []*command.Row {
 		return connection.Server{Users: srv.Users, Clients: &srv.Clients, Waits: srv.Port, Version: RedisVersion}
 	}
 	accounts := func() users.Server {
-		return users.Server{Users: srv.Users, Denied: &srv.aclLog, Clients: &srv.Clients, Commands: srv.Commands,
+		return users.Server{Users: srv.Users, Denied: &srv.ACLLog, Clients: &srv.Clients, Commands: srv.Commands,
 			File: srv.Config.ACLFile.Get(), Log: srv.Log}
 	}
 	others := []*command.Row{
-		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.latency, func() *command.Table { return srv.Commands })},
+		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.Latency, func() *command.Table { return srv.Commands })},
 		{Name: "slowlog", Arity: -2, Flags: spec.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
 		describe.Row(func() *command.Table { return srv.Commands }),
 	}

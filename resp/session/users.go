@@ -3,7 +3,6 @@ package session
 import (
 	"celld/persistence/regular"
 	"celld/resp/acl"
-	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/gate"
 	"celld/resp/timeslice"
@@ -93,18 +92,4 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 	}
 	s.scratch.slice.Did(work/timeslice.LookEvery, 0)
 	return used, next
-}
-
-// logDenial adds what a client was refused to ACL LOG, and counts it.
-func (srv *Service) logDenial(c *client.Client, e acl.Entry) {
-	switch e.Reason {
-	case acl.DeniedCommand:
-		srv.Stats.DeniedCommands.Add(1)
-	case acl.DeniedKey:
-		srv.Stats.DeniedKeys.Add(1)
-	case acl.DeniedCertificate:
-		srv.Stats.DeniedCerts.Add(1)
-	}
-	e.Client = c.Line(e.AtNS)
-	srv.aclLog.Add(e, int(srv.Config.ACLLogMaxLen.Get()))
 }

@@ -21,7 +21,7 @@ func laterWorld(t testing.TB, settings ...string) (*world, *storetest.Later) {
 
 func answersLater(srv *Service) *storetest.Later {
 	l := &storetest.Later{Of: srv.Store}
-	srv.limiter = l
+	srv.Limiter = l
 	return l
 }
 
@@ -177,7 +177,7 @@ func TestNothingWaitsInTransactionsAndScripts(t *testing.T) {
 // onLater runs a test with each carrier.
 func onLater(t *testing.T, settings []string, test func(t *testing.T, srv *Service, l *storetest.Later, addr string)) {
 	carrierTest{settings: settings, later: true}.run(t, func(t *testing.T, srv *Service, addr string) {
-		test(t, srv, srv.limiter.(*storetest.Later), addr)
+		test(t, srv, srv.Limiter.(*storetest.Later), addr)
 	})
 }
 
@@ -249,7 +249,7 @@ func TestClientsThatGoWhileTheyWait(t *testing.T) {
 func TestALateAnswerWaitsForTheDisk(t *testing.T) {
 	disk := &sessiontest.Disk{}
 	carrierTest{files: disk, later: true}.run(t, func(t *testing.T, srv *Service, addr string) {
-		l := srv.limiter.(*storetest.Later)
+		l := srv.Limiter.(*storetest.Later)
 		c := sessiontest.Dial(t, addr)
 		c.Send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })

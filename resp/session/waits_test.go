@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 )
 
@@ -68,7 +69,7 @@ func TestWaitsThatEnd(t *testing.T) {
 		waits.Send("CL.TAKE g 1/1m,burst=1 WAIT 60000\r\n")
 		eventually(t, "queue", func() bool { n, _ := srv.Store.Waiting(); return n == 1 })
 		c.Ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "*7\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60000\r\n:1\r\n:0\r\n")
-		c.Ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "-"+ErrMaxWaiters+"\r\n")
+		c.Ask("CL.TAKE r2 1/1m,burst=1 WAIT 60000\r\n", "-"+door.ErrMaxWaiters+"\r\n")
 		c.Ask("DEL g\r\n", ":1\r\n")
 		waits.Ask("", "*7\r\n:0\r\n:1\r\n")
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/resp/command/decide"
+	"celld/resp/door"
 	"celld/store"
 )
 
@@ -249,14 +250,14 @@ func TestBoundsOfWaiting(t *testing.T) {
 		if got := a.send(call + "\r\n"); got != "" {
 			t.Errorf("%q", got)
 		}
-		b.want(call, "-"+ErrMaxWaiters+"\r\n")
+		b.want(call, "-"+door.ErrMaxWaiters+"\r\n")
 		other.want("CONFIG SET max-waiters 2", "+OK\r\n")
 		if got := b.send(call + "\r\n"); got != "" {
 			t.Errorf("%q", got)
 		}
 		other.want("CONFIG SET wait-max 59999 max-waiters 1", "+OK\r\n")
 		other.want(call, "-"+formatError(decide.ErrWaitMax, 59999)+"\r\n")
-		other.want("CL.TAKE k 1/10s,algo=window WAIT 59999", "-"+ErrMaxWaiters+"\r\n")
+		other.want("CL.TAKE k 1/10s,algo=window WAIT 59999", "-"+door.ErrMaxWaiters+"\r\n")
 		got := other.send("CL.TAKE k 1/10s,algo=window WAIT 5\r\nCL.TAKE new 1/10s WAIT 5\r\n")
 		if strings.Count(got, "*7\r\n:1\r\n") != 1 || strings.Count(got, "*7\r\n:0\r\n") != 1 {
 			t.Errorf("those that need not wait: %q", got)

@@ -12,6 +12,7 @@ import (
 
 	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 )
 
 // answer is a whole answer: its status, its headers sorted, and its body.
@@ -90,7 +91,7 @@ func TestWhatIsNotDecided(t *testing.T) {
 		"NOPOLICY": 404, "STOREDOWN": 503, "LOADING": 503, "BUSY": 503, "MISCONF": 503, "OOM": 503, "WRONGTYPE": 500, "ERR": 500,
 	} {
 		w := httptest.NewRecorder()
-		failCheck(w, &resp.CallError{Text: word + " and why"})
+		failCheck(w, &door.CallError{Text: word + " and why"})
 		if w.Code != want || !strings.Contains(w.Body.String(), word+" and why") {
 			t.Errorf("%s: %s", word, answer(w))
 		}
@@ -205,7 +206,7 @@ func TestMetricsPage(t *testing.T) {
 	} {
 		ask(t, s, wire+" HTTP/1.1\n"+here)
 	}
-	if _, err := s.server.Check(t.Context(), resp.Caller{Trusted: true}, "k", "api"); err != nil {
+	if _, err := s.server.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "api"); err != nil {
 		t.Fatal(err)
 	}
 	body := ask(t, s, "GET /metrics HTTP/1.1\n"+here).Body.String()

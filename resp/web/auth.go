@@ -52,6 +52,6 @@ func (s *site) unless(refuses func(*http.Request) (why string), answer http.Hand
 
 // refuse also warns: for a proxy that is not recognised as one, the refusal is an outage.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, why string) {
-	s.server.WarnRefused(r.RemoteAddr, why)
+	s.server.Door.WarnRefused(r.RemoteAddr, why)
 	answers.Fail(w, http.StatusForbidden, why)
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"celld/resp"
+	"celld/resp/door"
 	"celld/resp/web/answers"
 )
 
@@ -30,7 +30,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 	}
-	c, err := s.server.Check(r.Context(), s.api.Caller(r), joinKey(parts), q.policies...)
+	c, err := s.server.Door.Check(r.Context(), s.api.Caller(r), joinKey(parts), q.policies...)
 	if err != nil {
 		failCheck(w, err)
 		return
@@ -46,7 +46,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 // failCheck answers a check that was not decided. A proxy takes it for an outage, and does what its settings say for that.
 func failCheck(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
-	if failed := (*resp.CallError)(nil); errors.As(err, &failed) {
+	if failed := (*door.CallError)(nil); errors.As(err, &failed) {
 		status = answers.Status(failed, status)
 	}
 	answers.Fail(w, status, err.Error())

@@ -7,6 +7,6 @@
 // and the whole request 10 s. Only package api reads bodies, of 64 KB. At most --http-max-connections connections are open, and each takes
 // 30 KB.
 //
-// The package knows neither sessions nor how a limit is computed: a check is a CL.TAKE (resp.Server.Check), and package api turns JSON into
-// commands and back.
+// The package knows neither sessions nor how a limit is computed: a check is a CL.TAKE (door.Door.Check), and package api turns JSON into
+// calls and back.
 package web

@@ -64,7 +64,7 @@ func (r *readings) read() []byte {
 
 // stats shows keys, as CL.TOP does.
 func (s *site) stats(w http.ResponseWriter, r *http.Request) {
-	if err := s.server.Refused(s.api.Caller(r), "cl.top"); err != nil {
+	if err := s.server.Door.Refused(s.api.Caller(r), "cl.top"); err != nil {
 		failCheck(w, err)
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/transport"
 	"celld/resp/web/answers"
 	"celld/resp/web/api"
@@ -54,7 +55,7 @@ func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error
 		}
 	})
 	limited := connections{most: int64(h.MaxConnections), open: new(atomic.Int64), tls: h.TLS, refused: func(client net.Addr) {
-		server.LogVerbose(resp.RefusedConnection, "client", client.String(), "reason", "http-max-connections")
+		server.Door.LogVerbose(door.RefusedConnection, "client", client.String(), "reason", "http-max-connections")
 	}}
 	for _, ln := range listeners {
 		logger.Info("HTTP is served", "http", ln.Addr().String(), "tls", h.TLS != nil)
@@ -104,7 +105,7 @@ type site struct {
 
 func newSite(server *resp.Server, h config.HTTPOptions) *site {
 	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server),
-		api: api.API{Server: server, Trusted: h.Token != ""}}
+		api: api.API{Door: server.Door, Trusted: h.Token != ""}}
 	if h.Token != "" {
 		sum := sha256.Sum256([]byte(h.Token))
 		s.token, s.guard = &sum, guard.Guard{AnyName: true, Token: true}
@@ -116,7 +117,7 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w, page := &counted{ResponseWriter: rw}, "other"
 	defer func() {
 		if cause := recover(); cause != nil {
-			s.server.Panicked(cause, "HTTP request")
+			s.server.Door.Panic(cause, "HTTP request")
 			answers.Fail(w, http.StatusInternalServerError, "internal error")
 		}
 		s.metrics.count(page, max(w.status, http.StatusOK))
@@ -139,7 +140,7 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	}
 	switch {
 	case !s.admitted(r):
-		s.server.LogVerbose(resp.RefusedRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
+		s.server.Door.LogVerbose(door.RefusedRequest, "client", r.RemoteAddr, "reason", "not the token of --http-token-file")
 		return "other", askForToken
 	case path == "/":
 		return "page", answers.Read(s.byPerson(showPage))

@@ -13,7 +13,7 @@ type mistakes struct{ server *resp.Server }
 func (m mistakes) Write(line []byte) (int, error) {
 	why, ok := strings.CutPrefix(strings.TrimSpace(string(line)), "http: TLS handshake error from ")
 	if ok && !strings.HasSuffix(why, ": EOF") { // a look whether the port is open
-		m.server.HTTPHandshakeFailed(why)
+		m.server.Door.HTTPHandshakeFailed(why)
 	}
 	return len(line), nil
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"celld/resp"
+	"celld/resp/door"
 )
 
 // Problem is the body of an answer other than 200, by RFC 9457.
@@ -28,7 +28,7 @@ func Failed(status int, detail string) Problem {
 }
 
 // Denied is the answer to a call that a limit denies. It names the limit as the RateLimit fields do.
-func Denied(status int, c *resp.Check) Problem {
+func Denied(status int, c *door.Taken) Problem {
 	p := Problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Too many requests", Status: status,
 		Detail: "retry in " + strconv.FormatInt(RetryAfter(c.Retry), 10) + " s", retry: RetryAfter(c.Retry)}
 	if l := &c.Limits[c.Binding]; !l.ByRule || l.Policy != "" {
@@ -44,7 +44,7 @@ func (p Problem) Never() Problem {
 }
 
 // Status is that of a call that was not decided; other is for errors of the call itself.
-func Status(err *resp.CallError, other int) int {
+func Status(err *door.CallError, other int) int {
 	switch err.Code() {
 	case "NOAUTH":
 		return http.StatusUnauthorized
@@ -55,7 +55,7 @@ func Status(err *resp.CallError, other int) int {
 	case "STOREDOWN", "LOADING", "BUSY", "MISCONF", "OOM":
 		return http.StatusServiceUnavailable
 	}
-	if err.Text == resp.TooManyWait {
+	if err.Text == door.ErrMaxWaiters {
 		return http.StatusServiceUnavailable
 	}
 	return other

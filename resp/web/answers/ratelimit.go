@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"celld/resp"
+	"celld/resp/door"
 )
 
 // never is the Retry-After, in seconds, of a call that will not pass: a rule denies it.
@@ -18,7 +18,7 @@ func RetryAfter(d time.Duration) int64 {
 }
 
 // resetOf is until the limit is full again or its rule ends; -1: it does not.
-func resetOf(l *resp.CheckLimit) time.Duration {
+func resetOf(l *door.Limit) time.Duration {
 	if l.ByRule {
 		return l.Retry
 	}
@@ -45,7 +45,7 @@ const mostItems = 16
 
 // Describe sets the fields of draft-ietf-httpapi-ratelimit-headers-11, with an item for each limit, and with legacy those that came before
 // it. The names are written as people know them, not as http.Header writes them.
-func Describe(h http.Header, c *resp.Check, legacy bool) {
+func Describe(h http.Header, c *door.Taken, legacy bool) {
 	both := make([]byte, 0, 256)
 	policies, limits := both[:0:128], both[128:128] // one piece of memory for most
 	latest := int64(most)
@@ -82,7 +82,7 @@ func Describe(h http.Header, c *resp.Check, legacy bool) {
 }
 
 // quotaOf is what a limit allows in its window, which is a second where it is shorter than that.
-func quotaOf(l *resp.CheckLimit) int64 {
+func quotaOf(l *door.Limit) int64 {
 	if 0 < l.Period && l.Period < time.Second {
 		return int64(min(float64(l.Count)*float64(time.Second)/float64(l.Period), 2*most))
 	}

@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp"
+	"celld/resp/door"
 )
 
 func TestDescribe(t *testing.T) {
-	one := func(l resp.CheckLimit) resp.Check { return resp.Check{Limits: []resp.CheckLimit{l}} }
-	gold := []resp.CheckLimit{{Name: "gold 100/1m", Count: 100, Period: time.Minute, Remaining: 7, Reset: time.Minute},
+	one := func(l door.Limit) door.Taken { return door.Taken{Limits: []door.Limit{l}} }
+	gold := []door.Limit{{Name: "gold 100/1m", Count: 100, Period: time.Minute, Remaining: 7, Reset: time.Minute},
 		{Name: "gold 9/1d", Count: 9, Period: 24 * time.Hour, Reset: 24 * time.Hour}}
-	for want, c := range map[string]resp.Check{
-		`"api";q=100;w=60 "api";r=7;t=2`:      one(resp.CheckLimit{Name: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond}),
-		`"fast";q=50;w=1 "fast";r=0;t=0`:      one(resp.CheckLimit{Name: "fast", Count: 5, Period: 100 * time.Millisecond}),
-		`"odd";q=5;w=2 "odd";r=0;t=1`:         one(resp.CheckLimit{Name: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1}),
-		`"jobs";q=3 "jobs";r=1;t=9223372037`:  one(resp.CheckLimit{Name: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1}),
-		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: one(resp.CheckLimit{Name: "\"\\\n", Count: 1, Period: time.Second}),
-		`"small";q=5 "small";r=5;t=0`: {Limits: []resp.CheckLimit{
+	for want, c := range map[string]door.Taken{
+		`"api";q=100;w=60 "api";r=7;t=2`:      one(door.Limit{Name: "api", Count: 100, Period: time.Minute, Remaining: 7, Reset: 1001 * time.Millisecond}),
+		`"fast";q=50;w=1 "fast";r=0;t=0`:      one(door.Limit{Name: "fast", Count: 5, Period: 100 * time.Millisecond}),
+		`"odd";q=5;w=2 "odd";r=0;t=1`:         one(door.Limit{Name: "odd", Count: 5, Period: 1500 * time.Millisecond, Reset: 1}),
+		`"jobs";q=3 "jobs";r=1;t=9223372037`:  one(door.Limit{Name: "jobs", Count: 3, Remaining: 1, Reset: 1<<63 - 1}),
+		`"\"\\%0A";q=1;w=1 "\"\\%0A";r=0;t=0`: one(door.Limit{Name: "\"\\\n", Count: 1, Period: time.Second}),
+		`"small";q=5 "small";r=5;t=0`: {Limits: []door.Limit{
 			{Name: "large", Count: 1e15, Period: time.Second, Remaining: 1e15 - 1}, {Name: "small", Count: 5, Remaining: 5},
 			{Name: "fast", Count: 1e12, Period: time.Microsecond}, {Name: "forced", Count: 1, Remaining: 1e15},
 		}},
@@ -30,11 +30,11 @@ func TestDescribe(t *testing.T) {
 		},
 		`"5/1h";q=5;w=3600 "5/1h";r=0`: { // denied by a rule that does not end
 			Limited: true, Retry: -1,
-			Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: -1, Count: 5, Period: time.Hour}},
+			Limits: []door.Limit{{Name: "5/1h", Limited: true, ByRule: true, Retry: -1, Count: 5, Period: time.Hour}},
 		},
 		`"5/1h";q=5;w=3600 "5/1h";r=0;t=30`: {
 			Limited: true, Retry: 30 * time.Second,
-			Limits: []resp.CheckLimit{{Name: "5/1h", Limited: true, ByRule: true, Retry: 30 * time.Second, Count: 5, Period: time.Hour}},
+			Limits: []door.Limit{{Name: "5/1h", Limited: true, ByRule: true, Retry: 30 * time.Second, Count: 5, Period: time.Hour}},
 		},
 	} {
 		h := http.Header{}
@@ -47,7 +47,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	h, ruled := http.Header{}, one(resp.CheckLimit{ByRule: true, Retry: -1})
+	h, ruled := http.Header{}, one(door.Limit{ByRule: true, Retry: -1})
 	if Describe(h, &ruled, true); !strings.Contains(fmt.Sprint(h), "X-RateLimit-Reset:[86400]") {
 		t.Errorf("%v", h)
 	}
@@ -61,9 +61,9 @@ func TestDescribe(t *testing.T) {
 // More items than clients have room for are left out, and fields without an item.
 func TestMostItems(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 16: 16, 17: 0} {
-		h, c := http.Header{}, resp.Check{}
+		h, c := http.Header{}, door.Taken{}
 		for range n {
-			c.Limits = append(c.Limits, resp.CheckLimit{Name: "api", Count: 1})
+			c.Limits = append(c.Limits, door.Limit{Name: "api", Count: 1})
 		}
 		Describe(h, &c, false)
 		var written strings.Builder

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"celld/resp"
+	"celld/resp/door"
 	"celld/resp/web/answers"
 )
 
@@ -23,13 +23,13 @@ const mostCalls = 128
 
 // API answers requests.
 type API struct {
-	Server  *resp.Server
+	Door    *door.Door
 	Trusted bool // who asks has shown a token, and may do everything
 }
 
 // Caller is who asks.
-func (a API) Caller(r *http.Request) resp.Caller {
-	return resp.Caller{Addr: r.RemoteAddr, Trusted: a.Trusted}
+func (a API) Caller(r *http.Request) door.Caller {
+	return door.Caller{Addr: r.RemoteAddr, Trusted: a.Trusted}
 }
 
 // Page finds what answers a path, as it was sent. It returns nil for a path of others.
@@ -128,7 +128,7 @@ const answerTime = 10 * time.Second
 func failed(w http.ResponseWriter, err error) { problemOf(err).Write(w) }
 
 func problemOf(err error) answers.Problem {
-	if refused := (*resp.CallError)(nil); errors.As(err, &refused) {
+	if refused := (*door.CallError)(nil); errors.As(err, &refused) {
 		text := strings.TrimPrefix(refused.Text, "ERR ")
 		if strings.HasPrefix(text, "internal error") {
 			return answers.Failed(http.StatusInternalServerError, "internal error")

@@ -34,23 +34,30 @@ type tester interface {
 	Context() context.Context
 }
 
+// tested is an API, and its server.
+type tested struct {
+	API
+	server *resp.Server
+}
+
 // newAPI returns an API to an empty store, at a time.
-func newAPI(t tester, nowNS func() int64) API {
+func newAPI(t tester, nowNS func() int64) tested {
 	t.Helper()
 	cfg, clock := config.New(), clock.New()
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: nowNS})
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = nowNS, slog.New(slog.DiscardHandler)
-	return API{Trusted: true, Server: resp.NewServer(resp.Options{
+	server := resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Log: slog.New(slog.DiscardHandler), Clock: nowNS, ReadClocks: clock.Read,
 		Persistence: persistence.New(keys, disk),
-	})}
+	})
+	return tested{API{Door: server.Door, Trusted: true}, server}
 }
 
 func atStart() int64 { return startNS }
 
 // ask asks for a path by POST where there is a body, and by GET where there is none.
-func (a API) ask(t tester, path, body string) *httptest.ResponseRecorder {
+func (a tested) ask(t tester, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := "POST"
 	if body == "" {
@@ -68,9 +75,9 @@ func (a API) ask(t tester, path, body string) *httptest.ResponseRecorder {
 }
 
 // command runs a command, and returns its reply.
-func (a API) command(t tester, words ...string) string {
+func (a tested) command(t tester, words ...string) string {
 	t.Helper()
-	return sessiontest.Do(a.Server.Sessions(), words...)
+	return sessiontest.Do(a.server.Sessions(), words...)
 }
 
 // conversation is asked in this order, of one server whose time stands still. It also tests openapi.json.
@@ -227,7 +234,7 @@ var conversation = []struct {
 	{"/v1/show/n", "", 200, `[]`}, // no call that was wrong has taken
 }
 
-func newConversation(t tester) API {
+func newConversation(t tester) tested {
 	a := newAPI(t, atStart)
 	a.command(t, "CL.POLICY", "SET", "gold", "100/1m", "10000/1d")
 	a.command(t, "CL.RULE", "ADD", "DENY", "bad:*")

@@ -7,6 +7,6 @@
 //	POST /throttle    CL.THROTTLE, in the shape of throttlecrab
 //	GET  /v1/openapi.json
 //
-// A request becomes the words of its command, which run as those of any client (resp.Server.Do), and its reply becomes JSON. So a limit
-// counts in one way, and a new option of CL.TAKE is a field in take.go and a line in openapi.json.
+// A request becomes a call of package door, and its answer becomes JSON. So a limit counts in one way, and a new option of CL.TAKE is a
+// field in take.go and a line in openapi.json.
 package api

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"celld/resp"
 	"celld/resp/command/limit"
+	"celld/resp/door"
 	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
 )
@@ -31,10 +31,10 @@ func (a API) give(w http.ResponseWriter, r *http.Request, x *exchange) {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	ask := resp.Ask{Key: *c.Key, Limits: []string{*c.Limit}, Options: []resp.Option{{Name: "GIVE", N: *c.N}}}
+	ask := door.Ask{Key: *c.Key, Limits: []string{*c.Limit}, Options: []door.Option{{Name: "GIVE", N: *c.N}}}
 	var refused error
 	var given int64
-	err = a.Server.Take(r.Context(), a.Caller(r), []resp.Ask{ask}, func(t *resp.Taken, err error) {
+	err = a.Door.Take(r.Context(), a.Caller(r), []door.Ask{ask}, func(t *door.Taken, err error) {
 		if refused = err; err == nil {
 			given = -t.Granted
 		}
@@ -71,7 +71,7 @@ func (a API) changeLease(w http.ResponseWriter, r *http.Request, x *exchange, co
 			numbers = append(numbers, *n)
 		}
 	}
-	did, err := a.Server.ChangeLease(a.Caller(r), command, *c.Key, numbers...)
+	did, err := a.Door.ChangeLease(a.Caller(r), command, *c.Key, numbers...)
 	answerChange(w, fmt.Sprintf(`{"done":%v}`, did), err)
 }
 
@@ -110,7 +110,7 @@ const showRoot = "/v1/show/"
 
 // show is GET /v1/show/{key}.
 func (a API) show(w http.ResponseWriter, r *http.Request) {
-	all, err := a.Server.Show(a.Caller(r), strings.TrimPrefix(r.URL.Path, showRoot))
+	all, err := a.Door.Show(a.Caller(r), strings.TrimPrefix(r.URL.Path, showRoot))
 	if err != nil {
 		failed(w, err)
 		return

@@ -65,7 +65,7 @@ func TestSameAsRESP(t *testing.T) {
 		nowNS := int64(startNS)
 		now := func() int64 { return nowNS }
 		web, redis := newAPI(t, now), newAPI(t, now)
-		for _, a := range []API{web, redis} {
+		for _, a := range []tested{web, redis} {
 			a.command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
 		}
 		lease := int64(1)

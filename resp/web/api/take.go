@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"celld/resp"
+	"celld/resp/door"
 	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
 )
@@ -67,7 +67,7 @@ func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	var refused error
 	bound(w, c.wait())
-	err = a.Server.Take(r.Context(), a.Caller(r), []resp.Ask{ask}, func(t *resp.Taken, err error) {
+	err = a.Door.Take(r.Context(), a.Caller(r), []door.Ask{ask}, func(t *door.Taken, err error) {
 		if refused = err; err == nil {
 			x.answer = c.form().appendTaken(x.answer, t)
 			x.tell(t, denial, c.Keys == nil)
@@ -82,7 +82,7 @@ func (a API) take(w http.ResponseWriter, r *http.Request, x *exchange) {
 
 // misread is the problem of a call, which names the field of a limit that is wrong by itself. at begins its path.
 func misread(err error, at string, c *call) answers.Problem {
-	p, wrong := problemOf(err), (*resp.MisreadError)(nil)
+	p, wrong := problemOf(err), (*door.MisreadError)(nil)
 	if errors.As(err, &wrong) && p.Status < http.StatusInternalServerError {
 		if wrong.Limit >= 0 {
 			at += c.limitAt(wrong.Limit)
@@ -118,16 +118,16 @@ func denialOf(r *http.Request) (status int, err error) {
 
 // tell notes what an answer has beside its body: the fields of headers, and a denial. Limits of several keys have no fields, as their items
 // would have the same names.
-func (x *exchange) tell(t *resp.Taken, denial int, described bool) {
+func (x *exchange) tell(t *door.Taken, denial int, described bool) {
 	x.header = http.Header{}
 	if described {
-		answers.Describe(x.header, &t.Check, false)
+		answers.Describe(x.header, t, false)
 	}
 	if t.Limited && t.Retry >= 0 {
 		x.header["Retry-After"] = []string{strconv.FormatInt(answers.RetryAfter(t.Retry), 10)}
 	}
 	if x.denied = t.Limited && denial != http.StatusOK; x.denied {
-		x.problem = answers.Denied(denial, &t.Check)
+		x.problem = answers.Denied(denial, t)
 		if t.Retry < 0 {
 			x.problem = x.problem.Never()
 		}
@@ -151,7 +151,7 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 		return
 	}
 	wait := time.Duration(len(c.Calls)) * time.Second // for an engine that is far, as each with a lease asks it by itself
-	asks := make([]resp.Ask, len(c.Calls))
+	asks := make([]door.Ask, len(c.Calls))
 	for i := range c.Calls {
 		var err error
 		if asks[i], err = c.Calls[i].ask(fmt.Sprintf("calls[%d].", i)); err != nil {
@@ -163,7 +163,7 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 	x.answer = append(x.answer, `{"results":[`...)
 	bound(w, wait)
 	n := 0
-	err := a.Server.Take(r.Context(), a.Caller(r), asks, func(t *resp.Taken, err error) {
+	err := a.Door.Take(r.Context(), a.Caller(r), asks, func(t *door.Taken, err error) {
 		if n > 0 {
 			x.answer = append(x.answer, ',')
 		}
@@ -174,7 +174,7 @@ func (a API) takeAll(w http.ResponseWriter, r *http.Request, x *exchange, c *cal
 		}
 		n++
 	})
-	if wrong := (*resp.MisreadError)(nil); errors.As(err, &wrong) {
+	if wrong := (*door.MisreadError)(nil); errors.As(err, &wrong) {
 		misread(err, fmt.Sprintf("calls[%d].", wrong.Ask), &c.Calls[wrong.Ask]).Write(w)
 		return
 	}
@@ -210,7 +210,7 @@ func (c *call) onlyCalls() error {
 }
 
 // ask is what a call asks for. The error says what is wrong with which field, whose path begins with at.
-func (c *call) ask(at string) (a resp.Ask, err error) {
+func (c *call) ask(at string) (a door.Ask, err error) {
 	switch {
 	case c.Keys == nil && c.Key == nil:
 		return a, fmt.Errorf("%skey: is missing", at)
@@ -236,7 +236,7 @@ func (c *call) ask(at string) (a resp.Ask, err error) {
 }
 
 // options are those of a call.
-func (c *call) options(at string) (all []resp.Option, err error) {
+func (c *call) options(at string) (all []door.Option, err error) {
 	option, known := "", true
 	if c.Mode != nil {
 		option, known = modes[*c.Mode]
@@ -251,16 +251,16 @@ func (c *call) options(at string) (all []resp.Option, err error) {
 		most = *c.MaxMS
 	}
 	if option != "" {
-		all = append(all, resp.Option{Name: option, N: most})
+		all = append(all, door.Option{Name: option, N: most})
 	}
 	if c.Cost != nil {
-		all = append(all, resp.Option{Name: "COST", N: *c.Cost})
+		all = append(all, door.Option{Name: "COST", N: *c.Cost})
 	}
 	if c.LeaseMS != nil {
-		all = append(all, resp.Option{Name: "LEASE", N: *c.LeaseMS})
+		all = append(all, door.Option{Name: "LEASE", N: *c.LeaseMS})
 	}
 	if c.ID != nil {
-		all = append(all, resp.Option{Name: "ID", Text: *c.ID})
+		all = append(all, door.Option{Name: "ID", Text: *c.ID})
 	}
 	return all, nil
 }
@@ -278,7 +278,7 @@ func (c *call) limits() (n int) {
 }
 
 // pairs are keys, each with its limits.
-func (c *call) pairs(a *resp.Ask, at string) (err error) {
+func (c *call) pairs(a *door.Ask, at string) (err error) {
 	a.Keys = []string{}
 	for i, p := range c.Keys {
 		path := fmt.Sprintf("%skeys[%d].", at, i)
@@ -333,7 +333,7 @@ func (c *call) form() form {
 }
 
 // appendTaken appends a take that is decided, as JSON.
-func (f form) appendTaken(b []byte, t *resp.Taken) []byte {
+func (f form) appendTaken(b []byte, t *door.Taken) []byte {
 	l := &t.Limits[t.Binding]
 	b = strconv.AppendBool(append(b, `{"allowed":`...), !t.Limited)
 	switch {
@@ -366,7 +366,7 @@ func (f form) appendTaken(b []byte, t *resp.Taken) []byte {
 }
 
 // appendEach appends what each limit says.
-func (f form) appendEach(b []byte, t *resp.Taken) []byte {
+func (f form) appendEach(b []byte, t *door.Taken) []byte {
 	for i := range t.Limits {
 		l := &t.Limits[i]
 		if i > 0 {

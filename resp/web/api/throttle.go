@@ -26,7 +26,7 @@ func (a API) throttle(w http.ResponseWriter, r *http.Request, x *exchange) {
 		notThrottled(w, http.StatusBadRequest, err)
 		return
 	}
-	t, err := a.Server.Throttle(a.Caller(r), key, numbers)
+	t, err := a.Door.Throttle(a.Caller(r), key, numbers)
 	if err != nil {
 		notThrottled(w, problemOf(err).Status, err)
 		return

@@ -24,8 +24,8 @@ import (
 // lookTime is how often files, and the health for those who watch it, are looked at.
 const lookTime = 500 * time.Millisecond
 
-// door is where calls come in.
-type door struct {
+// port is where calls come in.
+type port struct {
 	*service
 	server  *resp.Server
 	log     *slog.Logger
@@ -42,11 +42,12 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 	if o.Bind == "" && o.HTTPBind == "" {
 		return nil
 	}
-	d := &door{
-		service: &service{limits: server, options: o, stats: newStatistics(), now: time.Now, panicked: server.Panicked}, server: server,
-		log: log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
+	d := &port{
+		service: &service{limits: server.Door, options: o, stats: newStatistics(), now: time.Now, panicked: server.Door.Panic},
+		server:  server,
+		log:     log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
 	}
-	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, server.Waits())
+	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, server.Door.Waits())
 	doors := []struct {
 		setting, bind, about string
 		serve                func(net.Listener) error
@@ -80,7 +81,7 @@ func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
 }
 
 // serveHTTP is what serves a server's listener, and notes that it is to be stopped.
-func (d *door) serveHTTP(server *http.Server) func(net.Listener) error {
+func (d *port) serveHTTP(server *http.Server) func(net.Listener) error {
 	d.http = append(d.http, server)
 	return server.Serve
 }
@@ -136,7 +137,7 @@ func listen(setting, bind string) (ln net.Listener, err error) {
 	return ln, nil
 }
 
-// look calls reload until the door is closed. Where files are many, it does so less often: it takes 5 % of a core at most.
+// look calls reload until the port is closed. Where files are many, it does so less often: it takes 5 % of a core at most.
 func look(stopped <-chan struct{}, reload func()) {
 	for pause := lookTime; ; {
 		select {
@@ -151,8 +152,8 @@ func look(stopped <-chan struct{}, reload func()) {
 }
 
 // reload puts a new configuration to use, and logs that, or its mistakes.
-func (d *door) reload() {
-	defer d.server.Survive("reload of Envoy's limits")
+func (d *port) reload() {
+	defer d.server.Door.Survive("reload of Envoy's limits")
 	first := d.set.Load() == nil
 	about, err := d.take(first)
 	if err != nil { // one line for each mistake
@@ -166,10 +167,10 @@ func (d *door) reload() {
 }
 
 // reloadNow is reload for somebody who says that the files are whole, and logs by himself.
-func (d *door) reloadNow() (about []any, err error) { return d.take(true) }
+func (d *port) reloadNow() (about []any, err error) { return d.take(true) }
 
 // take puts a configuration to use if it is new, and returns what is to be logged of it.
-func (d *door) take(hurry bool) (about []any, err error) {
+func (d *port) take(hurry bool) (about []any, err error) {
 	set, changed, err := d.watcher.look(hurry)
 	switch {
 	case !changed:
@@ -187,7 +188,7 @@ func (d *door) take(hurry bool) (about []any, err error) {
 }
 
 // unwell says why no calls should come here, or nil.
-func (d *door) unwell() error {
+func (d *port) unwell() error {
 	select {
 	case <-d.stopped:
 		return errors.New("the server stops")
@@ -199,7 +200,7 @@ func (d *door) unwell() error {
 		return errors.New("no configuration is loaded")
 	case set.Len() == 0 && d.options.HealthNeedsDomain:
 		return errors.New("the configuration has no domain")
-	case d.server.Loading():
+	case d.server.Door.Loading():
 		return errors.New("the server is loading its files")
 	}
 	if why := d.server.NotReady(); why != "" {
@@ -209,7 +210,7 @@ func (d *door) unwell() error {
 }
 
 // stop ends the service: no new calls, and those that run end before ctx does.
-func (d *door) stop(ctx context.Context) {
+func (d *port) stop(ctx context.Context) {
 	close(d.stopped)
 	ended := make(chan struct{})
 	go func() {

@@ -1,8 +1,6 @@
-package resp
+package door
 
 import (
-	"cmp"
-	"context"
 	"math"
 	"time"
 
@@ -10,16 +8,20 @@ import (
 	"celld/store"
 )
 
-// Check is the answer of Server.Check.
-type Check struct {
+// Taken is the answer to a call that was decided.
+type Taken struct {
 	Limited bool
 	Retry   time.Duration // until the call passes; -1: it will not, or it has passed
-	Limits  []CheckLimit  // of the policies, in their order
+	Reset   time.Duration // until all limits are full again
+	Granted int64         // below 0: so much was given back
+	Wait    time.Duration // until the call may go ahead
+	Lease   int64         // 0: none
+	Limits  []Limit       // in their order
 	Binding int           // which of them binds
 }
 
-// CheckLimit is what a limit says to a Check.
-type CheckLimit struct {
+// Limit is what a limit says to a call.
+type Limit struct {
 	Policy    string        // the name of the policy that was found; "": a literal
 	Text      string        // the limit's
 	Name      string        // the policy and, where that has several limits, the text; of a literal the text
@@ -33,33 +35,21 @@ type CheckLimit struct {
 	Period    time.Duration // in each such time; 0: it counts what is in flight
 }
 
-// Check is CL.TAKE key @policy [@policy ...] of a caller. The error of the call is a *CallError: NOPOLICY where there is no such policy,
-// and STOREDOWN where the engine that may have it is away.
-func (srv *Server) Check(ctx context.Context, from Caller, key string, policies ...string) (c Check, err error) {
-	ask := Ask{Key: key}
-	for _, name := range policies {
-		ask.Limits = append(ask.Limits, "@"+name)
-	}
-	var refused error
-	err = srv.Take(ctx, from, []Ask{ask}, func(t *Taken, err error) {
-		if refused = err; err == nil {
-			c = t.Check
-		}
-	})
-	return c, cmp.Or(err, refused)
-}
-
-// checkOf tells of a take, with limits appended to those given.
-func checkOf(r *store.TakeRequest, limits []CheckLimit) Check {
+// set makes an answer that of a request. It uses its Limits again.
+func (t *Taken) set(r *store.TakeRequest) {
+	*t = Taken{Limited: r.Taken.Limited, Retry: fromNS(r.Taken.RetryAfterNS), Reset: fromNS(r.Taken.ResetAfterNS), Granted: r.Taken.Granted,
+		Limits: t.Limits[:0], Binding: r.Taken.Binding}
 	for i := range r.Calls {
-		limits = append(limits, checkLimit(&r.Calls[i]))
+		t.Limits = append(t.Limits, limitOf(&r.Calls[i]))
 	}
-	return Check{Limited: r.Taken.Limited, Retry: fromNS(r.Taken.RetryAfterNS), Binding: r.Taken.Binding, Limits: limits}
+	if r.Terms != nil {
+		t.Wait, t.Lease = fromNS(r.Terms.WaitNS), r.Terms.Lease
+	}
 }
 
-func checkLimit(call *store.Call) CheckLimit {
+func limitOf(call *store.Call) Limit {
 	d := &call.Decision
-	l := CheckLimit{Limited: d.Limited, ByRule: d.Limit == 0, Limit: d.Limit, Remaining: d.Remaining, Retry: fromNS(d.RetryAfterNS),
+	l := Limit{Limited: d.Limited, ByRule: d.Limit == 0, Limit: d.Limit, Remaining: d.Remaining, Retry: fromNS(d.RetryAfterNS),
 		Reset: fromNS(d.ResetAfterNS), Count: call.Limit.Count, Period: time.Duration(call.Limit.PeriodNS), Text: call.Limit.String()}
 	switch of := call.Policy; {
 	case of == nil:
@@ -81,4 +71,11 @@ func fromNS(ns uint64) time.Duration {
 		return -1
 	}
 	return time.Duration((min(ns, math.MaxInt64-999) + 999) / 1000 * 1000)
+}
+
+// Throttled is the answer of a CL.THROTTLE.
+type Throttled struct {
+	Limited          bool
+	Limit, Remaining int64
+	Retry, Reset     int64 // s, as CL.THROTTLE rounds them; Retry is -1 for a call that never passes, or has passed
 }

@@ -1,4 +1,4 @@
-package session
+package door
 
 import (
 	"sync"
@@ -34,5 +34,14 @@ func (w *waitingWithin) refuse(from client.Leaver) {
 	defer w.mu.Unlock()
 	for r := range w.requests {
 		from.Leave(r, store.ErrRefused)
+	}
+}
+
+// RefuseWaiting answers all calls that wait as refused, and all that would from now on.
+func (d *Door) RefuseWaiting() {
+	d.Refusing.Store(true)
+	d.within.refuse(d.Port)
+	for _, c := range d.Clients.All() {
+		c.Unblock(d.Port, store.ErrRefused)
 	}
 }

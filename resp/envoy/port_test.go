@@ -26,28 +26,28 @@ import (
 	"celld/store/memory"
 )
 
-// newDoor is a door to a server that does not listen, on a file with this text.
-func newDoor(t *testing.T, text string) (*door, *celldtest.LogBuffer) {
+// newPort is a port of a server that does not listen, on a file with this text.
+func newPort(t *testing.T, text string) (*port, *celldtest.LogBuffer) {
 	t.Helper()
 	log := &celldtest.LogBuffer{}
 	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	d := &door{service: &newWorld(t, config.EnvoyOptions{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
+	d := &port{service: &newWorld(t, config.EnvoyOptions{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
 		watcher: watcher{path: filepath.Join(t.TempDir(), "limits.yaml")}}
 	d.set.Store(nil)
-	d.panicked = server.Panicked
+	d.panicked = server.Door.Panic
 	write(t, d.watcher.path, text)
 	return d, log
 }
 
 // post asks /json.
-func (d *door) post(body io.Reader) (code int, text string) {
+func (d *port) post(body io.Reader) (code int, text string) {
 	w := httptest.NewRecorder()
 	newHTTP(d).Handler.ServeHTTP(w, httptest.NewRequest("POST", "/json", body))
 	return w.Code, w.Body.String()
 }
 
 func TestJSONByHTTP(t *testing.T) {
-	d, _ := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+	d, _ := newPort(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
 	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"x"}]}]}`
 	want := func(body io.Reader, code int, says string) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestNoPagesAsk(t *testing.T) {
 		{"*:8080", "rebound.example:8080", []string{"Origin", "http://rebound.example:8080"}, 403},
 		{"*:8080", "192.0.2.1:8080", []string{"Origin", "https://evil.example"}, 403},
 	} {
-		d, _ := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+		d, _ := newPort(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
 		d.options.HTTPBind, d.options.MetricsBind = of.bind, of.bind
 		d.reload()
 		for path, server := range map[string]*http.Server{"/json": newHTTP(d), "/metrics": newMetrics(d), "/healthcheck": newHTTP(d)} {
@@ -124,7 +124,7 @@ func (cutOff) Read([]byte) (int, error) { return 0, errors.New("gone") }
 
 // A configuration is taken if it is good; the one before stays if not.
 func TestReload(t *testing.T) {
-	d, log := newDoor(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
+	d, log := newPort(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
 	if err := d.unwell(); err == nil || err.Error() != "no configuration is loaded" {
 		t.Errorf("before: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestServe(t *testing.T) {
 
 // A stop ends slow requests by HTTP with its context.
 func TestStop(t *testing.T) {
-	d, _ := newDoor(t, "domain: d\n")
+	d, _ := newPort(t, "domain: d\n")
 	d.reload()
 	d.stopped = make(chan struct{})
 	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, false)
@@ -313,7 +313,7 @@ func TestMetadataIsMerged(t *testing.T) {
 	}
 }
 
-// Files that take long to read are read less often, and none once the door is closed.
+// Files that take long to read are read less often, and none once the port is closed.
 func TestManyFilesAreReadLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped, began, read := make(chan struct{}), time.Now(), []time.Duration(nil)

@@ -1,20 +1,21 @@
-package session
+package door
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"celld/cell"
-	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/decide"
 	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/store"
+	"celld/store/remote"
 	"celld/store/waiting"
 )
 
@@ -37,84 +38,65 @@ func (w woken) Wake() { w <- struct{}{} }
 
 // decide asks a caller's question, and has count count the answer. Nothing is asked where the caller is refused. After any other error
 // nothing is known of it.
-func (srv *Service) decide(c *scratch, from Caller, q question, count func()) (refused *CallError, err error) {
+func (d *Door) decide(c *desk, from Caller, q question, count func()) (refused *CallError, err error) {
 	err = errPanicked // which a panic leaves
-	defer srv.Survive("call of another protocol")
+	defer d.Survive("call of another protocol")
 	var answered woken // nil: the store in the process answers at once
-	if srv.space != nil || q.waits() {
+	if !d.Port.Here() || q.waits() {
 		answered = make(woken, 1)
 	}
-	if srv.Synchronous {
-		srv.Persist.Begin()
+	if d.Synchronous {
+		d.Persist.Begin()
 	}
-	decided, refused := srv.ask(c, from, q, answered)
+	decided, refused := d.ask(c, from, q, answered)
 	var gone error
 	if refused == nil && !decided {
-		sinceNS := srv.Clock()
+		sinceNS := d.Clock()
 		gone = q.await(answered)
-		c.stats.TookNS(srv.Clock() - sinceNS)
+		c.stats.TookNS(d.Clock() - sinceNS)
 	}
 	if refused == nil && gone == nil {
 		count()
 	}
 	err = gone
 	switch {
-	case !srv.Synchronous:
+	case !d.Synchronous:
 	case refused == nil && q.changes():
-		err = cmp.Or(err, srv.commit())
+		err = cmp.Or(err, d.Commit())
 	default: // calls that only look do not wait for the disk
-		srv.Persist.Leave()
+		d.Persist.Leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)
 	if err != nil && err != gone {
-		err = &CallError{formatError(ErrMisconf, err), err}
+		err = &CallError{fmt.Sprintf(ErrMisconf, err), err}
 	}
 	return refused, err
 }
 
 // ask asks while no transaction or script runs alone. If there is no answer yet, w is woken when there is.
-func (srv *Service) ask(c *scratch, from Caller, q question, w store.Waker) (answered bool, refused *CallError) {
-	lane := srv.Execution.Lane(c.lane)
+func (d *Door) ask(c *desk, from Caller, q question, w store.Waker) (answered bool, refused *CallError) {
+	lane := d.Execution.Lane(c.lane)
 	lane.RLock()
 	defer lane.RUnlock()
-	a := store.Access{NowNS: srv.Clock(), Lane: c.lane}
+	a := store.Access{NowNS: d.Clock(), Lane: c.lane}
 	c.stats.Begin(a.NowNS)
-	if refused = srv.refuseWithin(from, q.row()); refused == nil && !from.Trusted {
-		refused = srv.forbidKeys(from, q, &a)
+	if refused = d.refuseWithin(from, q.row()); refused == nil && !from.Trusted {
+		refused = d.forbidKeys(from, q, &a)
 	}
 	if refused != nil {
 		return false, refused
 	}
-	if srv.Gate.Has(gate.Monitored) {
+	if d.Gate.Has(gate.Monitored) {
 		for words := range q.words {
-			srv.tellMonitors(client.MonitorLine(srv.Store.WallNS(a.NowNS), from.Addr, slices.All(words)))
+			d.TellMonitors(client.MonitorLine(d.Store.WallNS(a.NowNS), from.Addr, slices.All(words)))
 		}
 	}
 	return q.ask(a, w), nil
 }
 
-// forbidKeys returns the error of a question about keys to which the user default has no right, or nil. It gives an access that user's
-// rights.
-func (srv *Service) forbidKeys(from Caller, q question, a *store.Access) *CallError {
-	rights := srv.Users.Default.Rights()
-	if rights.MayAll() {
-		return nil
-	}
-	a.May = rights.OnKey()
-	row := q.row()
-	for key := range q.keys {
-		if !rights.MayTouch(key, row.AccessTo(0, nil)) {
-			srv.noteRefused(from, row, acl.DeniedKey, string(key))
-			srv.Stats.Rejected(row, errNoPermKey)
-			return &CallError{Text: errNoPermKey}
-		}
-	}
-	return nil
-}
-
 // takes are one or several requests to the limiter.
 type takes struct {
-	srv      *Service
+	d        *Door
 	ctx      context.Context
 	of       *command.Row
 	requests []store.TakeRequest
@@ -146,40 +128,40 @@ func (t *takes) words(yield func(words [][]byte) bool) {
 }
 
 func (t *takes) ask(a store.Access, w store.Waker) bool {
-	return t.srv.limiter.TakeBatch(t.requests, a, w)
+	return t.d.Limiter.TakeBatch(t.requests, a, w)
 }
 
 // await returns when all are decided. If ctx ends before, the one that waits has left, and the error is that of ctx.
 func (t *takes) await(answered woken) error {
-	srv, r := t.srv, &t.requests[0]
+	d, r := t.d, &t.requests[0]
 	if r.Terms == nil || r.Terms.Mode != store.Wait {
 		<-answered
 		return nil
 	}
-	sinceNS := srv.Clock()
-	srv.within.add(r)
-	defer srv.within.remove(r)
-	if srv.Stopping.refusing.Load() { // its look at those who wait may have been before
-		srv.Port.Leave(r, store.ErrRefused)
+	sinceNS := d.Clock()
+	d.within.add(r)
+	defer d.within.remove(r)
+	if d.Refusing.Load() { // its look at those who wait may have been before
+		d.Port.Leave(r, store.ErrRefused)
 	}
 	select {
 	case <-answered:
 		if r.Err == nil && !r.Taken.Limited {
-			srv.Stats.Waits.Note(max(0, srv.Clock()-sinceNS))
+			d.Stats.Waits.Note(max(0, d.Clock()-sinceNS))
 		}
 		return nil
 	case <-t.ctx.Done():
 	}
-	srv.Port.Leave(r, t.ctx.Err())
+	d.Port.Leave(r, t.ctx.Err())
 	if <-answered; waiting.GivesBack(r) {
-		srv.Later.GiveBack(func() { waiting.GiveBack(r, true, srv.Port, store.Access{NowNS: srv.Clock()}) })
+		d.Later.GiveBack(func() { waiting.GiveBack(r, true, d.Port, store.Access{NowNS: d.Clock()}) })
 	}
 	return t.ctx.Err()
 }
 
 // throttle is a CL.THROTTLE.
 type throttle struct {
-	srv      *Service
+	d        *Door
 	of       *command.Row
 	key      []byte
 	numbers  [4]int64
@@ -197,7 +179,7 @@ func (t *throttle) words(yield func(words [][]byte) bool) {
 
 func (t *throttle) ask(a store.Access, w store.Waker) bool {
 	t.requests[0], t.text = decide.ReadThrottle(t.key, t.numbers)
-	return t.text != "" || t.srv.limiter.ThrottleBatch(t.requests[:], a, w)
+	return t.text != "" || t.d.Limiter.ThrottleBatch(t.requests[:], a, w)
 }
 
 func (t *throttle) await(answered woken) error {
@@ -205,9 +187,19 @@ func (t *throttle) await(answered woken) error {
 	return nil
 }
 
+// ViewBytes is what a view of an engine's keys takes, most of it for its table.
+const ViewBytes = 48 << 10
+
+// MostTries is how often what changes an engine's keys is tried. Each conflict means that another's change was stored, so that this many
+// are no accident.
+const MostTries = 100
+
+// ErrConflicts is the error after them.
+var ErrConflicts = &remote.DownError{Cause: "others change the keys all the time"}
+
 // keyed is what a command does with a key. An engine reads the key first, and stores it then.
 type keyed struct {
-	srv  *Service
+	d    *Door
 	of   *command.Row
 	key  []byte
 	args []int64
@@ -226,32 +218,32 @@ func (k *keyed) keys(yield func(key []byte) bool)      { yield(k.key) }
 func (k *keyed) words(yield func(words [][]byte) bool) { yield(commandOf(k.of, k.key, k.args)) }
 
 func (k *keyed) ask(a store.Access, w store.Waker) bool {
-	if k.srv.space == nil {
-		k.text, k.err = k.do(k.srv.keys, a)
+	if k.d.Port.Here() {
+		k.text, k.err = k.do(k.d.Keys, a)
 		return true
 	}
-	if k.err = k.srv.hold(viewBytes); k.err != nil {
+	if k.err = k.d.Held.Hold(ViewBytes); k.err != nil {
 		return true
 	}
 	k.a = a
-	k.tx = k.srv.Port.Open([][]byte{k.key}, store.OpenOptions{Leases: k.of.Flags&spec.OfLease != 0, NowNS: a.NowNS}, w)
+	k.tx = k.d.Port.Open([][]byte{k.key}, store.OpenOptions{Leases: k.of.Flags&spec.OfLease != 0, NowNS: a.NowNS}, w)
 	return false
 }
 
 func (k *keyed) await(answered woken) error {
-	defer k.srv.txBytes.Add(-viewBytes)
+	defer k.d.Held.Let(ViewBytes)
 	defer k.tx.Close()
 	<-answered
 	for tries := 0; ; tries++ {
 		_, foreign := k.tx.Foreign(k.key)
 		switch {
 		case k.tx.Err() != nil && tries == 0:
-			k.err = notSent(k.tx.Err())
+			k.err = NotSent(k.tx.Err())
 		case k.tx.Err() != nil:
 			k.err = k.tx.Err()
 		case tries > 0 && !k.tx.Conflict():
-		case tries == mostTries:
-			k.err = errConflicts
+		case tries == MostTries:
+			k.err = ErrConflicts
 		case foreign && k.of.ReadsState():
 			k.err = store.ErrWrongType
 		default:

@@ -1,0 +1,107 @@
+package door
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"celld/resp/client"
+	"celld/resp/command"
+	"celld/resp/command/argument"
+	"celld/resp/command/decide"
+	"celld/store"
+	"celld/store/policy"
+	"celld/store/remote"
+)
+
+// Texts of errors that callers of every door are told: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s
+// are filled in by the caller.
+const (
+	ErrBusy          = command.ErrBusy
+	ErrInternal      = "ERR internal error, the connection is closed"
+	ErrLoading       = "LOADING Redis is loading the dataset in memory"
+	ErrMaxWaiters    = "ERR too many calls wait already (--max-waiters)"
+	ErrMisconf       = "MISCONF Errors writing to the AOF file: %s"
+	ErrNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
+	ErrNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
+	ErrStoreDown     = argument.ErrStoreDown
+
+	errNoToken    = "NOAUTH the user default needs a password: set --http-token-file, and send the token" // of callers by HTTP
+	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
+	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
+	errUnblocked  = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	errStoreSent  = "STOREDOWN %s; the call may have been counted"
+	errCrossSlot  = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
+	errFlushAll   = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
+)
+
+// CallError is the error that a call from within the process was answered with, such as "LOADING Redis is loading the dataset in memory".
+type CallError struct {
+	Text  string
+	cause error // what the store or the disk has said; nil: neither was asked
+}
+
+func (e *CallError) Error() string { return e.Text }
+func (e *CallError) Unwrap() error { return e.cause }
+
+// Code is the error's first word.
+func (e *CallError) Code() string {
+	code, _, _ := strings.Cut(e.Text, " ")
+	return code
+}
+
+// Why a process decides nothing that a restart would mend: see Server.Decides.
+var (
+	ErrPanicked   = errors.New("a panic")
+	ErrScriptBusy = errors.New("a script that takes too long")
+)
+
+// errPanicked is the error of a call whose decision has panicked.
+var errPanicked error = &CallError{ErrInternal, ErrPanicked}
+
+// ErrorOf is what the store has said of a request that was not decided, as the error of a call.
+func ErrorOf(err error) error { return &CallError{StoreText(err), err} }
+
+// StoreText is the text of what the store has refused.
+func StoreText(err error) string {
+	switch err {
+	case store.ErrFull:
+		return command.ErrOOM
+	case store.ErrWrongType:
+		return command.ErrWrongType
+	case store.ErrTooManyLimits:
+		return fmt.Sprintf(decide.ErrTooManyLimits, store.MaxLimits)
+	case store.ErrTwoLimits:
+		return errTwoLimits
+	case policy.ErrNoPolicy:
+		return errPolicyGone
+	case store.ErrTooManyWaiters:
+		return ErrMaxWaiters
+	case client.ErrUnblocked:
+		return errUnblocked
+	case remote.ErrBusy:
+		return fmt.Sprintf(ErrStoreDown, err)
+	case remote.ErrCrossSlot:
+		return errCrossSlot
+	case remote.ErrNoPrefix:
+		return errFlushAll
+	}
+	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
+	switch {
+	case errors.As(err, &down) && down.Sent:
+		return fmt.Sprintf(errStoreSent, down.Cause)
+	case errors.As(err, &down):
+		return fmt.Sprintf(ErrStoreDown, down.Cause)
+	case errors.As(err, &engine):
+		return engine.Text
+	}
+	return "ERR " + err.Error()
+}
+
+// NotSent is an engine's error where nothing was to be stored yet.
+func NotSent(err error) error {
+	if down := (*remote.DownError)(nil); errors.As(err, &down) {
+		return &remote.DownError{Cause: down.Cause}
+	}
+	return err
+}
