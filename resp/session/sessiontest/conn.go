@@ -82,7 +82,10 @@ func (t *Conn) Take() string {
 }
 
 // Do runs a command as a new client, and returns its reply, or why the client is refused.
-func Do(server transport.Server, words ...string) string {
+func Do(server transport.Server, words ...string) string { return Send(server, Frame(words...)) }
+
+// Send sends bytes as a new client.
+func Send(server transport.Server, raw string) string {
 	s, refusal, _ := server.Admit(RemoteAddr, LocalAddr)
 	if s == nil {
 		return refusal
@@ -90,7 +93,7 @@ func Do(server transport.Server, words ...string) string {
 	tr := &patient{awake: make(chan struct{}, 1)}
 	s.Open(tr, -1)
 	defer s.Closed()
-	for more := s.Serve([]byte(Frame(words...))); more || tr.HasMore(); more = s.Serve(nil) {
+	for more := s.Serve([]byte(raw)); more || tr.HasMore(); more = s.Serve(nil) {
 		if !more {
 			<-tr.awake
 		}

@@ -2,9 +2,12 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"celld/resp/session/sessiontest"
 
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
@@ -21,7 +24,7 @@ func drawAsked(t *rapid.T, lease int64) (c asked) {
 	key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
 	limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"5/1s", "9/1m,algo=window", "3/1m,algo=slide", "4/10s,algo=conc", "@gold",
 		"9007199254740991/1h,algo=window", "6/1s,algo=log,block=1s"}), 1, 3, rapid.ID).Draw(t, "limits")
-	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	case 0:
 		n := rapid.Int64Range(0, 9).Draw(t, "n")
 		return asked{"/v1/give", map[string]any{"key": key, "limit": limits[0], "n": n}, []string{"CL.GIVE", key, limits[0], fmt.Sprint(n)}}
@@ -35,8 +38,23 @@ func drawAsked(t *rapid.T, lease int64) (c asked) {
 		ms := rapid.Int64Range(1, 9000).Draw(t, "ms")
 		return asked{"/v1/renew", map[string]any{"key": key, "lease": lease, "ms": ms},
 			[]string{"CL.RENEW", key, fmt.Sprint(lease), fmt.Sprint(ms)}}
+	case 4:
+		n := rapid.SliceOfN(rapid.Int64Range(1, 5), 3, 3).Draw(t, "numbers")
+		quantity := rapid.Int64Range(0, 6).Draw(t, "quantity")
+		return asked{"/throttle",
+			map[string]any{"key": "t", "max_burst": n[0], "count_per_period": n[1], "period": n[2], "quantity": quantity},
+			[]string{"CL.THROTTLE", "t", fmt.Sprint(n[0] - 1), fmt.Sprint(n[1]), fmt.Sprint(n[2]), fmt.Sprint(quantity)}}
 	}
 	c = asked{"/v1/take", map[string]any{"key": key, "limits": limits}, append([]string{"CL.TAKE", key}, limits...)}
+	if rapid.IntRange(0, 3).Draw(t, "keys") == 0 {
+		c.body, c.args = map[string]any{}, []string{"CL.MTAKE", fmt.Sprint(len(limits))}
+		var keys []any
+		for _, limit := range limits {
+			key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key of a pair")
+			keys, c.args = append(keys, map[string]any{"key": key, "limits": []string{limit}}), append(c.args, key, limit)
+		}
+		c.body["keys"] = keys
+	}
 	if cost := rapid.SampledFrom([]int64{-1, 0, 1, 2, 5, 1 << 40}).Draw(t, "cost"); cost >= 0 {
 		c.body["cost"], c.args = cost, append(c.args, "COST", fmt.Sprint(cost))
 	}
@@ -59,42 +77,99 @@ func drawAsked(t *rapid.T, lease int64) (c asked) {
 	return c
 }
 
-// Calls by HTTP and by RESP get equal answers, whatever came before.
-func TestSameAsRESP(t *testing.T) {
+// doors are the ways in which a call comes in. Each returns the numbers of the answer, or an error.
+var doors = map[string]func(a tested, t *rapid.T, c asked) (numbers []int64, problem string){
+	"RESP": func(a tested, t *rapid.T, c asked) ([]int64, string) { return read(a.command(t, c.args...)) },
+	"EXEC": func(a tested, _ *rapid.T, c asked) ([]int64, string) {
+		frames := sessiontest.Frame("MULTI") + sessiontest.Frame(c.args...) + sessiontest.Frame("EXEC")
+		return read(strings.TrimPrefix(sessiontest.Send(a.server.Sessions(), frames), "+OK\r\n+QUEUED\r\n*1\r\n"))
+	},
+	"a script": func(a tested, t *rapid.T, c asked) ([]int64, string) {
+		numbers, problem := read(a.command(t, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "1", c.args[1]}, c.args...)...))
+		problem, _, _ = strings.Cut(problem, " script: ")
+		return numbers, problem
+	},
+	"JSON": func(a tested, t *rapid.T, c asked) ([]int64, string) { return a.asks(t, c, c.path, c.body) },
+	"JSON of several": func(a tested, t *rapid.T, c asked) ([]int64, string) {
+		if c.path != "/v1/take" {
+			return a.asks(t, c, c.path, c.body)
+		}
+		return a.asks(t, c, c.path, map[string]any{"calls": []any{c.body}})
+	},
+}
+
+// asks asks by HTTP.
+func (a tested) asks(t *rapid.T, c asked, path string, body map[string]any) (numbers []int64, problem string) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := a.ask(t, path, string(text))
+	var got map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if several, ok := got["results"].([]any); ok {
+		got = several[0].(map[string]any)
+	}
+	if detail, failed := got["detail"].(string); failed {
+		if _, after, ok := strings.Cut(detail, "]: "); ok {
+			detail = after
+		}
+		return nil, "ERR " + detail
+	}
+	return numbersIn(got, c), ""
+}
+
+// read returns the numbers of a reply, or its error.
+func read(reply string) (numbers []int64, problem string) {
+	if text, failed := strings.CutPrefix(reply, "-"); failed {
+		return nil, strings.TrimSpace(text)
+	}
+	numbers = numbersOf(reply)
+	switch _, rest, _ := strings.Cut(reply, "\r\n"); { // it holds no lease
+	case strings.HasPrefix(reply, "*7\r\n:"):
+		numbers = append(numbers, 0)
+	case strings.HasPrefix(rest, "*5\r\n"):
+		numbers = slices.Insert(numbers, 5, 0)
+	}
+	return numbers, ""
+}
+
+// A call gets the same answer by each door, whatever came before, is counted in the same way, and leaves the same.
+func TestSameByEachDoor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nowNS := int64(startNS)
-		now := func() int64 { return nowNS }
-		web, redis := newAPI(t, now), newAPI(t, now)
-		for _, a := range []tested{web, redis} {
-			a.command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
+		servers := map[string]tested{}
+		for door := range doors {
+			servers[door] = newAPI(t, func() int64 { return nowNS })
+			servers[door].command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
 		}
 		lease := int64(1)
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
 			nowNS += rapid.SampledFrom([]int64{0, 1, 1e6, 3e8, 1e9, 7e9}).Draw(t, "ns")
 			c := drawAsked(t, lease)
-			body, err := json.Marshal(c.body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, reply := web.ask(t, c.path, string(body)), redis.command(t, c.args...)
-			var got map[string]any
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(reply, "-") {
-				why := strings.TrimSpace(strings.TrimPrefix(reply, "-ERR "))
-				if detail, _ := got["detail"].(string); w.Code != 400 || !strings.HasSuffix(detail, why) {
-					t.Fatalf("%q: %q, and by HTTP %d %s", c.args, reply, w.Code, w.Body)
+			want, problem := doors["RESP"](servers["RESP"], t, c)
+			for door, ask := range doors {
+				if door == "RESP" {
+					continue
 				}
-				continue
+				has, wrong := ask(servers[door], t, c)
+				if !slices.Equal(has, want) || wrong != problem {
+					t.Fatalf("%q by RESP: %v %q; by %s: %v %q", c.args, want, problem, door, has, wrong)
+				}
 			}
-			want := numbersOf(reply)
-			has := numbersIn(got, c, len(want))
-			if fmt.Sprint(has) != fmt.Sprint(want) {
-				t.Fatalf("%q: %v, and by HTTP %v: %s", c.args, want, has, w.Body)
+			if c.args[0] == "CL.TAKE" && len(want) == 8 && want[7] != 0 {
+				lease = want[7]
 			}
-			if id, ok := got["lease"].(float64); ok {
-				lease = int64(id)
+		}
+		for _, words := range [][]string{{"HGETALL", "a"}, {"HGETALL", "b"}, {"GET", "t"}, {"CL.STATS"}, {"CL.STATS", "gold"}, {"CL.STATS", "literals"},
+			{"CL.TOP"}} {
+			want := servers["RESP"].command(t, words...)
+			for door, a := range servers {
+				if got := a.command(t, words...); got != want {
+					t.Fatalf("%s after %s:\n%q\nand after RESP\n%q", words, door, got, want)
+				}
 			}
 		}
 	})
@@ -115,7 +190,7 @@ func numbersOf(reply string) (all []int64) {
 }
 
 // numbersIn are the numbers of an answer in the order of CL.TAKE's reply, or the only one of another.
-func numbersIn(got map[string]any, c asked, n int) (all []int64) {
+func numbersIn(got map[string]any, c asked) []int64 {
 	number := func(name string) int64 {
 		switch v := got[name].(type) {
 		case nil:
@@ -129,21 +204,36 @@ func numbersIn(got map[string]any, c asked, n int) (all []int64) {
 			return int64(v.(float64))
 		}
 	}
+	unit := "_ms"
+	if c.body["us"] == true {
+		unit = "_us"
+	}
+	decision := func() []int64 {
+		return []int64{1 - number("allowed"), number("limit"), number("remaining"), number("retry_after" + unit), number("reset_after" + unit)}
+	}
 	switch c.path {
+	case "/throttle":
+		unit = ""
+		if all := decision(); all[0] == 1 {
+			return all
+		}
+		got["retry_after"] = nil // which is 0 there
+		return decision()
 	case "/v1/give":
 		return []int64{number("given")}
 	case "/v1/take":
 	default:
 		return []int64{number("done")}
 	}
-	unit := "_ms"
-	if c.body["us"] == true {
-		unit = "_us"
+	keys, several := got["keys"].([]any)
+	if !several {
+		return append(decision(), number("granted"), number("wait"+unit), number("lease"))
 	}
-	all = []int64{1 - number("allowed"), number("limit"), number("remaining"), number("retry_after" + unit), number("reset_after" + unit),
-		number("granted"), number("wait" + unit)}
-	if n == 8 {
-		all = append(all, number("lease"))
+	all := []int64{1 - number("allowed"), number("bound"), number("granted"), number("retry_after" + unit), number("wait" + unit),
+		number("lease")}
+	for _, one := range keys {
+		got = one.(map[string]any)
+		all = append(all, decision()...)
 	}
 	return all
 }
