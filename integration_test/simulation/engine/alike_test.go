@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	"celld/internal/celldtest"
 	"celld/resp"
 	settings "celld/resp/config"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -21,7 +24,7 @@ import (
 )
 
 // TestAlike says random conversations to a celld that keeps its keys in memory, and to one that has them on an Engine, in fake time.
-// Their replies are the same, except for the IDs of leases.
+// Some commands are asked by their values on the engine. The replies are the same, except for the IDs of leases.
 func TestAlike(t *testing.T) {
 	t.Parallel()
 	r := celldtest.NewRand(t)
@@ -81,10 +84,17 @@ var (
 	leaseIDs = regexp.MustCompile(`([=,])\d{15,16}:`)
 )
 
-// say returns the reply to a command. The word LEASEID is the ID of the last lease, and stands for all IDs in the reply.
-func (s *side) say(t *testing.T, words []string) string {
+// say returns the reply to a command. The word LEASEID is the ID of the last lease, and stands for all IDs in the reply. The command may be
+// asked by its values, as by those who do not speak RESP.
+func (s *side) say(t *testing.T, words []string, byValues bool) string {
 	words = strings.Split(strings.ReplaceAll(strings.Join(words, "\x00"), "LEASEID", s.id), "\x00")
-	text := sessiontest.Do(s.server.Sessions(), words...)
+	text, asked := "", false
+	if byValues {
+		text, asked = s.ask(t, words)
+	}
+	if !asked {
+		text = sessiontest.Do(s.server.Sessions(), words...)
+	}
 	if strings.HasPrefix(words[0], "CL.TAKE") {
 		if id := leased.FindStringSubmatch(text); id != nil {
 			s.id = id[1]
@@ -97,6 +107,43 @@ func (s *side) say(t *testing.T, words []string) string {
 		text = strings.Join(lines, "\r\n")
 	}
 	return text
+}
+
+// ask asks a command of a key and numbers by its values, and returns what RESP would reply. It returns false for another command.
+func (s *side) ask(t *testing.T, words []string) (reply string, asked bool) {
+	var numbers []int64
+	for _, word := range words[min(2, len(words)):] {
+		if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	var err error
+	from := door.Caller{Addr: "test", Trusted: true}
+	switch words[0] {
+	case "CL.RELEASE", "CL.RENEW", "CL.SETTLE":
+		var did bool
+		did, err = s.server.Door.ChangeLease(from, strings.ToLower(words[0]), words[1], numbers...)
+		reply = fmt.Sprintf(":%d\r\n", map[bool]int{true: 1}[did])
+	case "CL.GIVE":
+		give := door.Ask{Key: words[1], Limits: words[2:3], Options: []door.Option{{Name: "GIVE", N: numbers[0]}}}
+		problem := s.server.Door.Take(t.Context(), from, []door.Ask{give}, func(taken *door.Taken, wrong error) {
+			if err = wrong; wrong == nil {
+				reply = fmt.Sprintf(":%d\r\n", -taken.Granted)
+			}
+		})
+		err = cmp.Or(err, problem)
+	case "CL.THROTTLE":
+		var d door.Throttled
+		d, err = s.server.Door.Throttle(from, words[1], [4]int64(append(numbers, 1)[:4]))
+		reply = fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", map[bool]int{true: 1}[d.Limited], d.Limit, d.Remaining,
+			d.Retry, d.Reset)
+	default:
+		return "", false
+	}
+	if err != nil {
+		reply = "-" + err.Error() + "\r\n"
+	}
+	return reply, true
 }
 
 // converse says some commands about keys of their own, and returns how many. It ends where replies differ.
@@ -118,7 +165,7 @@ func converse(t *testing.T, r *rand.Rand, e *Engine, sides [2]*side, number stri
 		if pass > 0 {
 			told = append(told, fmt.Sprint("  ", pass, " pass"))
 		}
-		want, got := sides[0].say(t, words), sides[1].say(t, words)
+		want, got := sides[0].say(t, words, false), sides[1].say(t, words, r.IntN(2) == 0)
 		said++
 		told = append(told, fmt.Sprintf("%q %q", words, want))
 		if got != want && !nearly(words[0], want, got) {
