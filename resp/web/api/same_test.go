@@ -163,8 +163,8 @@ func TestSameByEachDoor(t *testing.T) {
 				lease = want[7]
 			}
 		}
-		for _, words := range [][]string{{"HGETALL", "a"}, {"HGETALL", "b"}, {"GET", "t"}, {"CL.STATS"}, {"CL.STATS", "gold"}, {"CL.STATS", "literals"},
-			{"CL.TOP"}} {
+		for _, words := range [][]string{{"HGETALL", "a"}, {"HGETALL", "b"}, {"GET", "t"}, {"CL.STATS"}, {"CL.STATS", "gold"},
+			{"CL.STATS", "literals"}, {"CL.TOP"}} {
 			want := servers["RESP"].command(t, words...)
 			for door, a := range servers {
 				if got := a.command(t, words...); got != want {
@@ -209,7 +209,8 @@ func numbersIn(got map[string]any, c asked) []int64 {
 		unit = "_us"
 	}
 	decision := func() []int64 {
-		return []int64{1 - number("allowed"), number("limit"), number("remaining"), number("retry_after" + unit), number("reset_after" + unit)}
+		return []int64{1 - number("allowed"), number("limit"), number("remaining"), number("retry_after" + unit),
+			number("reset_after" + unit)}
 	}
 	switch c.path {
 	case "/throttle":
