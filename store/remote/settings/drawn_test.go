@@ -24,18 +24,18 @@ func TestDrawnChanges(t *testing.T) {
 		now.Store(4_102_444_800_000 * ms)
 		s := newStoreBy(t, Options{Time: now.Load}, dial)
 		var model policy.Set
-		fill := []string{"HSET", policiesKey}
-		one := *linktest.Literal(t, "1/1s")
+		one, fields := *linktest.Literal(t, "1/1s"), []string{versionField, "5", sinceField, "5"}
 		for i := range policy.MaxPolicies - 2 { // so there is room for two of those that are drawn
 			name := fmt.Sprint("p", i)
 			if _, err := model.SetPolicy(name, []cell.Limit{one}, policy.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			fill = append(fill, name, "1/1s 5 @"+name+"/gcra/1s")
+			if fields = append(fields, name, "1/1s 5 @"+name+"/gcra/1s"); len(fields) > 1000 || i == policy.MaxPolicies-3 {
+				s.do(t, append([]string{"HSET", policiesKey}, fields...)...)
+				fields = nil
+			}
 		}
-		s.do(t, append(fill, versionField, "5", sinceField, "5")...)
-		<-s.policies.read()
-		<-s.rules.read()
+		s.policies.version, s.policies.since, s.policies.answers, s.rules.answers = "5", "5", true, true // as if it had read those
 		if simulated {
 			s.Time = nil // the scripts ask for it
 		}
@@ -58,12 +58,6 @@ func TestDrawnChanges(t *testing.T) {
 				}
 			}
 		})
-		other := newStoreBy(t, Options{Time: now.Load}, dial)
-		<-other.policies.read()
-		<-other.rules.read()
-		if textOf(other.Policies) != textOf(&model) {
-			t.Error("who reads all has something else")
-		}
 	})
 }
 
