@@ -8,7 +8,8 @@
 //	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants
 //
 // The packages below this one are runner (programs in virtual time), world (a run: what a seed draws, machines, clients, scenes, faults),
-// network, disk and engine (what is simulated; the same tests ask the engine and a real Redis) and check (what must hold).
+// network and disk (what is simulated, as internal/enginetest; the tests in engine ask that and a real Redis the same) and check (what must
+// hold).
 //
 // Each seed draws its plan, which is the first line of a trace: how many machines and clients there are, their settings, which limits they
 // use, what is in memory and what on an engine, and what fails. Users and policies are read from real files, in a folder of the run.

@@ -1,6 +1,7 @@
 package celldtest
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,59 +14,96 @@ import (
 
 // Ailing is an engine whose answers a test chooses.
 type Ailing struct {
-	Socket string // its path
+	Socket string // where it listens: a path, or a host and port
+	whole  bool   // the test also answers the commands of the connection
+
+	server *redcon.Server
 	mu     sync.Mutex
-	answer func(command string) string // the reply's bytes; "close": the connection is closed
-	asked  []string                    // all commands but those of the connection
+	answer func(command string) string // the reply's bytes; "none": nothing, nor anything after it; "close": the connection is closed
+	asked  []string                    // all commands, without those of the connection unless whole
 }
 
-// NewAiling runs one until the test ends. At first each command is answered by 1.
+// NewAiling runs one on a socket until the test ends. At first each command is answered by 1.
 func NewAiling(t *testing.T) *Ailing {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "Ailing-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Ailing{Socket: filepath.Join(dir, "s")}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	e := &Ailing{}
 	e.Answers(":1\r\n")
-	server := redcon.NewServerNetwork("unix", e.Socket, e.serve, nil, nil)
+	e.listen(t, "unix", filepath.Join(dir, "s"))
+	return e
+}
+
+// NewAilingAt runs one on a port, such as 127.0.0.1:0, until the test ends. What is answered by "", also of the connection, it answers as a
+// Redis without commands.
+func NewAilingAt(t *testing.T, addr string, answer func(command string) string) *Ailing {
+	t.Helper()
+	e := &Ailing{whole: true, answer: answer}
+	e.listen(t, "tcp", addr)
+	return e
+}
+
+func (e *Ailing) listen(t *testing.T, network, addr string) {
+	t.Helper()
+	e.server = redcon.NewServerNetwork(network, addr, e.serve, nil, nil)
 	listens := make(chan error, 1)
-	go func() { _ = server.ListenServeAndSignal(listens) }()
+	go func() { _ = e.server.ListenServeAndSignal(listens) }()
 	if err := <-listens; err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = server.Close()
-		_ = os.RemoveAll(dir)
-	})
-	return e
+	e.Socket = e.server.Addr().String()
+	t.Cleanup(e.Close)
 }
+
+// Close ends it.
+func (e *Ailing) Close() { _ = e.server.Close() }
 
 func (e *Ailing) serve(conn redcon.Conn, cmd redcon.Command) {
 	var words []string
 	for _, arg := range cmd.Args {
 		words = append(words, string(arg))
 	}
-	switch words[0] {
-	case "HELLO":
-		conn.WriteRaw([]byte("%2\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n"))
-		return
-	case "PING":
-		conn.WriteString("PONG")
-		return
-	case "CLIENT":
-		conn.WriteString("OK")
-		return
-	}
+	command := strings.Join(words, " ")
+	text := e.own(words[0], command)
 	e.mu.Lock()
-	command, answer := strings.Join(words, " "), e.answer
-	e.asked = append(e.asked, command)
-	e.mu.Unlock()
-	if text := answer(command); text != "close" {
-		conn.WriteRaw([]byte(text))
-		return
+	answer, asks := e.answer, e.whole || text == ""
+	if asks {
+		e.asked = append(e.asked, command)
 	}
-	conn.Close()
+	e.mu.Unlock()
+	if asks {
+		text = cmp.Or(answer(command), text)
+	}
+	switch {
+	case text == "none" || conn.Context() != nil: // replies are in order
+		conn.SetContext(e)
+	case text == "close":
+		conn.Close()
+	default:
+		conn.WriteRaw([]byte(text))
+	}
+}
+
+// own is the answer to a command without the test; "": there is none.
+func (e *Ailing) own(name, command string) string {
+	switch {
+	case name == "HELLO":
+		return "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n"
+	case name == "PING":
+		return "+PONG\r\n"
+	case name == "CLIENT":
+		return "+OK\r\n"
+	case !e.whole:
+		return ""
+	case name == "CLUSTER":
+		return "-ERR This instance has cluster support disabled\r\n"
+	case strings.HasSuffix(command, "celld:probe"):
+		return "_\r\n"
+	}
+	return "-ERR unknown command '" + name + "', with args beginning with: \r\n"
 }
 
 func (e *Ailing) Answers(text string) { e.AnswersBy(func(string) string { return text }) }

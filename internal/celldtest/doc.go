@@ -4,7 +4,7 @@
 //	celldtest.ArrayOf(celldtest.BulkOf("key"), celldtest.IntOf(1))      // a reply's bytes
 //	a := celldtest.NewAuthority(t)                                      // certificates: a.Sign("server", &x509.Certificate{…})
 //	for _, c := range celldtest.ReadConversations(t, "testdata/redis")  // lines and their recorded replies
-//	e := celldtest.NewAiling(t)                                         // an engine whose answers the test chooses; in fake time: InPipes
+//	e := celldtest.NewAiling(t)                                         // an engine that answers as a test says; see NewAilingAt, InPipes
 //	h := &celldtest.Hands{}                                             // a clock that the test moves
 //	addr := celldtest.StartRedis(t)                                     // a real redis-server
 //

@@ -53,10 +53,7 @@ for i = first, #ARGV, 3 do
 	if increment > 0 then
 		local passing = math.floor((tolerance - debt) / increment)
 		if passing > count then passing = count end
-		if passing > 0 then
-			if debt + passing * increment > tolerance then passing = passing - 1 end
-			debt = debt + passing * increment
-		end
+		if passing > 0 then debt = debt + passing * increment end
 	elseif increment < 0 and debt + increment <= tolerance then
 		debt = debt + count * increment
 		if debt < 0 then debt = 0 end

@@ -25,80 +25,78 @@ func (s *Store) countNow(reqs ...store.CountRequest) []store.CountRequest {
 	return reqs
 }
 
-// held is what a key holds for callers.
-func (s *Store) held(t failer, key string) (v store.Value, there bool) {
-	t.Helper()
+// holdsCount is what a key holds for callers.
+func (c *drawnCase) holdsCount(key string) (v store.Value, there bool) {
 	w := make(signal, 1)
-	x := s.Open([][]byte{[]byte(key)}, store.OpenOptions{}, w)
+	x := c.Open([][]byte{[]byte(key)}, store.OpenOptions{}, w)
 	defer x.Close()
 	if <-w; x.Err() != nil {
-		t.Fatalf("%v", x.Err())
+		c.Fatal(x.Err())
 	}
 	return x.Keys().Get([]byte(key), store.Access{NowNS: x.TimeNS()})
 }
 
-type failer interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
 // An engine counts by a script, and by a view where that cannot, as the code of package store says: at the ends of a count, of Lua's
-// numbers and of 64 bits, and for TATs.
-func TestCountsOnAnEngine(t *testing.T) {
-	s := newTestStore(t, linktest.StartRedis(t), Options{Prefix: "p:"})
-	hour := time.Now().Add(time.Hour).UnixNano()
-	near := rapid.OneOf(rapid.Int64Range(-5, 5), rapid.Int64Range(cell.LargestCount-3, cell.LargestCount+3),
-		rapid.Int64Range(-cell.LargestCount-3, -cell.LargestCount+3), rapid.Int64Range(1<<53-3, 1<<53+3), rapid.Int64Range(hour-3, hour+3),
-		rapid.Int64Range(math.MaxInt64-3, math.MaxInt64), rapid.Int64Range(math.MinInt64, math.MinInt64+3), rapid.Int64())
-	in2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	outer := t
-	rapid.Check(t, func(t *rapid.T) {
-		linktest.Do(outer, s.link, "DEL", "p:k")
-		if rapid.IntRange(0, 3).Draw(t, "there") > 0 {
-			linktest.Do(outer, s.link, "SET", "p:k", fmt.Sprint(near.Draw(t, "n")))
-			if rapid.Bool().Draw(t, "expires") {
-				linktest.Do(outer, s.link, "PEXPIREAT", "p:k", fmt.Sprint(in2100/1e6))
+// numbers and of 64 bits, for TATs, and for expiries.
+func TestDrawnCounts(t *testing.T) {
+	onDrawn(t, func(t *rapid.T, c *drawnCase) {
+		const ms = 1_000_000
+		number := rapid.Custom(func(t *rapid.T) int64 {
+			if rapid.IntRange(0, 9).Draw(t, "any") == 0 {
+				return rapid.Int64().Draw(t, "n")
 			}
+			return near(t, 0, cell.LargestCount, -cell.LargestCount, 1<<53, c.nowNS+3600e9, math.MaxInt64-2, math.MinInt64+2)
+		})
+		there := rapid.IntRange(0, 3).Draw(t, "there") > 0
+		if there {
+			c.do(c.T, "SET", "k", fmt.Sprint(number.Draw(t, "n")))
+		}
+		if there && rapid.Bool().Draw(t, "expires") {
+			c.do(c.T, "PEXPIREAT", "k", fmt.Sprint(c.nowNS/ms+rapid.Int64Range(2, 1e9).Draw(t, "ms")))
 		}
 		reqs := make([]store.CountRequest, rapid.IntRange(1, 3).Draw(t, "requests"))
 		for i := range reqs {
-			c := store.Count{Counter: cell.Unbounded(near.Draw(t, "by"))}
-			if rapid.IntRange(0, 3).Draw(t, "INCRBY") == 0 {
-				c.Strict = true
-			} else {
-				a, b := near.Draw(t, "bound"), near.Draw(t, "bound")
-				c.Lower, c.Upper, c.Saturate = min(a, b), max(a, b), rapid.Bool().Draw(t, "saturate")
-				c.Only = rapid.SampledFrom([]store.Presence{store.Always, store.Always, store.IfAbsent, store.IfPresent}).Draw(t, "only")
-				c.Expire = rapid.SampledFrom([]store.Expire{
-					store.KeepExpiry, store.NeverExpire, store.ExpireIn, store.ExpireAt,
-				}).Draw(t, "expire")
-				switch c.Expire {
+			n := store.Count{Counter: cell.Unbounded(number.Draw(t, "by"))}
+			if n.Strict = rapid.IntRange(0, 3).Draw(t, "INCRBY") == 0; !n.Strict {
+				a, b := number.Draw(t, "bound"), number.Draw(t, "bound")
+				n.Lower, n.Upper, n.Saturate = min(a, b), max(a, b), rapid.Bool().Draw(t, "saturate")
+				n.Only = store.Presence(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "only"))
+				n.Expire = store.Expire(rapid.IntRange(0, 3).Draw(t, "expire"))
+				switch in := rapid.SampledFrom([]int64{ms, 1e15, longestPlain, longestPlain + ms, 9e18}).Draw(t, "in"); n.Expire {
 				case store.ExpireIn:
-					c.TimeNS = rapid.SampledFrom([]int64{1e15, 9e18}).Draw(t, "in")
+					n.TimeNS = in
+					if in == longestPlain && c.nowNS > math.MaxInt64-in { // the script's clock is not so far ahead
+						n.TimeNS = ms
+					}
 				case store.ExpireAt:
-					c.TimeNS = in2100 + 5e6
+					n.TimeNS = (c.nowNS/ms + 5) * ms
+					if c.simulated && rapid.Bool().Draw(t, "over") {
+						n.TimeNS -= 5 * ms
+					}
 				}
-				c.IfNone = c.Expire >= store.ExpireIn && rapid.Bool().Draw(t, "ENX")
+				n.IfNone = n.Expire >= store.ExpireIn && rapid.Bool().Draw(t, "ENX")
 			}
-			reqs[i] = store.CountRequest{Key: []byte("k"), Count: c}
+			reqs[i] = store.CountRequest{Key: []byte("k"), Count: n}
 		}
 		model := slices.Clone(reqs)
-		want, there := s.held(t, "k")
+		want, there := c.holdsCount("k")
 		for i := range model {
-			if next, put := model[i].Decide(want, there, time.Now().UnixNano()); put {
-				want, there = next, true
+			if next, put := model[i].Decide(want, there, c.nowNS); put {
+				want, there = next, next.Expiry() == store.NoExpiry || next.Expiry() > c.nowNS
+			}
+			if !there {
+				want = store.Value{}
 			}
 		}
-		for i, r := range s.countNow(reqs...) {
+		for i, r := range c.countNow(reqs...) {
 			w := model[i]
 			if r.Value != w.Value || r.Added != w.Added || r.Met != w.Met || fmt.Sprint(r.Err) != fmt.Sprint(w.Err) {
 				t.Fatalf("%+v: %d, %d, %v, %v, want %d, %d, %v, %v", r.Count, r.Value, r.Added, r.Met, r.Err,
 					w.Value, w.Added, w.Met, w.Err)
 			}
 		}
-		got, is := s.held(t, "k")
-		later := got.Expiry() - want.Expiry() // with PX, by the engine's time; a TAT is not in whole ms
-		if want.Expiry() > 0 && got.Expiry() > 0 && later >= -2e6 && later < int64(time.Minute) {
+		got, is := c.holdsCount("k")
+		if later := got.Expiry() - want.Expiry(); !want.IsCount() && later >= -2*ms && later <= 2*ms { // a TAT is not in whole ms
 			got.ExpiryNS = want.ExpiryNS
 		}
 		if got != want || is != there {

@@ -14,6 +14,7 @@ import (
 
 	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
+	"celld/internal/enginetest"
 	"celld/resp"
 	settings "celld/resp/config"
 	"celld/resp/door"
@@ -35,7 +36,7 @@ func TestAlike(t *testing.T) {
 	}
 	for n := 0; said < most && !t.Failed(); n += 10 {
 		synctest.Test(t, func(t *testing.T) {
-			e := newEngine(t, Options{Valkey: n%20 == 0})
+			e := enginetest.Start(t, enginetest.Options{Valkey: n%20 == 0})
 			sides := [2]*side{memorySide(), engineSide(t, e)}
 			for i := range 10 {
 				said += converse(t, r, e, sides, fmt.Sprint(n+i), each)
@@ -56,7 +57,7 @@ func memorySide() *side {
 }
 
 // engineSide returns a side whose keys are on an Engine, until the test ends.
-func engineSide(t *testing.T, e *Engine) *side {
+func engineSide(t *testing.T, e *enginetest.Engine) *side {
 	policies := &policy.Set{}
 	s, err := remote.Open(remote.Options{URL: e.URL(), Dial: e.Dial, Prefix: "p:", Policies: policies, Time: unixNano,
 		Timeout: time.Minute})
@@ -147,7 +148,7 @@ func (s *side) ask(t *testing.T, words []string) (reply string, asked bool) {
 }
 
 // converse says some commands about keys of their own, and returns how many. It ends where replies differ.
-func converse(t *testing.T, r *rand.Rand, e *Engine, sides [2]*side, number string, most int) (said int) {
+func converse(t *testing.T, r *rand.Rand, e *enginetest.Engine, sides [2]*side, number string, most int) (said int) {
 	var told []string
 	for _, s := range sides {
 		s.id = "1"
@@ -155,7 +156,7 @@ func converse(t *testing.T, r *rand.Rand, e *Engine, sides [2]*side, number stri
 	for range most {
 		pass := time.Duration(pick64(r, 0, 0, 0, 0, 1000, 1e6, 313e6, 991e6, 1013e6, 2029e6, 10037e6))
 		time.Sleep(pass)
-		for strings.Contains(e.raw(t, e.Nodes()[0], "PTTL p:k"+number+"a", "PTTL p:k"+number+"b"), ":0\r\n") {
+		for strings.Contains(raw(t, e, e.Nodes()[0], "PTTL p:k"+number+"a", "PTTL p:k"+number+"b"), ":0\r\n") {
 			time.Sleep(time.Millisecond) // an engine's key lives until the end of that ms
 		}
 		words := drawn(r)
@@ -173,9 +174,9 @@ func converse(t *testing.T, r *rand.Rand, e *Engine, sides [2]*side, number stri
 			return said
 		}
 		if words[0] == "DEL" || words[0] == "UNLINK" || words[0] == "CL.RESET" {
-			if there := e.raw(t, e.Nodes()[0], "EXISTS p:"+words[1]); there != ":0\r\n" {
+			if there := raw(t, e, e.Nodes()[0], "EXISTS p:"+words[1]); there != ":0\r\n" {
 				t.Errorf("%s\nat %d the engine still has the key: %q", strings.Join(told[max(0, len(told)-25):], "\n"), unixNano(),
-					e.raw(t, e.Nodes()[0], "TYPE p:"+words[1]))
+					raw(t, e, e.Nodes()[0], "TYPE p:"+words[1]))
 				return said
 			}
 		}

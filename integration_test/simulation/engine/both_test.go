@@ -21,13 +21,14 @@ import (
 	"celld/integration_test/harness/engines"
 	"celld/integration_test/simulation/network"
 	"celld/internal/celldtest"
+	"celld/internal/enginetest"
 	"celld/resp/wire"
 )
 
 // both sends commands to an Engine and to a redis-server, whose clocks stand, and compares the replies byte for byte.
 type both struct {
 	t        *testing.T
-	sim      *Engine
+	sim      *enginetest.Engine
 	addr     string // of redis-server
 	clock    *os.File
 	mu       sync.Mutex
@@ -49,7 +50,7 @@ func newBoth(t *testing.T) *both {
 	}
 	t.Cleanup(func() { b.clock.Close() })
 	b.at(1_800_000_000_123_456_000)
-	b.sim = newEngine(t, Options{Clock: func(int) int64 { return b.nowNS }})
+	b.sim = enginetest.Start(t, enginetest.Options{Clock: func(int) int64 { return b.nowNS }})
 	f := engines.Redis(t).With("LD_PRELOAD="+library, "CLOCK_FILE="+file).Alone(t,
 		"--hash-max-listpack-value", "1000000", "--hash-max-listpack-entries", "1000000") // so HGETALL keeps the order
 	b.addr = f.Nodes[0].Addr

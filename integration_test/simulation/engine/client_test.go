@@ -5,12 +5,14 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"celld/cell"
+	"celld/internal/enginetest"
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -23,15 +25,15 @@ type user struct {
 }
 
 // faulty runs a test in fake time, with a Store on an Engine.
-func faulty(t *testing.T, o Options, test func(t *testing.T, e *Engine, u *user)) {
+func faulty(t *testing.T, o enginetest.Options, test func(t *testing.T, e *enginetest.Engine, u *user)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(t, o)
+		e := enginetest.Start(t, o)
 		test(t, e, open(t, e, e.Dial))
 	})
 }
 
-func open(t *testing.T, e *Engine, dial func(context.Context, string) (net.Conn, error)) *user {
+func open(t *testing.T, e *enginetest.Engine, dial func(context.Context, string) (net.Conn, error)) *user {
 	s, err := remote.Open(remote.Options{URL: e.URL(), Dial: dial, Policies: &policy.Set{}})
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +42,9 @@ func open(t *testing.T, e *Engine, dial func(context.Context, string) (net.Conn,
 	return &user{s, t}
 }
 
-func closeStore(s *remote.Store, e *Engine) {
+func closeStore(s *remote.Store, e *enginetest.Engine) {
 	s.Close()
-	for _, n := range e.all() {
+	for _, n := range slices.Concat(e.Nodes(), e.Sentinels()) {
 		n.Kill() // rueidis may leave a connection that it made while it was closed
 	}
 	time.Sleep(time.Minute) // until all that it has begun has ended

@@ -18,6 +18,7 @@ import (
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
+	"celld/internal/enginetest"
 	"celld/resp/wire"
 	"celld/store"
 	"celld/store/policy"
@@ -48,7 +49,7 @@ func TestDifferential(t *testing.T) {
 			t.Errorf("%s has not been compared", name)
 		}
 	}
-	for name := range b.sim.commands {
+	for name := range b.sim.Commands() {
 		if !allowed[name] && name != "sentinel" {
 			t.Errorf("docs/how-to/share-limits.md does not allow %s", name)
 		}
@@ -119,7 +120,7 @@ var ofScripts = []string{
 
 // scripts runs what a Store has run again, with some arguments replaced, and with keys that hold something else.
 func (b *both) scripts(t *testing.T) {
-	leaseWhileMoving(t, func(e *Engine, ctx context.Context, to string) (net.Conn, error) { // the script for keys in two places
+	leaseWhileMoving(t, func(e *enginetest.Engine, ctx context.Context, to string) (net.Conn, error) { // the script for keys in two places
 		conn, err := e.Dial(ctx, to)
 		return &tapped{Conn: conn, both: b}, err
 	})
@@ -225,19 +226,19 @@ func byScript(text string, args [][]byte) [][]byte {
 
 // random runs random commands in both protocols, alone and from scripts.
 func (b *both) random(t *testing.T) {
-	r := celldtest.NewRand(t)
+	r, data := celldtest.NewRand(t), b.sim.Commands()
 	for _, hello := range []string{"2", "3"} {
 		c := b.dial()
 		defer c.close()
 		c.do([]byte("HELLO"), []byte(hello))
 		for range thousands(10) {
 			args := anyCommand(r)
-			row := b.sim.commands[strings.ToLower(string(args[0]))]
+			name := strings.ToLower(string(args[0]))
 			switch {
-			case row == nil || row.flags&(reads|writes) == 0 && row.name != "time": // no script of celld calls it
+			case !data[name] && name != "time": // no script of celld calls it
 			case r.IntN(4) == 0:
 				args = byScript("return redis.pcall(unpack(ARGV))", args)
-			case r.IntN(8) == 0 && row.name != "hgetall": // Lua's tables have an order of their own
+			case r.IntN(8) == 0 && name != "hgetall": // Lua's tables have an order of their own
 				args = byScript("redis.setresp(3) return redis.call(unpack(ARGV))", args)
 			}
 			b.pass(r)
@@ -248,15 +249,14 @@ func (b *both) random(t *testing.T) {
 
 // refused asks both while they refuse writes: because the memory is full, and as read-only replicas.
 func (b *both) refused(t *testing.T) {
-	r, n := celldtest.NewRand(t), b.sim.Nodes()[0]
+	r, n, data := celldtest.NewRand(t), b.sim.Nodes()[0], b.sim.Commands()
 	rounds := func() {
 		c := b.dial()
 		defer c.close()
 		for range 1000 {
 			args := anyCommand(r)
-			row := b.sim.commands[strings.ToLower(string(args[0]))]
 			switch {
-			case row.flags&(reads|writes) == 0:
+			case !data[strings.ToLower(string(args[0]))]:
 				continue
 			case r.IntN(3) == 0:
 				args = byScript("return redis.call(unpack(ARGV))", args)

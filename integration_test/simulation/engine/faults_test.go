@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"celld/internal/enginetest"
 	"celld/store"
 )
 
 func TestPause(t *testing.T) {
-	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		n := e.Nodes()[0]
 		u.leaves("k", 99)
 		time.Sleep(100 * time.Millisecond) // what celld asks at its start is answered, or the call would wait behind it, and not be sent
@@ -30,10 +31,10 @@ func TestPause(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	for _, test := range []struct {
-		files Fsync
+		files enginetest.Fsync
 		want  int64
-	}{{NoFiles, 99}, {EachWrite, 97}, {EachSecond, 98}} {
-		faulty(t, Options{Files: test.files}, func(t *testing.T, e *Engine, u *user) {
+	}{{enginetest.NoFiles, 99}, {enginetest.EachWrite, 97}, {enginetest.EachSecond, 98}} {
+		faulty(t, enginetest.Options{Files: test.files}, func(t *testing.T, e *enginetest.Engine, u *user) {
 			n := e.Nodes()[0]
 			u.leaves("k", 99)
 			time.Sleep(2 * time.Second)
@@ -60,10 +61,11 @@ func TestKill(t *testing.T) {
 
 // What a node answers in place of a decision.
 func TestRefusals(t *testing.T) {
-	for cause, fault := range map[string]func(*Node, bool){
-		"read-only replica": (*Node).ReadOnly, "loading": (*Node).Loading, "busy with a script": (*Node).Busy,
+	for cause, fault := range map[string]func(*enginetest.Node, bool){
+		"read-only replica": (*enginetest.Node).ReadOnly, "loading": (*enginetest.Node).Loading,
+		"busy with a script": (*enginetest.Node).Busy,
 	} {
-		faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+		faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 			u.leaves("k", 99)
 			fault(e.Nodes()[0], true)
 			u.fails("k", cause, false)
@@ -80,7 +82,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		u.leaves("k", 99)
 		e.Nodes()[0].OOM(true)
 		if _, err := u.take("k"); !errors.Is(err, store.ErrFull) {
@@ -97,7 +99,7 @@ func TestMemory(t *testing.T) {
 		}
 		return err
 	}
-	faulty(t, Options{MaxMemory: 2000}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{MaxMemory: 2000}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		if err := keys(u, 10); err != nil {
 			t.Error(err)
 		}
@@ -105,7 +107,7 @@ func TestMemory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	faulty(t, Options{MaxMemory: 2000, Evicts: true}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{MaxMemory: 2000, Evicts: true}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		if err := keys(u, 100); err != nil {
 			t.Error(err)
 		}
@@ -113,7 +115,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestKeysAndScriptsGo(t *testing.T) {
-	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		n := e.Nodes()[0]
 		u.leaves("k", 99)
 		u.leaves("k", 98)
@@ -127,7 +129,7 @@ func TestKeysAndScriptsGo(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		for want := int64(99); want >= 90; want-- {
 			u.leaves("k", want)
 		}
@@ -141,7 +143,7 @@ func TestClock(t *testing.T) {
 }
 
 func TestDropReplies(t *testing.T) {
-	faulty(t, Options{}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		u.leaves("k", 99)
 		e.Nodes()[0].DropReplies(1)
 		u.fails("k", "connection to the engine was lost", true)

@@ -10,18 +10,20 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/enginetest"
 	"celld/resp/wire"
 	"celld/store"
+	"celld/store/remote/link"
 )
 
 // A failover loses what the replica had not received, in both kinds of fleet.
 func TestFailover(t *testing.T) {
-	for _, o := range []Options{
-		{Kind: Sentinel, Replicas: 2, Lag: 50 * time.Millisecond},
-		{Kind: Cluster, Replicas: 1, Lag: 50 * time.Millisecond},
-		{Kind: Cluster, Replicas: 1, Lag: 50 * time.Millisecond, Valkey: true, Notice: 100 * time.Millisecond},
+	for _, o := range []enginetest.Options{
+		{Kind: enginetest.Sentinel, Replicas: 2, Lag: 50 * time.Millisecond},
+		{Kind: enginetest.Cluster, Replicas: 1, Lag: 50 * time.Millisecond},
+		{Kind: enginetest.Cluster, Replicas: 1, Lag: 50 * time.Millisecond, Valkey: true, Notice: 100 * time.Millisecond},
 	} {
-		faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+		faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 			u.leaves("k", 99)
 			time.Sleep(time.Second)
 			u.leaves("k", 98)
@@ -51,14 +53,15 @@ func TestFailover(t *testing.T) {
 
 // A master dies, and a replica takes over by itself.
 func TestNodeTimeout(t *testing.T) {
-	for _, kind := range []Kind{Sentinel, Cluster} {
-		for name, fault := range map[string]func(*Node) (back func()){
-			"killed":   func(n *Node) func() { n.Kill(); return n.Start },
-			"paused":   func(n *Node) func() { n.Pause(); return n.Resume },
-			"isolated": func(n *Node) func() { n.Isolate(); return n.Heal },
+	for _, kind := range []enginetest.Kind{enginetest.Sentinel, enginetest.Cluster} {
+		for name, fault := range map[string]func(*enginetest.Node) (back func()){
+			"killed":   func(n *enginetest.Node) func() { n.Kill(); return n.Start },
+			"paused":   func(n *enginetest.Node) func() { n.Pause(); return n.Resume },
+			"isolated": func(n *enginetest.Node) func() { n.Isolate(); return n.Heal },
 		} {
-			o := Options{Kind: kind, Replicas: 2, Files: EachWrite, NodeTimeout: 2 * time.Second, Notice: 50 * time.Millisecond}
-			faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+			o := enginetest.Options{Kind: kind, Replicas: 2, Files: enginetest.EachWrite, NodeTimeout: 2 * time.Second,
+				Notice: 50 * time.Millisecond}
+			faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 				u.leaves("k", 99)
 				master := e.MasterOf("k")
 				back := fault(master)
@@ -74,7 +77,7 @@ func TestNodeTimeout(t *testing.T) {
 				if left := u.recovers("k", 0); left != 97 && name != "isolated" {
 					t.Errorf("%s, and back: %d left", name, left)
 				}
-				if master.isMaster() {
+				if master.IsMaster() {
 					t.Errorf("%s, and back: it is a master", name)
 				}
 			})
@@ -84,8 +87,8 @@ func TestNodeTimeout(t *testing.T) {
 
 // A master that has lost its keys takes those of its replica away, too.
 func TestRestartWithoutFiles(t *testing.T) {
-	o := Options{Kind: Cluster, Replicas: 1, Notice: 50 * time.Millisecond}
-	faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+	o := enginetest.Options{Kind: enginetest.Cluster, Replicas: 1, Notice: 50 * time.Millisecond}
+	faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 		u.leaves("k", 99)
 		u.leaves("k", 98)
 		master := e.MasterOf("k")
@@ -106,8 +109,8 @@ func TestRestartWithoutFiles(t *testing.T) {
 // A Cluster that lacks a master serves the rest, if it may.
 func TestCoverage(t *testing.T) {
 	for _, part := range []bool{true, false} {
-		o := Options{Kind: Cluster, NodeTimeout: 2 * time.Second, PartOK: part, Files: EachWrite}
-		faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+		o := enginetest.Options{Kind: enginetest.Cluster, NodeTimeout: 2 * time.Second, PartOK: part, Files: enginetest.EachWrite}
+		faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 			dead, other := e.MasterOf("k"), ""
 			for i := 0; e.MasterOf(other) == dead; i++ {
 				other = fmt.Sprint(i)
@@ -116,7 +119,7 @@ func TestCoverage(t *testing.T) {
 			u.leaves(other, 99)
 			dead.Kill()
 			time.Sleep(10 * time.Second)
-			if n, known := u.Facts().SlotsWithoutMaster, u.Facts().SlotsKnown; !known || n < slots/3 || n > slots/3+1 {
+			if n, known := u.Facts().SlotsWithoutMaster, u.Facts().SlotsKnown; !known || n < (1<<14)/3 || n > (1<<14)/3+1 {
 				t.Errorf("%d slots have no master (%v)", n, known)
 			}
 			if u.fails("k", "", false); part {
@@ -138,8 +141,8 @@ func TestCoverage(t *testing.T) {
 
 // An isolated master of a Cluster that clients reach goes on for the timeout. What it has granted is lost then.
 func TestIsolate(t *testing.T) {
-	o := Options{Kind: Cluster, Replicas: 1, NodeTimeout: 2 * time.Second}
-	faulty(t, o, func(t *testing.T, e *Engine, u *user) {
+	o := enginetest.Options{Kind: enginetest.Cluster, Replicas: 1, NodeTimeout: 2 * time.Second}
+	faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 		u.leaves("k", 99)
 		master := e.MasterOf("k")
 		master.Isolate()
@@ -150,14 +153,14 @@ func TestIsolate(t *testing.T) {
 		}
 		master.Heal()
 		u.leaves("k", 97)
-		if got := e.raw(t, master, "GET k"); !strings.HasPrefix(got, "-MOVED ") {
+		if got := raw(t, e, master, "GET k"); !strings.HasPrefix(got, "-MOVED ") {
 			t.Errorf("the old master: %q", got)
 		}
 	})
 }
 
 // raw asks a node by a connection of its own, in RESP2.
-func (e *Engine) raw(t *testing.T, n *Node, lines ...string) (replies string) {
+func raw(t *testing.T, e *enginetest.Engine, n *enginetest.Node, lines ...string) (replies string) {
 	conn, err := e.Dial(context.Background(), n.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +175,7 @@ func (e *Engine) raw(t *testing.T, n *Node, lines ...string) (replies string) {
 
 // Messages reach clients of all nodes of a Cluster.
 func TestPublish(t *testing.T) {
-	e := newEngine(t, Options{Kind: Cluster})
+	e := enginetest.Start(t, enginetest.Options{Kind: enginetest.Cluster})
 	conn, err := e.Dial(context.Background(), e.Addrs()[0])
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +184,7 @@ func TestPublish(t *testing.T) {
 	h := newHalf(t, conn)
 	h.ask(wire.AppendCommand(nil, "SUBSCRIBE", "c"), 1)
 	for i, n := range e.Nodes() {
-		e.raw(t, n, fmt.Sprint("PUBLISH c ", i))
+		raw(t, e, n, fmt.Sprint("PUBLISH c ", i))
 		if got, want := h.ask(nil, 1), fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n%d\r\n", i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -192,7 +195,7 @@ func TestPublish(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	run := func() (replies []string) {
 		now := int64(1_800_000_000_000_000_000)
-		e := New(Options{Rand: testRand(), Replicas: 1, MaxMemory: 600, Evicts: true, Clock: func(int) int64 { return now }})
+		e := enginetest.Start(t, enginetest.Options{Replicas: 1, MaxMemory: 600, Evicts: true, Clock: func(int) int64 { return now }})
 		conn, _ := e.Dial(context.Background(), e.Addrs()[0])
 		defer conn.Close()
 		h, r := newHalf(t, conn), testRand()
@@ -213,15 +216,15 @@ func TestRepeats(t *testing.T) {
 
 // A slot moves. Calls on one key are decided all the while; those of keys that are in two places wait.
 func TestMoveSlot(t *testing.T) {
-	faulty(t, Options{Kind: Cluster, Replicas: 1}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{Kind: enginetest.Cluster, Replicas: 1}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		const slot = "{k}"
 		keys := []string{slot + "a", slot + "b", slot + "c"}
 		for _, key := range keys {
 			u.leaves(key, 99)
 		}
 		from := e.MasterOf(slot)
-		to := e.Nodes()[(from.index+1)%3]
-		m := e.MoveSlot(slotOf([]byte(slot)), to)
+		to := e.Nodes()[(slices.Index(e.Nodes(), from)+1)%3]
+		m := e.MoveSlot(int(link.HashSlot(slot)), to)
 		for _, key := range keys {
 			u.leaves(key, 98)
 		}
@@ -262,19 +265,19 @@ func TestMoveSlot(t *testing.T) {
 
 // A lease is taken while its slot moves: its ids' hash is on the one node, and the key on the other.
 func TestMoveSlotOfLeases(t *testing.T) {
-	leaseWhileMoving(t, (*Engine).Dial)
+	leaseWhileMoving(t, (*enginetest.Engine).Dial)
 }
 
-func leaseWhileMoving(t *testing.T, dial func(*Engine, context.Context, string) (net.Conn, error)) {
+func leaseWhileMoving(t *testing.T, dial func(*enginetest.Engine, context.Context, string) (net.Conn, error)) {
 	t.Helper()
-	faulty(t, Options{Kind: Cluster}, func(t *testing.T, e *Engine, _ *user) {
+	faulty(t, enginetest.Options{Kind: enginetest.Cluster}, func(t *testing.T, e *enginetest.Engine, _ *user) {
 		u := open(t, e, func(ctx context.Context, to string) (net.Conn, error) { return dial(e, ctx, to) })
 		first, err := u.lease("z")
 		if err != nil {
 			t.Fatal(err)
 		}
 		from := e.MasterOf("z")
-		m := e.MoveSlot(slotOf([]byte("z")), e.Nodes()[(from.index+1)%3])
+		m := e.MoveSlot(int(link.HashSlot("z")), e.Nodes()[(slices.Index(e.Nodes(), from)+1)%3])
 		if left := m.Keys(1); left != 1 {
 			t.Fatalf("%d keys are left", left)
 		}
@@ -302,12 +305,12 @@ func (u *user) lease(key string) (id int64, err error) {
 
 // Masters fail over while a slot moves.
 func TestFailoverWhileMoving(t *testing.T) {
-	faulty(t, Options{Kind: Cluster, Replicas: 1}, func(t *testing.T, e *Engine, u *user) {
+	faulty(t, enginetest.Options{Kind: enginetest.Cluster, Replicas: 1}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		u.leaves("{k}a", 99)
 		u.leaves("{k}b", 99)
 		from := e.MasterOf("{k}")
-		to := e.Nodes()[(from.index+1)%3]
-		m := e.MoveSlot(slotOf([]byte("k")), to)
+		to := e.Nodes()[(slices.Index(e.Nodes(), from)+1)%3]
+		m := e.MoveSlot(int(link.HashSlot("k")), to)
 		m.Keys(1)
 		if !e.Failover(from) || !e.Failover(to) {
 			t.Fatal("no replica")
@@ -316,11 +319,11 @@ func TestFailoverWhileMoving(t *testing.T) {
 		for _, want := range []int64{98, 97} {
 			u.leaves("{k}a", want)
 			u.leaves("{k}b", want)
-			m.to.Pause()
+			m.To.Pause()
 			if m.End() {
 				t.Error("a slot has moved to a node that does not answer")
 			}
-			m.to.Resume()
+			m.To.Resume()
 		}
 		if !m.End() || e.MasterOf("{k}") == to {
 			t.Error("the slot has not moved to the replica")

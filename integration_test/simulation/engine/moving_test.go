@@ -10,16 +10,17 @@ import (
 
 	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
+	"celld/internal/enginetest"
 	"celld/resp/wire"
 )
 
 // TestDifferentialCluster asks the nodes of a simulated Cluster and of a real one the same, before and while a slot moves.
 func TestDifferentialCluster(t *testing.T) {
 	t.Parallel()
-	real, sim := engines.Redis(t).Cluster(t), newEngine(t, Options{Kind: Cluster, Replicas: 1})
+	real, sim := engines.Redis(t).Cluster(t), enginetest.Start(t, enginetest.Options{Kind: enginetest.Cluster, Replicas: 1})
 	var names []string // of the real nodes, and what the simulated ones are called
 	for i, n := range real.Nodes {
-		names = append(names, n.Addr, sim.Nodes()[i].Addr, n.ID(), sim.Nodes()[i].id())
+		names = append(names, n.Addr, sim.Nodes()[i].Addr, n.ID(), sim.Nodes()[i].ID())
 		host, port, _ := strings.Cut(n.Addr, ":")
 		names = append(names, fmt.Sprintf("$%d\r\n%s\r\n:%s\r\n", len(host), host, port), fmt.Sprintf("$8\r\n10.0.0.%d\r\n:6379\r\n", i+1))
 	}

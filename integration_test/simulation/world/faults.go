@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/disk"
-	"celld/integration_test/simulation/engine"
+	"celld/internal/enginetest"
 )
 
 // fault is something that happens at an instant.
@@ -32,40 +32,41 @@ var kinds = map[string]func(w *world, f fault){
 		w.some(f).setClock((f.long - time.Second) * time.Duration(1+(f.long/time.Millisecond)%3600))
 	},
 	"engine killed": func(w *world, f fault) {
-		w.fleet.loses(f, func(n *engine.Node) { n.Kill() }, func(n *engine.Node) { n.Start() })
+		w.fleet.loses(f, func(n *enginetest.Node) { n.Kill() }, func(n *enginetest.Node) { n.Start() })
 	},
-	"engine paused": func(w *world, f fault) { w.fleet.fails(f, (*engine.Node).Pause, (*engine.Node).Resume) },
+	"engine paused": func(w *world, f fault) { w.fleet.fails(f, (*enginetest.Node).Pause, (*enginetest.Node).Resume) },
 	"engine fails over": func(w *world, f fault) {
-		w.fleet.loses(f, func(n *engine.Node) { w.fleet.engine.Failover(n) }, func(*engine.Node) {})
+		w.fleet.loses(f, func(n *enginetest.Node) { w.fleet.engine.Failover(n) }, func(*enginetest.Node) {})
 	},
 	"engine loads": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.Loading(true) }, func(n *engine.Node) { n.Loading(false) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.Loading(true) }, func(n *enginetest.Node) { n.Loading(false) })
 	},
 	"engine read-only": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.ReadOnly(true) }, func(n *engine.Node) { n.ReadOnly(false) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.ReadOnly(true) }, func(n *enginetest.Node) { n.ReadOnly(false) })
 	},
 	"engine full": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.OOM(true) }, func(n *engine.Node) { n.OOM(false) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.OOM(true) }, func(n *enginetest.Node) { n.OOM(false) })
 	},
-	"engine's scripts gone": func(w *world, f fault) { w.fleet.fails(f, (*engine.Node).FlushScripts, func(*engine.Node) {}) },
+	"engine's scripts gone": func(w *world, f fault) { w.fleet.fails(f, (*enginetest.Node).FlushScripts, func(*enginetest.Node) {}) },
 	"engine's replies lost": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.DropReplies(1 + int(f.long%7)) }, func(n *engine.Node) { n.DropReplies(0) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.DropReplies(1 + int(f.long%7)) }, func(n *enginetest.Node) { n.DropReplies(0) })
 	},
 	"engine evicts": func(w *world, f fault) {
-		w.fleet.loses(f, func(n *engine.Node) { n.Evict(1 + int(f.long%3)) }, func(*engine.Node) {})
+		w.fleet.loses(f, func(n *enginetest.Node) { n.Evict(1 + int(f.long%3)) }, func(*enginetest.Node) {})
 	},
-	"engine isolated": func(w *world, f fault) { w.fleet.loses(f, (*engine.Node).Isolate, (*engine.Node).Heal) },
+	"engine isolated": func(w *world, f fault) { w.fleet.loses(f, (*enginetest.Node).Isolate, (*enginetest.Node).Heal) },
 	"engine busy": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.Busy(true) }, func(n *engine.Node) { n.Busy(false) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.Busy(true) }, func(n *enginetest.Node) { n.Busy(false) })
 	},
-	"engine flushed": func(w *world, f fault) { w.fleet.loses(f, (*engine.Node).Flush, func(*engine.Node) {}) },
+	"engine flushed": func(w *world, f fault) { w.fleet.loses(f, (*enginetest.Node).Flush, func(*enginetest.Node) {}) },
 	"engine's clock set": func(w *world, f fault) {
-		w.fleet.fails(f, func(n *engine.Node) { n.SetClock(f.long%(2*mostAhead) - mostAhead) }, func(n *engine.Node) { n.SetClock(0) })
+		w.fleet.fails(f, func(n *enginetest.Node) { n.SetClock(f.long%(2*mostAhead) - mostAhead) },
+			func(n *enginetest.Node) { n.SetClock(0) })
 	},
 	"killed without the engine": func(w *world, f fault) { // only in worlds about configurations
 		m := w.some(f)
 		var starts sync.WaitGroup
-		w.fleet.fails(f, func(n *engine.Node) { n.Pause(); m.kill(false); starts.Go(m.recover) }, (*engine.Node).Resume)
+		w.fleet.fails(f, func(n *enginetest.Node) { n.Pause(); m.kill(false); starts.Go(m.recover) }, (*enginetest.Node).Resume)
 		starts.Wait()
 	},
 	stopWithoutScripts: func(w *world, f fault) {

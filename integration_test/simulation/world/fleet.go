@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/check"
-	"celld/integration_test/simulation/engine"
+	"celld/internal/enginetest"
 	"celld/resp/config"
 	"celld/store/policy"
 	"celld/store/remote"
@@ -24,7 +24,7 @@ const noEngine = ""
 // fleet is the engine that all machines share.
 type fleet struct {
 	w      *world
-	engine *engine.Engine
+	engine *enginetest.Engine
 	rnd    *rand.Rand // of the faults
 	well   sync.Mutex // see world.well
 
@@ -64,13 +64,14 @@ func (p *plan) drawFleet(r *rand.Rand) {
 func newFleet(w *world) *fleet {
 	p := &w.plan
 	f := &fleet{w: w, rnd: p.chance("faults of the engine")}
-	o := engine.Options{Replicas: p.replicas, Lag: p.lag, Rand: p.chance("engine"), Files: engine.EachWrite,
-		Kind: map[string]engine.Kind{"alone": engine.Alone, "cluster": engine.Cluster, "sentinel": engine.Sentinel}[p.engine]}
+	o := enginetest.Options{Replicas: p.replicas, Lag: p.lag, Rand: p.chance("engine"), Files: enginetest.EachWrite,
+		Kind: map[string]enginetest.Kind{
+			"alone": enginetest.Alone, "cluster": enginetest.Cluster, "sentinel": enginetest.Sentinel}[p.engine]}
 	o.Clock = func(int) int64 { return time.Now().Add(p.ahead).UnixNano() }
 	if p.replicas > 0 {
 		o.NodeTimeout, o.Notice = 2*time.Second, 500*time.Millisecond
 	}
-	f.engine = engine.New(o)
+	f.engine = enginetest.New(o)
 	w.network.Refuses = func(addr string) bool { return f.engine.At(addr) != nil && !f.engine.Listens(addr) }
 	for _, addr := range f.engine.Addrs() {
 		ln, err := w.network.Listen(addr)
@@ -123,7 +124,7 @@ func (f *fleet) slack() int64 {
 }
 
 // masters are the nodes that decide.
-func (f *fleet) masters() (list []*engine.Node) {
+func (f *fleet) masters() (list []*enginetest.Node) {
 	for _, k := range f.w.plan.keys {
 		if n := f.engine.MasterOf(f.prefix() + k.name); n != nil && !slices.Contains(list, n) {
 			list = append(list, n)
@@ -161,7 +162,7 @@ func (f *fleet) withoutScripts(do func()) {
 }
 
 // fails does something to a master for a while.
-func (f *fleet) fails(is fault, begin, end func(*engine.Node)) {
+func (f *fleet) fails(is fault, begin, end func(*enginetest.Node)) {
 	masters := f.masters()
 	if len(masters) == 0 {
 		return
@@ -174,7 +175,7 @@ func (f *fleet) fails(is fault, begin, end func(*engine.Node)) {
 }
 
 // loses is fails, where what was granted may be forgotten.
-func (f *fleet) loses(is fault, begin, end func(*engine.Node)) {
+func (f *fleet) loses(is fault, begin, end func(*enginetest.Node)) {
 	at := f.w.event("fault", "the engine may forget")
 	f.w.mu.Lock()
 	number := len(f.w.history.Losses)

@@ -47,7 +47,7 @@ var expireOptions = argument.Options{Flags: []string{"NX", "XX", "GT", "LT"}, Re
 // one is later (GT), or if it is earlier (LT). No expiry counts as later than any.
 type expireConditions struct{ nx, xx, gt, lt bool }
 
-// parse returns the text of an error, or "".
+// parse returns the text of an error, or "". As in Redis, a word that is no option comes before two that exclude each other.
 func (o *expireConditions) parse(args [][]byte) string {
 	text := expireOptions.Read(args, func(option string, _ []byte) string {
 		switch option {

@@ -64,7 +64,7 @@ func TestOptions(t *testing.T) {
 	for _, line := range []string{
 		"SET k 6 NX XX", "SET k 6 EX 5 PX 5", "SET k 6 EX 5 KEEPTTL", "SET k 6 KEEPTTL EX 5", "SET k 6 PXAT", "SET k 6 PERSIST",
 		"GETEX k EX 5 PERSIST", "GETEX k NX", "COPY k to NEW", "COPY k to DB", "SCAN 0 COUNT", "SCAN 0 COUNT 0", "SCAN 0 NX 1",
-		"FLUSHALL NOW", "FLUSHALL SYNC ASYNC",
+		"FLUSHALL NOW", "FLUSHALL SYNC ASYNC", "FLUSHALL SYNC SYNC",
 	} {
 		wants(t, h, line, fails(argument.ErrSyntax))
 	}

@@ -55,13 +55,14 @@ func (a all) size(c *command.Call) {
 	})
 }
 
-var flushWords = argument.Options{Flags: []string{"ASYNC", "SYNC"}, Refusal: argument.ErrSyntax}
+var flushWords = argument.Options{Flags: []string{"ASYNC", "SYNC"}, OneOf: [][]string{{"ASYNC", "SYNC"}}, Once: true,
+	Refusal: argument.ErrSyntax}
 
 // flush goes on when its client has gone.
 func (a all) flush(c *command.Call) {
 	space := a.engine()
 	switch {
-	case len(c.Args) > 2 || flushWords.Read(c.Args[1:], func(string, []byte) string { return "" }) != "":
+	case flushWords.Read(c.Args[1:], func(string, []byte) string { return "" }) != "":
 		c.Error(argument.ErrSyntax)
 	case space == nil:
 		c.Keys().Flush()

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // What a node says of itself is one line of the log each, a warning where limits are at risk, and again only when it changes.
@@ -29,7 +31,7 @@ func TestCheck(t *testing.T) {
 				"persistence no append-only file; CONFIG GET is refused, so snapshots are not known", "clock"}},
 		{"", "", 0, []string{"version not known", "role not known", "eviction policy not known", "persistence not known", "clock not known"}},
 	} {
-		fake := startFake(t, "127.0.0.1:0", func(command string) string {
+		fake := celldtest.NewAilingAt(t, "127.0.0.1:0", func(command string) string {
 			switch {
 			case command == "INFO" && test.info != "":
 				return bulk(test.info)
@@ -42,7 +44,7 @@ func TestCheck(t *testing.T) {
 			return ""
 		})
 		var log lines
-		s := openLink(t, Options{URL: "redis://" + fake.addr, Log: log.log()})
+		s := openLink(t, Options{URL: "redis://" + fake.Socket, Log: log.log()})
 		eventually(t, "checked", func() bool { return strings.Contains(log.String(), "engine's clock") })
 		got := log.String()
 		for _, want := range test.want {
@@ -52,12 +54,12 @@ func TestCheck(t *testing.T) {
 				name, value = "eviction policy", strings.TrimPrefix(thing, "eviction policy ")
 			}
 			level := map[bool]string{false: "INFO", true: "WARN"}[warns]
-			if line := fmt.Sprintf(`"level":%q,"msg":"the engine's %s","node":%q,"is":"%s`, level, name, fake.addr,
+			if line := fmt.Sprintf(`"level":%q,"msg":"the engine's %s","node":%q,"is":"%s`, level, name, fake.Socket,
 				value); !strings.Contains(got, line) {
 				t.Errorf("the log lacks %s\n%s", line, got)
 			}
 		}
-		s.check(fake.addr, (*s.client.Load()).Nodes()[fake.addr])
+		s.check(fake.Socket, (*s.client.Load()).Nodes()[fake.Socket])
 		if again := log.String(); strings.Count(again, `"msg":"the engine's`) != 5 {
 			t.Errorf("lines about the engine, after a second look:\n%s", again)
 		}
@@ -73,21 +75,21 @@ func TestCheckOfABusyNode(t *testing.T) {
 		}
 		return ""
 	}
-	fake := startFake(t, "127.0.0.1:0", info)
+	fake := celldtest.NewAilingAt(t, "127.0.0.1:0", info)
 	var log lines
-	s := openLink(t, Options{URL: "redis://" + fake.addr, Log: log.log()})
+	s := openLink(t, Options{URL: "redis://" + fake.Socket, Log: log.log()})
 	eventually(t, "checked", func() bool { return strings.Contains(log.String(), "engine's clock") })
 	before := log.String()
-	fake.setAnswer(func(command string) string {
+	fake.AnswersBy(func(command string) string {
 		if command == "PING" {
 			return ""
 		}
 		return "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
 	})
-	asked := fake.Count("INFO")
-	s.check(fake.addr, (*s.client.Load()).Nodes()[fake.addr])
-	fake.setAnswer(info)
-	eventually(t, "it is asked again", func() bool { return fake.Count("INFO") > asked+1 })
+	asked := fake.Asks("INFO")
+	s.check(fake.Socket, (*s.client.Load()).Nodes()[fake.Socket])
+	fake.AnswersBy(info)
+	eventually(t, "it is asked again", func() bool { return fake.Asks("INFO") > asked+1 })
 	if after := log.String(); after != before {
 		t.Errorf("logged: %s", strings.TrimPrefix(after, before))
 	}

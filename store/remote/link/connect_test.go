@@ -32,7 +32,7 @@ func get(readOnly bool, patience time.Duration) *Request {
 	return &Request{Keys: []string{"k"}, Args: []string{"GET"}, ReadOnly: readOnly, Deadline: time.Now().Add(patience)}
 }
 
-// infoOfCelld is what a fakeEngine answers that is a celld.
+// infoOfCelld is what an engine answers that is a celld.
 func infoOfCelld(command string) string {
 	if strings.HasPrefix(command, "INFO") {
 		return "$19\r\ncelld_version:0.1.0\r\n"
@@ -49,26 +49,26 @@ func TestOpenRefuses(t *testing.T) {
 		"SELECT -ERR SELECT is not allowed in cluster mode":                        "only database 0",
 	} {
 		command, line, _ := strings.Cut(reply, " ")
-		fake := startFake(t, "127.0.0.1:0", func(got string) string {
+		fake := celldtest.NewAilingAt(t, "127.0.0.1:0", func(got string) string {
 			if strings.HasPrefix(got, command) {
 				return line + "\r\n"
 			}
 			return ""
 		})
-		err := newLink(Options{URL: "redis://me:s3cret@" + fake.addr + "/3"}).Connect()
+		err := newLink(Options{URL: "redis://me:s3cret@" + fake.Socket + "/3"}).Connect()
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", reply, err, want)
 		}
 	}
-	fake := startFake(t, "127.0.0.1:0", func(string) string { return "" })
-	celld := startFake(t, "127.0.0.1:0", infoOfCelld)
+	fake := celldtest.NewAilingAt(t, "127.0.0.1:0", func(string) string { return "" })
+	celld := celldtest.NewAilingAt(t, "127.0.0.1:0", infoOfCelld)
 	for url, want := range map[string]string{
-		"redis://" + fake.addr + "," + fake.addr: "are for a Cluster, and it is not one",
-		"redis://" + fake.addr + "?master=m":     "is for Sentinels, and it is not one",
-		"rediss://" + fake.addr:                  "does not speak TLS",
-		"redis://:s3cret":                        "port",
-		"redis://" + celld.addr:                  "it is a celld",
+		"redis://" + fake.Socket + "," + fake.Socket: "are for a Cluster, and it is not one",
+		"redis://" + fake.Socket + "?master=m":       "is for Sentinels, and it is not one",
+		"rediss://" + fake.Socket:                    "does not speak TLS",
+		"redis://:s3cret":                            "port",
+		"redis://" + celld.Socket:                    "it is a celld",
 	} {
 		if err := newLink(Options{URL: url}).Connect(); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "s3cret") {
@@ -90,7 +90,7 @@ func TestEngineComesLater(t *testing.T) {
 	if _, err := s.answerTo(get(true, time.Second)); !errors.As(err, &d) || d.Sent {
 		t.Errorf("without an engine: %v", err)
 	}
-	fake := startFake(t, addr, func(command string) string {
+	fake := celldtest.NewAilingAt(t, addr, func(command string) string {
 		switch {
 		case strings.HasPrefix(command, "HELLO"):
 			return "-ERR odd command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 's3cret'\r\n"
@@ -98,17 +98,17 @@ func TestEngineComesLater(t *testing.T) {
 		return ""
 	})
 	eventually(t, "the log tells what it answers", func() bool { return strings.Contains(log.String(), "odd command") })
-	fake.setAnswer(infoOfCelld)
+	fake.AnswersBy(infoOfCelld)
 	eventually(t, "it is no engine", func() bool { return strings.Contains(s.Away().Error(), "it is a celld") })
-	fake.setAnswer(func(string) string { return "" })
+	fake.AnswersBy(func(string) string { return "" })
 	eventually(t, "connected", func() bool { return s.Away() == nil })
-	if fake.Count("HELLO 3 AUTH default s3cret SETNAME celld") == 0 {
-		t.Errorf("received %q", fake.received)
+	if fake.Asks("HELLO 3 AUTH default s3cret SETNAME celld") == 0 {
+		t.Errorf("received %q", fake.Commands())
 	}
-	fake.server.Close()
+	fake.Close()
 	eventually(t, "away again", func() bool { return s.Away() != nil })
-	fake = startFake(t, addr, func(string) string { return "" })
-	eventually(t, "back", func() bool { return s.Away() == nil && fake.Count("PING") > 0 })
+	fake = celldtest.NewAilingAt(t, addr, func(string) string { return "" })
+	eventually(t, "back", func() bool { return s.Away() == nil && fake.Asks("PING") > 0 })
 	if strings.Contains(log.String(), "s3cret") {
 		t.Errorf("the log has the password:\n%s", log.String())
 	}
@@ -127,23 +127,23 @@ func TestNothingIsSentTwice(t *testing.T) {
 		{"try again", "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", false},
 	} {
 		for _, readOnly := range []bool{false, true} {
-			fake := startFake(t, "127.0.0.1:0", func(command string) string {
+			fake := celldtest.NewAilingAt(t, "127.0.0.1:0", func(command string) string {
 				if command == "GET k" {
 					return test.answer
 				}
 				return ""
 			})
-			s := openLink(t, Options{URL: "redis://" + fake.addr})
+			s := openLink(t, Options{URL: "redis://" + fake.Socket})
 			var d *DownError
 			if _, err := s.answerTo(get(readOnly, 300*time.Millisecond)); !errors.As(err, &d) || d.Sent != test.sent {
 				t.Errorf("%s: %v", test.name, err)
 			}
-			fake.setAnswer(func(command string) string { return map[bool]string{true: "$1\r\n1\r\n"}[command == "GET k"] })
+			fake.AnswersBy(func(command string) string { return map[bool]string{true: "$1\r\n1\r\n"}[command == "GET k"] })
 			eventually(t, "it answers again", func() bool {
 				_, err := s.answerTo(&Request{Keys: []string{"k"}, Args: []string{"GET", "more"}, Deadline: time.Now().Add(time.Second)})
 				return !errors.As(err, &d)
 			})
-			if n := fake.Count("GET k") - fake.Count("GET k more"); n != 1 {
+			if n := fake.Asks("GET k") - fake.Asks("GET k more"); n != 1 {
 				t.Errorf("%s: sent %d times", test.name, n)
 			}
 		}
@@ -152,9 +152,9 @@ func TestNothingIsSentTwice(t *testing.T) {
 
 // MOVED, ASK and NOSCRIPT say that nothing was done: the call goes on, once, to where it should.
 func TestRedirections(t *testing.T) {
-	var first, second *fakeEngine
+	var first, second *celldtest.Ailing
 	slots := func() string {
-		host, port, _ := net.SplitHostPort(first.addr)
+		host, port, _ := net.SplitHostPort(first.Socket)
 		return "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n" + host + "\r\n:" + port + "\r\n$1\r\na\r\n"
 	}
 	answer := func(command string) string {
@@ -162,9 +162,9 @@ func TestRedirections(t *testing.T) {
 		case command == "CLUSTER SLOTS":
 			return slots()
 		case command == "GET moved":
-			return "-MOVED 1 " + second.addr + "\r\n"
+			return "-MOVED 1 " + second.Socket + "\r\n"
 		case command == "GET asked":
-			return "-ASK 1 " + second.addr + "\r\n"
+			return "-ASK 1 " + second.Socket + "\r\n"
 		case strings.HasPrefix(command, "EVALSHA"):
 			return "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 		case strings.HasPrefix(command, "EVAL "):
@@ -172,7 +172,7 @@ func TestRedirections(t *testing.T) {
 		}
 		return ""
 	}
-	second = startFake(t, "127.0.0.1:0", func(command string) string {
+	second = celldtest.NewAilingAt(t, "127.0.0.1:0", func(command string) string {
 		switch command {
 		case "CLUSTER SLOTS":
 			return slots()
@@ -183,8 +183,8 @@ func TestRedirections(t *testing.T) {
 		}
 		return ""
 	})
-	first = startFake(t, "127.0.0.1:0", func(command string) string { return answer(command) })
-	s := openLink(t, Options{URL: "redis://" + first.addr})
+	first = celldtest.NewAilingAt(t, "127.0.0.1:0", func(command string) string { return answer(command) })
+	s := openLink(t, Options{URL: "redis://" + first.Socket})
 	if !s.Cluster() {
 		t.Error("one address of a Cluster is taken for a single engine")
 	}
@@ -193,17 +193,17 @@ func TestRedirections(t *testing.T) {
 		if text, _ := m.ToString(); err != nil || text != "hi" {
 			t.Errorf("%s: %v, %v", key, m, err)
 		}
-		if first.Count("GET "+key) != 1 || second.Count("GET "+key) != 1 {
-			t.Errorf("%s: %d and %d times", key, first.Count("GET "+key), second.Count("GET "+key))
+		if first.Asks("GET "+key) != 1 || second.Asks("GET "+key) != 1 {
+			t.Errorf("%s: %d and %d times", key, first.Asks("GET "+key), second.Asks("GET "+key))
 		}
 	}
-	if second.Count("ASKING") != 1 {
-		t.Errorf("ASKING %d times", second.Count("ASKING"))
+	if second.Asks("ASKING") != 1 {
+		t.Errorf("ASKING %d times", second.Asks("ASKING"))
 	}
 	m, err := s.answerTo(&Request{Script: &Script{text: "return 7", Digest: "d"}, Keys: []string{"k"},
 		Deadline: time.Now().Add(time.Minute)})
-	if n, _ := m.ToInt64(); err != nil || n != 7 || first.Count("EVALSHA d 1 k") != 1 || first.Count("EVAL return 7 1 k") != 1 {
-		t.Errorf("the script: %v, %v, %q", m, err, first.received)
+	if n, _ := m.ToInt64(); err != nil || n != 7 || first.Asks("EVALSHA d 1 k") != 1 || first.Asks("EVAL return 7 1 k") != 1 {
+		t.Errorf("the script: %v, %v, %q", m, err, first.Commands())
 	}
 }
 

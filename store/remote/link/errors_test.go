@@ -14,6 +14,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"celld/store"
+
+	"celld/internal/celldtest"
 )
 
 // fakeError returns what rueidis makes of an error's line.
@@ -28,13 +30,13 @@ func fakeError(t *testing.T, client rueidis.Client, line string) error {
 
 // Errors of an engine that say that nothing was done are DownErrors with Sent false, in the forms of Redis 7 and 6.2.
 func TestClassify(t *testing.T) {
-	fake := startFake(t, "127.0.0.1:0", func(command string) string {
+	fake := celldtest.NewAilingAt(t, "127.0.0.1:0", func(command string) string {
 		if line, ok := strings.CutPrefix(command, "SAY "); ok {
 			return "-" + line + "\r\n"
 		}
 		return ""
 	})
-	s := openLink(t, Options{URL: "redis://" + fake.addr})
+	s := openLink(t, Options{URL: "redis://" + fake.Socket})
 	client := *s.client.Load()
 	down := func(cause string) error { return &DownError{Cause: cause} }
 	moved := &DownError{Cause: "the Cluster was moving the key", Sent: true}

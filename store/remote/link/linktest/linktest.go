@@ -17,11 +17,15 @@ import (
 
 	"celld/cell"
 	"celld/internal/celldtest"
+	"celld/internal/enginetest"
 	"celld/store/remote/link"
 )
 
+// Dialer connects to an engine, whatever the address.
+type Dialer = func(ctx context.Context, to string) (net.Conn, error)
+
 // Dial returns a Link that connects by dial, and does not watch its engine.
-func Dial(t testing.TB, dial func(ctx context.Context, to string) (net.Conn, error), o link.Options) (*link.Link, *celldtest.Hands) {
+func Dial(t testing.TB, dial Dialer, o link.Options) (*link.Link, *celldtest.Hands) {
 	t.Helper()
 	h := &celldtest.Hands{}
 	o.Dial, o.Now, o.After = dial, h.Now, h.After
@@ -35,7 +39,7 @@ func Use(t testing.TB, l *link.Link) {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{"engine"}, DisableCache: true, DisableRetry: true, PipelineMultiplex: -1,
-		ForceSingleClient: true, DialCtxFn: l.Dial,
+		ForceSingleClient: true, ClientSetInfo: rueidis.DisableClientSetInfo, DialCtxFn: l.Dial,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -45,14 +49,14 @@ func Use(t testing.TB, l *link.Link) {
 }
 
 // Socket is a dial of a unix socket.
-func Socket(socket string) func(ctx context.Context, to string) (net.Conn, error) {
+func Socket(socket string) Dialer {
 	return func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
 }
 
 // InFakeTime runs a test with an engine, both in fake time.
-func InFakeTime(t *testing.T, test func(t *testing.T, e *celldtest.Ailing, dial func(ctx context.Context, to string) (net.Conn, error))) {
+func InFakeTime(t *testing.T, test func(t *testing.T, e *celldtest.Ailing, dial Dialer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e, p := celldtest.InPipes(t)
@@ -72,6 +76,19 @@ func InCluster(l *link.Link) { l.Use(inCluster{l.Client()}) }
 func StartRedis(t testing.TB) (socket string) {
 	t.Helper()
 	return strings.TrimPrefix(celldtest.StartRedis(t), "unix:")
+}
+
+// Simulate runs a simulated engine, whose clock is in Unix ns, and returns a dial of it.
+func Simulate(t testing.TB, clock func() int64) Dialer {
+	e := enginetest.Start(t, enginetest.Options{Clock: func(int) int64 { return clock() }})
+	return func(ctx context.Context, _ string) (net.Conn, error) { return e.Dial(ctx, e.Addrs()[0]) }
+}
+
+// OnEngines runs a test on a simulated engine, whose clock is nowNS, and on a redis-server.
+func OnEngines(t *testing.T, nowNS func() int64, test func(t *testing.T, dial Dialer, simulated bool)) {
+	t.Helper()
+	t.Run("simulated", func(t *testing.T) { test(t, Simulate(t, nowNS), true) })
+	t.Run("redis-server", func(t *testing.T) { test(t, Socket(StartRedis(t)), false) })
 }
 
 // Do runs a command on the engine.

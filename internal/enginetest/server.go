@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"fmt"
@@ -75,7 +75,7 @@ func info(x *call) {
 	b.WriteString("\r\n# Persistence\r\n")
 	field("aof_enabled", map[bool]int{true: 1}[n.engine.options.Files != NoFiles])
 	b.WriteString("\r\n# Replication\r\n")
-	if n.isMaster() {
+	if n.IsMaster() {
 		field("role", "master")
 	} else {
 		field("role", "slave")

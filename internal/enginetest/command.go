@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"crypto/sha1"
@@ -184,7 +184,7 @@ func (n *Node) perform(x *call) (applied bool) {
 	return len(found) > 0 && x.out[0] != '-'
 }
 
-func (n *Node) refusesWrites() bool { return n.readOnly || !n.isMaster() }
+func (n *Node) refusesWrites() bool { return n.readOnly || !n.IsMaster() }
 
 // execute runs a command, and passes it on.
 func (x *call) execute() {

@@ -1,6 +1,6 @@
-// Package engine simulates a Redis or Valkey, alone, as Cluster or with Sentinels, as far as celld uses one, with its faults.
+// Package enginetest simulates a Redis or Valkey, alone, as Cluster or with Sentinels, as far as celld uses one, with its faults.
 //
-//	e := engine.New(engine.Options{Kind: engine.Cluster, Replicas: 1, Rand: rand.New(rand.NewPCG(1, 2)), Lag: 5 * time.Millisecond})
+//	e := enginetest.Start(t, enginetest.Options{Kind: enginetest.Cluster, Replicas: 1, Lag: 5 * time.Millisecond})
 //	remote.Open(remote.Options{URL: e.URL(), Dial: e.Dial, …})
 //	e.Failover(e.MasterOf("key"))   // what the replica had not received is lost
 //
@@ -21,4 +21,4 @@
 //
 // github.com/alicebob/miniredis/v2 (2.40) serves connections without a socket, too. But a Miniredis is one node: it has no replicas, roles,
 // MOVED, ASK, Sentinels or maxmemory, and its commands can neither be run again on a replica nor be refused before they run.
-package engine
+package enginetest

@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"fmt"
@@ -58,8 +58,8 @@ func (n *Node) begin(d *data) {
 	n.run = fmt.Sprintf("%040x", n.engine.runs)
 }
 
-// id is the node's name in its Cluster, which stays.
-func (n *Node) id() string { return fmt.Sprintf("%02x%038x", n.engine.options.Subnet, n.index+1) }
+// ID is the node's name in its Cluster, which stays.
+func (n *Node) ID() string { return fmt.Sprintf("%02x%038x", n.engine.options.Subnet, n.index+1) }
 
 // nowNS is the node's clock.
 func (n *Node) nowNS() int64 {
@@ -69,7 +69,8 @@ func (n *Node) nowNS() int64 {
 	return time.Now().UnixNano() + int64(n.offset)
 }
 
-func (n *Node) isMaster() bool { return n.sentinel || n.view.masterOf(n.index) < 0 }
+// IsMaster reports whether the node takes itself for a master.
+func (n *Node) IsMaster() bool { return n.sentinel || n.view.masterOf(n.index) < 0 }
 
 // master is the node's, as it knows it; nil for a master.
 func (n *Node) master() *Node {
@@ -173,13 +174,13 @@ func (n *Node) sync() {
 
 // adopt makes a node take up the fleet as it is now.
 func (n *Node) adopt() {
-	was, before := n.isMaster(), n.view
+	was, before := n.IsMaster(), n.view
 	n.catchUp() // a replica that is promoted has this, and has lost the rest
 	n.view = n.engine.fleet
 	switch {
 	case n.sentinel:
 		n.tellSwitch(before)
-	case n.isMaster():
+	case n.IsMaster():
 		n.source, n.received = nil, nil
 	case was || n.source != n.master():
 		n.sync()
@@ -187,7 +188,7 @@ func (n *Node) adopt() {
 			n.hangUp()
 		}
 	}
-	if !n.sentinel && n.isMaster() {
+	if !n.sentinel && n.IsMaster() {
 		for _, r := range n.engine.nodes { // who could not reach it before
 			if r.up && r.source == nil && r.master() == n {
 				r.sync()

@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"slices"
@@ -72,7 +72,7 @@ func (n *Node) Start() {
 			d = n.files
 		}
 		n.begin(d)
-		if n.source = nil; !n.isMaster() {
+		if n.source = nil; !n.IsMaster() {
 			n.sync()
 		}
 		n.returns()
@@ -166,8 +166,8 @@ func (e *Engine) replace(master *Node) bool {
 		if m.from == master {
 			m.from = heir
 		}
-		if m.to == master {
-			m.to = heir
+		if m.To == master {
+			m.To = heir
 		}
 	}
 	t.failed[master.index] = !master.reachable()
@@ -230,9 +230,10 @@ func (n *Node) DropReplies(count int) { n.do(func() { n.drops = count }) }
 
 // Move is a slot on its way to another master.
 type Move struct {
-	engine   *Engine
-	slot     int
-	from, to *Node
+	engine *Engine
+	slot   int
+	from   *Node
+	To     *Node // the new master: where that fails over, its heir
 }
 
 // MoveSlot begins to move a slot, which must not be moving. Until End, keys that are there stay with the old master, and others are asked
@@ -261,7 +262,7 @@ func (m *Move) keys(count int) (left int) {
 		}
 	}
 	slices.Sort(names)
-	if !m.from.reachable() || !m.to.reachable() {
+	if !m.from.reachable() || !m.To.reachable() {
 		return len(names)
 	}
 	if count < 0 || count > len(names) {
@@ -270,9 +271,9 @@ func (m *Move) keys(count int) (left int) {
 	for _, name := range names[:count] {
 		v := db.values[name]
 		db.remove(name)
-		m.to.data[0].put(name, v)
+		m.To.data[0].put(name, v)
 		m.from.wrote(write{args: [][]byte{[]byte("del"), []byte(name)}})
-		m.to.wrote(write{args: [][]byte{[]byte(name)}, moved: v.clone()})
+		m.To.wrote(write{args: [][]byte{[]byte(name)}, moved: v.clone()})
 	}
 	return len(names) - count
 }
@@ -281,13 +282,13 @@ func (m *Move) keys(count int) (left int) {
 func (m *Move) End() bool {
 	m.engine.mu.Lock()
 	defer m.engine.mu.Unlock()
-	if !m.from.reachable() || !m.to.reachable() {
+	if !m.from.reachable() || !m.To.reachable() {
 		return false
 	}
 	m.keys(-1)
 	delete(m.engine.moves, m.slot)
 	t := m.engine.fleet.next()
-	t.owner[m.slot] = m.to.index
-	m.engine.change(t, m.to, m.from)
+	t.owner[m.slot] = m.To.index
+	m.engine.change(t, m.To, m.from)
 	return true
 }

@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"bytes"
@@ -152,8 +152,8 @@ func (n *Node) redirect(x *call, found [][]byte, asking bool) string {
 		if missing < len(found) {
 			return "TRYAGAIN Multiple keys request during rehashing of slot"
 		}
-		return fmt.Sprintf("ASK %d %s", slot, move.to.Addr)
-	case move != nil && move.to == n && owner != n && asking:
+		return fmt.Sprintf("ASK %d %s", slot, move.To.Addr)
+	case move != nil && move.To == n && owner != n && asking:
 		if several && missing > 0 {
 			return "TRYAGAIN Multiple keys request during rehashing of slot"
 		}
@@ -206,7 +206,7 @@ func (x *call) clusterSlots() {
 			x.array(4)
 			x.bulk(host)
 			x.int(port)
-			x.bulk(n.id())
+			x.bulk(n.ID())
 			x.array(0)
 		}
 	})
@@ -241,7 +241,7 @@ func (x *call) clusterShards() {
 			n := x.node.engine.nodes[i]
 			host, port := n.hostPort()
 			x.pairs(7)
-			x.out = wire.AppendBulks(x.out, "id", n.id(), "port")
+			x.out = wire.AppendBulks(x.out, "id", n.ID(), "port")
 			x.int(port)
 			role, health := "replica", "online"
 			if i == m {
@@ -282,7 +282,7 @@ func sentinelCommand(x *call) {
 			if s != x.node {
 				host, port := s.hostPort()
 				x.pairs(3)
-				x.out = wire.AppendBulks(x.out, "name", s.id(), "ip", host, "port", strconv.FormatInt(port, 10))
+				x.out = wire.AppendBulks(x.out, "name", s.ID(), "ip", host, "port", strconv.FormatInt(port, 10))
 			}
 		}
 	default:

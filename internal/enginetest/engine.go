@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"cmp"
@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"celld/integration_test/simulation/network"
 )
 
 // Kind is how an Engine's nodes belong together.
@@ -100,6 +98,24 @@ func New(o Options) *Engine {
 	return e
 }
 
+// TB is what Start needs of a test. The simulation's world is no test, and does not link package testing.
+type TB interface {
+	Cleanup(do func())
+	Errorf(format string, args ...any)
+}
+
+// Start is New for a test, which fails if somebody sends what is not simulated. All chance is the same in each run.
+func Start(t TB, o Options) *Engine {
+	o.Rand = rand.New(rand.NewPCG(1, 2))
+	e := New(o)
+	t.Cleanup(func() {
+		for _, command := range e.Unknown() {
+			t.Errorf("not simulated: %s", command)
+		}
+	})
+	return e
+}
+
 // URL is for celld's --store.
 func (e *Engine) URL() string {
 	var all []string
@@ -154,6 +170,15 @@ func (e *Engine) MasterOf(key string) *Node {
 	return e.nodes[e.fleet.owner[slotOf([]byte(key))]]
 }
 
+// Commands are those that are simulated, in lower case, and whether they read or write keys.
+func (e *Engine) Commands() map[string]bool {
+	all := map[string]bool{}
+	for name, row := range e.commands {
+		all[name] = row.flags&(reads|writes) != 0
+	}
+	return all
+}
+
 // Unknown are commands that this package does not simulate, and that somebody has sent: in the order in which they came.
 func (e *Engine) Unknown() []string {
 	e.mu.Lock()
@@ -174,7 +199,7 @@ func (e *Engine) Dial(_ context.Context, addr string) (net.Conn, error) {
 	if !e.Listens(addr) {
 		return nil, fmt.Errorf("dial %s: %w", addr, ErrDown)
 	}
-	ours, theirs := network.Pair("10.0.255.1:40000", addr)
+	ours, theirs := net.Pipe()
 	go func() { _ = e.Serve(addr, theirs) }()
 	return ours, nil
 }

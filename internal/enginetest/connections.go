@@ -1,4 +1,4 @@
-package engine
+package enginetest
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func hello(x *call) {
 	if c.resp3 {
 		proto = 3
 	}
-	if !x.node.isMaster() {
+	if !x.node.IsMaster() {
 		role = "replica"
 	}
 	x.pairs(7)
