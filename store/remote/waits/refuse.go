@@ -9,13 +9,13 @@ import (
 	"celld/store/remote/view"
 )
 
-// refuse answers a waiter as a call that does not wait.
+// refuse answers a waiter as a call that does not wait, unless it has been answered or has gone.
 func (w *Waits) refuse(v *waiter) {
 	switch {
-	case v.refusing, v.line.due(v): // it is answered at once
+	case v.alone(), v.line.due(v): // it is answered at once
 		return
-	case v.tried:
-		v.refused = true
+	case v.trial != untried:
+		v.trial = refused
 		return
 	case v.Leader != nil:
 		w.room.Separate(v)
@@ -29,7 +29,6 @@ func (w *Waits) refuse(v *waiter) {
 		l.remove(v)
 		defer l.serve()
 	}
-	v.refusing = true
 	deadline := w.deadline()
 	if last := v.arrived.Add(v.patience()).Add(w.Timeout); !v.looked && last.Before(deadline) {
 		deadline = last // a try under way took the time that was left to look at it
