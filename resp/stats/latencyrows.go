@@ -1,4 +1,4 @@
-package latency
+package stats
 
 import (
 	"slices"
@@ -6,11 +6,10 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/command/spec"
-	"celld/resp/stats"
 )
 
 // Rows are LATENCY's subcommands. table has the commands of HISTOGRAM.
-func Rows(m *Monitor, table func() *command.Table) []*command.Row {
+func (m *Latency) Rows(table func() *command.Table) []*command.Row {
 	return []*command.Row{
 		{Name: "latest", Arity: 2, Flags: spec.Loading | spec.Admin | spec.NoScript, Summary: "Returns the latest latency samples of all events.", Since: "2.8.13", Group: "server", Run: m.latest},
 		{Name: "history", Arity: 3, Flags: spec.Loading | spec.Admin | spec.NoScript, Usage: "event", Summary: "Returns an event's samples: the time of each, and its milliseconds.", Since: "2.8.13", Group: "server", Run: m.history},
@@ -21,7 +20,7 @@ func Rows(m *Monitor, table func() *command.Table) []*command.Row {
 
 func anyEvent(string) bool { return true }
 
-func (m *Monitor) latest(c *command.Call) {
+func (m *Latency) latest(c *command.Call) {
 	events := m.Read(anyEvent)
 	c.Array(len(events))
 	for i := range events {
@@ -34,7 +33,7 @@ func (m *Monitor) latest(c *command.Call) {
 	}
 }
 
-func (m *Monitor) history(c *command.Call) {
+func (m *Latency) history(c *command.Call) {
 	var spikes []Spike
 	for _, e := range m.Read(func(event string) bool { return event == string(c.Args[2]) }) {
 		spikes = e.Spikes
@@ -48,7 +47,7 @@ func (m *Monitor) history(c *command.Call) {
 }
 
 // reset accepts names in any case. LATENCY's other subcommands do not, as in Redis.
-func (m *Monitor) reset(c *command.Call) {
+func (m *Latency) reset(c *command.Call) {
 	names := c.Args[2:]
 	c.Int(int64(m.Remove(func(event string) bool {
 		return len(names) == 0 || slices.ContainsFunc(names, func(name []byte) bool { return strings.EqualFold(event, string(name)) })
@@ -65,10 +64,10 @@ func histogram(table *command.Table, c *command.Call) {
 			rows = append(append(rows, row), row.Sub...)
 		}
 	}
-	read := make(map[*command.Row]*stats.TimesRead, len(rows))
+	read := make(map[*command.Row]*TimesRead, len(rows))
 	rows = slices.DeleteFunc(rows, func(row *command.Row) bool {
 		if _, before := read[row]; !before { // a copy takes 24 KB and 8 µs
-			_, _, read[row] = stats.Of(row).Read()
+			_, _, read[row] = Of(row).Read()
 		}
 		return read[row] == nil
 	})
@@ -79,7 +78,7 @@ func histogram(table *command.Table, c *command.Call) {
 	}
 }
 
-func replyTimes(c *command.Call, r *stats.TimesRead) {
+func replyTimes(c *command.Call, r *TimesRead) {
 	var steps [][2]int64
 	r.Doublings(func(us, calls int64) { steps = append(steps, [2]int64{us, calls}) })
 	c.Map(2)

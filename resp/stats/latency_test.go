@@ -1,4 +1,4 @@
-package latency
+package stats
 
 import (
 	"slices"
@@ -6,35 +6,35 @@ import (
 )
 
 // The longest time of a second is kept, of what takes the threshold or longer.
-func TestMonitor(t *testing.T) {
+func TestLatency(t *testing.T) {
 	threshold, wallNS := int64(10), int64(0)
-	m := New(func() int64 { return threshold }, func() int64 { return wallNS })
+	m := NewLatency(func() int64 { return threshold }, func() int64 { return wallNS })
 	note := func(event string, s, ms int64) {
 		wallNS = (100+s)*1e9 + 5e8
 		m.Note(event, ms*1e6+999_999)
 	}
-	note(Command, 1, 9)
+	note(CommandEvent, 1, 9)
 	if len(m.Read(anyEvent)) > 0 {
 		t.Error("what is below the threshold is kept")
 	}
-	note(Fsync, 1, 10)
-	note(Command, 1, 20)
-	note(Command, 1, 50)
-	note(Command, 1, 30)
-	note(Command, 2, 12)
+	note(FsyncEvent, 1, 10)
+	note(CommandEvent, 1, 20)
+	note(CommandEvent, 1, 50)
+	note(CommandEvent, 1, 30)
+	note(CommandEvent, 2, 12)
 	threshold = 0
-	note(Command, 3, 1000)
+	note(CommandEvent, 3, 1000)
 	events := m.Read(anyEvent)
-	if len(events) != 2 || events[0].Name != Fsync || events[1].MostMs != 50 ||
+	if len(events) != 2 || events[0].Name != FsyncEvent || events[1].MostMs != 50 ||
 		!slices.Equal(events[1].Spikes, []Spike{{101, 50}, {102, 12}}) {
 		t.Errorf("%+v", events)
 	}
-	if n := m.Remove(func(name string) bool { return name == Fsync }); n != 1 || len(m.Read(anyEvent)) != 1 {
+	if n := m.Remove(func(name string) bool { return name == FsyncEvent }); n != 1 || len(m.Read(anyEvent)) != 1 {
 		t.Errorf("%d are removed", n)
 	}
 	threshold = 1
 	for s := range int64(1000) {
-		note(Command, s+10, 5)
+		note(CommandEvent, s+10, 5)
 	}
 	if e := m.Read(anyEvent)[0]; len(e.Spikes) != mostSpikes || e.Spikes[0].UnixS != 950 || e.MostMs != 50 {
 		t.Errorf("%d spikes from %+v", len(e.Spikes), e.Spikes[0])
