@@ -139,7 +139,7 @@ func (f inFlight) perform() {
 			return
 		}
 	}
-	if !s.srv.Port.Here() && !s.tx.running && f.openTx() {
+	if !s.srv.Port.InProcess() && !s.tx.running && f.openTx() {
 		return
 	}
 	mark := len(s.call.Out)

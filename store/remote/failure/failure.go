@@ -41,7 +41,7 @@ type Decider struct {
 	options Options
 	modes   atomic.Pointer[Modes]
 
-	mu    sync.Mutex // who makes the table
+	mu    sync.Mutex // held while the table is made
 	table atomic.Pointer[memory.Store]
 
 	without [2]int64 // the Counts when the outage began
