@@ -85,7 +85,7 @@ var mutants = []mutant{
 		"return max(0, time.Until(at.Add(paceInterval)))", "return 0 * time.Until(at)"},
 	{"an engine that has come back is not noticed", "", "store/remote/link/breaker.go", "b.cause.Store(nil)", ""},
 	{"plain calls are denied while somebody waits for the first answer", "lines", "store/remote/waits/refuse.go",
-		"if all[0].Err == nil && !all[0].Taken.Limited {\n\t\t\t\t\tcontinue", "if false {\n\t\t\t\t\tcontinue"},
+		"err == nil && !taken.Limited {\n\t\t\t\t\tcontinue", "err == nil && taken.Limited && false {\n\t\t\t\t\tcontinue"},
 }
 
 // prove runs seeds with each mutant whose name matches until one fails, and prints which.

@@ -14,7 +14,7 @@ func TestLatency(t *testing.T) {
 		m.Note(event, ms*1e6+999_999)
 	}
 	note(CommandEvent, 1, 9)
-	if len(m.Read(anyEvent)) > 0 {
+	if len(m.Read()) > 0 {
 		t.Error("what is below the threshold is kept")
 	}
 	note(FsyncEvent, 1, 10)
@@ -24,19 +24,19 @@ func TestLatency(t *testing.T) {
 	note(CommandEvent, 2, 12)
 	threshold = 0
 	note(CommandEvent, 3, 1000)
-	events := m.Read(anyEvent)
+	events := m.Read()
 	if len(events) != 2 || events[0].Name != FsyncEvent || events[1].MostMs != 50 ||
 		!slices.Equal(events[1].Spikes, []Spike{{101, 50}, {102, 12}}) {
 		t.Errorf("%+v", events)
 	}
-	if n := m.Remove(func(name string) bool { return name == FsyncEvent }); n != 1 || len(m.Read(anyEvent)) != 1 {
+	if n := m.Remove(func(name string) bool { return name == FsyncEvent }); n != 1 || len(m.Read()) != 1 {
 		t.Errorf("%d are removed", n)
 	}
 	threshold = 1
 	for s := range int64(1000) {
 		note(CommandEvent, s+10, 5)
 	}
-	if e := m.Read(anyEvent)[0]; len(e.Spikes) != mostSpikes || e.Spikes[0].UnixS != 950 || e.MostMs != 50 {
+	if e := m.Read()[0]; len(e.Spikes) != mostSpikes || e.Spikes[0].UnixS != 950 || e.MostMs != 50 {
 		t.Errorf("%d spikes from %+v", len(e.Spikes), e.Spikes[0])
 	}
 }

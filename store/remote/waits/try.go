@@ -152,7 +152,6 @@ func (t *try) decide(v *view.View) {
 		if one.decided.MaxNS = int64(left); one.looked {
 			one.decided.MaxNS = math.MaxInt64
 		}
-		one.own.Terms = &one.decided
 		a := one.Access
 		a.NowNS = v.NowNS
 		ahead := left
@@ -218,12 +217,9 @@ func (t *try) reserved(v *view.View) int {
 // reserve books for a waiter with RESERVE. All before it are booked.
 func (t *try) reserve(v *view.View, one *waiter) outcome {
 	one.decided = one.terms
-	one.own.Terms = &one.decided
 	a := one.Access
 	a.NowNS = v.NowNS
-	r := [1]store.TakeRequest{one.own}
-	v.TakeBatch(r[:], a, nil)
-	one.own = r[0]
+	one.own.Taken, one.own.Err = v.Take(one.own.Calls, one.own.TakeOptions, a)
 	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
 }
 
@@ -380,7 +376,6 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 		}
 		v.line = nil
 		v.decided = v.terms
-		v.own.Terms = &v.decided
 		w.Failure.Take(&v.own, why, v.Access)
 		w.room.Answer(v, &v.own)
 	}

@@ -76,19 +76,19 @@ type stateName struct {
 //	                  ┌──────────── waits on ────────────┐
 //	                  ▼                                  │
 //	Enter ─┬─▶ stands in a line ── a try begins ─▶ tried ┴─ has a grant ── its moment comes ─▶ answered
-//	       │     ▲    │                              │   └─ answered
-//	       │     │    │ refused, or its deadline     │ the same
-//	       │  as heir │                              ▼
-//	       └─▶ follows a leader               refused, late ┬─ has a grant: who is late keeps it, who is refused if it is due
-//	                  │                                     │
-//	                  └─────────────────────────────────────┴▶ alone ─▶ answered as one that does not wait
+//	       │     ▲           │                      │   └─ answered
+//	       │     │ as heir   │                      │ it is refused, or its deadline comes
+//	       │     │           │                      ▼
+//	       └─▶ follows       │              refused, late ─┬─ has a grant: who is late keeps it, who is refused if it is due
+//	             │           │ the same                    │
+//	             └───────────┴─────────────────────────────┴▶ alone ─▶ answered as a call that does not wait
 //
 // It may leave at any time. What a try grants it then is its heir's, or that of those behind it.
 type waiter struct {
 	waiting.Waiter[*waiter]
 	own     store.TakeRequest
-	terms   store.Terms // of own, before it is decided
-	decided store.Terms // of own
+	terms   store.Terms // that it came with
+	decided store.Terms // of own, since the last decision began
 
 	states   []stateName // of the calls
 	arrived  time.Time
@@ -210,9 +210,9 @@ func (w *Waits) ruled(r *store.TakeRequest, nowNS int64) bool {
 // newWaiter returns a waiter that stands in no line yet: see waiting.Room.Enter.
 func (w *Waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (*waiter, error) {
 	r.Terms.Lease, r.Terms.WaitNS = 0, 0
-	v := &waiter{own: *r, terms: *r.Terms, arrived: time.Now()}
+	v := &waiter{own: *r, terms: *r.Terms, decided: *r.Terms, arrived: time.Now()}
 	v.deadline = v.arrived.Add(v.patience())
-	v.own.Calls = slices.Clone(r.Calls)
+	v.own.Calls, v.own.Terms = slices.Clone(r.Calls), &v.decided
 	v.Request, v.Calls, v.Access, v.Waker = r, v.own.Calls, a, waker
 	changed, err := w.room.Enter(v)
 	if err != nil {
