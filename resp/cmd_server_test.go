@@ -13,7 +13,7 @@ import (
 	"celld/resp/gate"
 	"celld/resp/glob"
 	"celld/resp/session/sessiontest"
-	"celld/resp/slowlog"
+	"celld/resp/stats"
 )
 
 func TestMonitorSeesCommandsAndNoSecrets(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSlowlog(t *testing.T) {
 	}
 	c.want("SLOWLOG RESET", "+OK\r\n")
 	c.want("SLOWLOG GET", "*0\r\n")
-	c.want("SLOWLOG GET -2", "-"+slowlog.ErrCount+"\r\n")
+	c.want("SLOWLOG GET -2", "-"+stats.ErrSlowlogCount+"\r\n")
 }
 
 // Below a millisecond every command is timed, fast ones too.

@@ -52,7 +52,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 			srv.sessions.Log.Warn("left out what is not a limit", "files", loaded.Files, "found", loaded.OthersText())
 		}
 	}
-	if loaded.File == "" && len(loaded.NotRead) > 0 && srv.sessions.Port.Here() {
+	if loaded.File == "" && len(loaded.NotRead) > 0 && srv.sessions.Port.InProcess() {
 		srv.sessions.Log.Warn("there are files that are not read: --save reads a snapshot, --appendonly an append-only file",
 			"not_read", loaded.NotRead)
 	}

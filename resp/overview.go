@@ -126,7 +126,7 @@ func (srv *Server) Overview() *Overview {
 	for _, d := range srv.sessions.Denied.Most(overviewKeys, decisions.Any) {
 		v.Top = append(v.Top, OverviewKey{metrics.Printable(d.Key), d.Count})
 	}
-	if !srv.sessions.Port.Here() {
+	if !srv.sessions.Port.InProcess() {
 		v.Engine = &OverviewEngine{}
 	} else {
 		v.Keys, v.Files = &OverviewKeys{}, &OverviewFiles{}
@@ -180,7 +180,7 @@ func (srv *Server) troubles() []string {
 	if srv.sessions.Gate.Has(gate.Busy) {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
-	if !srv.sessions.Port.Here() {
+	if !srv.sessions.Port.InProcess() {
 		facts := srv.sessions.Port.Facts()
 		if facts.Away != nil {
 			list = append(list, "the engine is away: "+metrics.Printable(facts.Away.Error()))

@@ -81,14 +81,14 @@ func (srv *Server) followSettings() {
 	cfg.AppendFsync.Check(func(word string) error { return srv.sessions.Persist.MaySetFsync(persistence.ParseFsync(word)) })
 	cfg.AppendFsync.OnSet(func(word string) { _ = srv.sessions.Persist.SetFsync(persistence.ParseFsync(word)) }) // Check allowed it
 	cfg.Save.Check(func(points string) error {
-		if !srv.sessions.Port.Here() {
+		if !srv.sessions.Port.InProcess() {
 			return noFilesIf(points != "")
 		}
 		return srv.maySave(points)
 	})
 	cfg.AppendOnly.Check(func(on bool) error {
 		switch {
-		case !srv.sessions.Port.Here():
+		case !srv.sessions.Port.InProcess():
 			return noFilesIf(on)
 		case on != cfg.AppendOnly.Get():
 			return persistence.ErrNeedsRestart
@@ -121,7 +121,7 @@ func (srv *Server) maySave(points string) error {
 func (srv *Server) admin() admin.Server {
 	o := admin.Server{Config: srv.sessions.Config, Metrics: srv.metrics, Heap: &srv.sessions.Heap, Table: srv.sessions.Store, Life: srv,
 		Log: srv.sessions.Log.Logger, ClientBytes: srv.sessions.Clients.Bytes}
-	if srv.sessions.Port.Here() {
+	if srv.sessions.Port.InProcess() {
 		o.Disk = srv.sessions.Persist
 	}
 	return o

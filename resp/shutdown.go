@@ -101,7 +101,7 @@ const (
 // time-out ends. With an engine a tenth of the time is left for drainLimiter, as a peer may never read.
 func (srv *Server) drain(t *transport.Transport, endsNS int64) {
 	startNS := srv.sessions.Clock()
-	if !srv.sessions.Port.Here() {
+	if !srv.sessions.Port.InProcess() {
 		endsNS -= (endsNS - startNS) / 10
 	}
 	for {

@@ -190,7 +190,7 @@ func onLater(t *testing.T, timeoutS string, test func(t *testing.T, srv *Server,
 // here is an engine whose keys are in the process.
 type here struct{ limited }
 
-func (here) Here() bool { return true }
+func (here) InProcess() bool { return true }
 
 // wantStopped waits for the end of a script's connection, which is told why if there is the time.
 func wantStopped(c sessiontest.Client) {

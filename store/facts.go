@@ -6,7 +6,7 @@ import "time"
 type Facts struct {
 	Name  string    // its address, without a password
 	Kind  string    // standalone, sentinel or cluster
-	Mode  string    // who decides: engine, or the failure mode while a part of the engine does not answer
+	Mode  string    // what decides: engine, or the failure mode while a part of the engine does not answer
 	Since time.Time // of Mode
 	Away  error     // why it does not answer; nil: it does
 

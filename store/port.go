@@ -14,8 +14,8 @@ type Store interface {
 	Leases
 	policy.Keeper
 
-	// Here reports whether the keys are in the process. If not, a command must open the keys that it names.
-	Here() bool
+	// InProcess reports whether the keys are in the process. If not, a command must open the keys that it names.
+	InProcess() bool
 
 	// Open reads keys, and then wakes w, once, from any goroutine.
 	Open(keys [][]byte, o OpenOptions, w Waker) Tx

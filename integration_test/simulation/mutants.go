@@ -72,11 +72,11 @@ var mutants = []mutant{
 	{"those who wait elsewhere are not told what is given back", "leases", "store/remote/waits/invalidation.go", "w.publish(key)\n", "\n"},
 	{"those who wait here are not told what is given back", "leases", "store/remote/waits/line.go", "l.poked = true\n\t\tl.serve()", "l.serve()"},
 	{"a booked call is answered before its moment", "lines", "store/remote/waits/try.go",
-		"at: t.read.Add(time.Duration(min(terms.WaitNS, math.MaxInt64)))", "at: t.read"},
+		"at: t.read.Add(wait)", "at: t.read"},
 	{"a call whose wait ends while it is decided gives back what it was granted", "lines", "store/remote/waits/try.go",
-		"one.expired && !one.line.booked(one)", "one.expired"},
-	{"a call whose wait ends while it is decided is answered twice", "lines", "store/remote/waits/try.go",
-		"if refused && !one.Left() {", "if refused {"},
+		"trials[i] == late && !one.line.booked(one)", "trials[i] == late"},
+	{"a call whose wait ends while it is decided is answered twice", "lines", "store/remote/waits/refuse.go",
+		"if !v.Left() {", "if true {"},
 	{"a call is sent again after an error", "", "store/remote/link/pipelines.go",
 		"case r.Script != nil && !r.whole && errors.Is(Classify(err), errNoScript):", "case r.Script != nil && !r.whole:"},
 	{"a call waits for a connection that another makes", "", "store/remote/link/pipelines.go",
@@ -85,7 +85,7 @@ var mutants = []mutant{
 		"return max(0, time.Until(at.Add(paceInterval)))", "return 0 * time.Until(at)"},
 	{"an engine that has come back is not noticed", "", "store/remote/link/breaker.go", "b.cause.Store(nil)", ""},
 	{"plain calls are denied while somebody waits for the first answer", "lines", "store/remote/waits/refuse.go",
-		"if all[0].Err == nil && !all[0].Taken.Limited {\n\t\t\t\t\tcontinue", "if false {\n\t\t\t\t\tcontinue"},
+		"err == nil && !taken.Limited {\n\t\t\t\t\tcontinue", "err == nil && taken.Limited && false {\n\t\t\t\t\tcontinue"},
 }
 
 // prove runs seeds with each mutant whose name matches until one fails, and prints which.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"celld/resp/sketch"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -27,9 +26,9 @@ type Denied struct {
 	policies *policy.Set
 
 	mu   sync.Mutex
-	own  map[uint32]*sketch.Sketch // by Policy.ID; 0: literals
-	rest *sketch.Sketch            // nil: not needed yet
-	lost uint64                    // Set.LimitsRemoved when own was last cleared of policies that are gone
+	own  map[uint32]*sketch // by Policy.ID; 0: literals
+	rest *sketch            // nil: not needed yet
+	lost uint64             // Set.LimitsRemoved when own was last cleared of policies that are gone
 
 	sums   []deniedSum // in sets of sumsOfSet, each set in its place by the hash
 	keys   []deniedKey // of sums, apart from them: they are needed only when another key takes the place
@@ -43,7 +42,7 @@ type deniedSum struct {
 }
 
 type deniedKey struct {
-	start  []byte // its first sketch.MaxKey bytes
+	start  []byte // its first maxKey bytes
 	length int
 	policy uint32
 }
@@ -60,7 +59,7 @@ const mostSketches = 64
 
 // NewDenied returns one of these policies.
 func NewDenied(policies *policy.Set) *Denied {
-	return &Denied{policies: policies, own: map[uint32]*sketch.Sketch{}, sums: make([]deniedSum, deniedSums),
+	return &Denied{policies: policies, own: map[uint32]*sketch{}, sums: make([]deniedSum, deniedSums),
 		keys: make([]deniedKey, deniedSums)}
 }
 
@@ -142,7 +141,7 @@ func (d *Denied) place(c *Denial) {
 	d.pass(at)
 	d.sums[at] = deniedSum{hash, 1}
 	k := &d.keys[at]
-	k.start, k.length, k.policy = append(k.start[:0], c.Key[:min(len(c.Key), sketch.MaxKey)]...), len(c.Key), c.Policy
+	k.start, k.length, k.policy = append(k.start[:0], c.Key[:min(len(c.Key), maxKey)]...), len(c.Key), c.Policy
 }
 
 // pass hands a sum to its sketch, unless its policy is gone, and frees its place.
@@ -156,11 +155,11 @@ func (d *Denied) pass(at int) {
 	if s != d.rest {
 		sum.hash = mix(sum.hash, key.policy)
 	}
-	s.Add(sketch.Item{Hash: sum.hash, Key: key.start, Length: key.length, About: key.policy, Count: sum.count})
+	s.add(item{sum.hash, *key, sum.count})
 }
 
 // of returns the sketch for a policy's denials.
-func (d *Denied) of(policy uint32) *sketch.Sketch {
+func (d *Denied) of(policy uint32) *sketch {
 	if s := d.own[policy]; s != nil {
 		return s
 	}
@@ -168,12 +167,12 @@ func (d *Denied) of(policy uint32) *sketch.Sketch {
 		d.dropGone()
 	}
 	if len(d.own) < mostSketches || policy == 0 {
-		s := sketch.New()
+		s := newSketch()
 		d.own[policy] = s
 		return s
 	}
 	if d.rest == nil {
-		d.rest = sketch.New()
+		d.rest = newSketch()
 	}
 	return d.rest
 }
@@ -210,32 +209,32 @@ type Key struct {
 // Any selects all policies, and literals.
 func Any(uint32) bool { return true }
 
-// Most returns the n keys, 100 at most, that were limited most since the start or CL.TOP RESET, those limited most first, under the
+// Most returns the n keys, MostTop at most, that were limited most since the start or CL.TOP RESET, those limited most first, under the
 // policies of which of is true. 0 are literals. Any goroutine may call it.
 func (d *Denied) Most(n int, of func(policy uint32) bool) []Key {
-	found := map[uint64]sketch.Item{}
+	found := map[uint64]item{}
 	for _, item := range d.items() {
-		if of(item.About) {
-			item.Count += found[item.Hash].Count
-			found[item.Hash] = item
+		if of(item.key.policy) {
+			item.count += found[item.hash].count
+			found[item.hash] = item
 		}
 	}
-	items := slices.SortedFunc(maps.Values(found), func(a, b sketch.Item) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Key, b.Key), cmp.Compare(a.Hash, b.Hash))
+	items := slices.SortedFunc(maps.Values(found), func(a, b item) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(a.key.start, b.key.start), cmp.Compare(a.hash, b.hash))
 	})
 	list := make([]Key, min(n, len(items)))
 	for i := range list {
-		key := string(items[i].Key)
-		if more := items[i].Length - len(key); more > 0 {
+		key := string(items[i].key.start)
+		if more := items[i].key.length - len(key); more > 0 {
 			key = fmt.Sprintf("%s... (%d more bytes)", key, more)
 		}
-		list[i] = Key{key, items[i].Count}
+		list[i] = Key{key, items[i].count}
 	}
 	return list
 }
 
 // items returns a copy of what all sketches list. It holds the lock for one after the other, some 5 µs each.
-func (d *Denied) items() (items []sketch.Item) {
+func (d *Denied) items() (items []item) {
 	d.mu.Lock()
 	for at := range d.sums {
 		d.pass(at)
@@ -249,9 +248,9 @@ func (d *Denied) items() (items []sketch.Item) {
 	for _, s := range all {
 		d.mu.Lock()
 		from := len(items)
-		items = append(items, s.Items()...)
+		items = append(items, s.items...)
 		for i := range items[from:] {
-			items[from+i].Key = bytes.Clone(items[from+i].Key)
+			items[from+i].key.start = bytes.Clone(items[from+i].key.start)
 		}
 		d.mu.Unlock()
 		if s != rest {
@@ -260,8 +259,8 @@ func (d *Denied) items() (items []sketch.Item) {
 		shared := items[from:]
 		items = items[:from]
 		for _, item := range shared {
-			if item.About == 0 || d.policies.LimitOf(item.About) != nil {
-				item.Hash = mix(item.Hash, item.About)
+			if item.key.policy == 0 || d.policies.LimitOf(item.key.policy) != nil {
+				item.hash = mix(item.hash, item.key.policy)
 				items = append(items, item)
 			}
 		}

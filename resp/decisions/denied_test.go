@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"celld/cell"
-	"celld/resp/sketch"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -61,7 +60,7 @@ func TestDenialsOfOneSet(t *testing.T) {
 	}
 	got := map[string]int64{}
 	for _, item := range d.items() {
-		got[string(item.Key)] += item.Count
+		got[string(item.key.start)] += item.count
 	}
 	if len(got) != keys {
 		t.Errorf("%d keys, want %d", len(got), keys)
@@ -76,11 +75,11 @@ func TestDenialsOfOneSet(t *testing.T) {
 // Keys that are denied most come first, those that are denied as often by their names. Long ones are told by their start and length.
 func TestMost(t *testing.T) {
 	d := NewDenied(&policy.Set{})
-	long := strings.Repeat("x", sketch.MaxKey+7)
+	long := strings.Repeat("x", maxKey+7)
 	for _, key := range []string{"b", "a", "often", "often", long} {
 		d.Add([]Denial{{Hash: hashOf(key), Key: []byte(key)}})
 	}
-	want := []Key{{"often", 2}, {"a", 1}, {"b", 1}, {strings.Repeat("x", sketch.MaxKey) + "... (7 more bytes)", 1}}
+	want := []Key{{"often", 2}, {"a", 1}, {"b", 1}, {strings.Repeat("x", maxKey) + "... (7 more bytes)", 1}}
 	if got := d.Most(10, Any); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v", got)
 	}

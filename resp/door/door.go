@@ -248,4 +248,4 @@ func (d *Door) askOnce(from Caller, q question, outcome func(c *desk) (text stri
 }
 
 // Waits reports that calls from within the process may wait, for an engine or the disk.
-func (d *Door) Waits() bool { return !d.Port.Here() || d.Synchronous }
+func (d *Door) Waits() bool { return !d.Port.InProcess() || d.Synchronous }

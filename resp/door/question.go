@@ -42,7 +42,7 @@ func (d *Door) decide(c *desk, from Caller, q question, count func()) (refused *
 	err = errPanicked // which a panic leaves
 	defer d.Survive("call of another protocol")
 	var answered woken // nil: the store in the process answers at once
-	if !d.Port.Here() || q.waits() {
+	if !d.Port.InProcess() || q.waits() {
 		answered = make(woken, 1)
 	}
 	if d.Synchronous {
@@ -218,7 +218,7 @@ func (k *keyed) keys(yield func(key []byte) bool)      { yield(k.key) }
 func (k *keyed) words(yield func(words [][]byte) bool) { yield(commandOf(k.of, k.key, k.args)) }
 
 func (k *keyed) ask(a store.Access, w store.Waker) bool {
-	if k.d.Port.Here() {
+	if k.d.Port.InProcess() {
 		k.text, k.err = k.do(k.d.Keys, a)
 		return true
 	}

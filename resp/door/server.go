@@ -16,7 +16,6 @@ import (
 	"celld/resp/decisions"
 	"celld/resp/execution"
 	"celld/resp/gate"
-	"celld/resp/latency"
 	"celld/resp/loglimit"
 	"celld/resp/stats"
 	"celld/store"
@@ -49,7 +48,7 @@ type Door struct {
 	Stats     *stats.Server
 	Decisions *decisions.Rows
 	Denied    *decisions.Denied
-	Latency   *latency.Monitor
+	Latency   *stats.Latency
 
 	Refusing atomic.Bool    // no call may wait any more
 	Ending   atomic.Bool    // a running script must end
@@ -83,7 +82,7 @@ func (d *Door) Init(p Parts) {
 	d.Held.most = func() int64 { return d.Config.Engine.MaxWaiting.Get() }
 	d.Later.Store, d.Later.Clock = func() store.Leases { return d.Port }, func() int64 { return d.Clock() }
 	d.Later.Hurries, d.Later.Survive = d.Ending.Load, d.Survive
-	d.Latency = latency.New(func() int64 { return d.Config.LatencyThreshold.Get() }, func() int64 { return d.Store.WallNS(d.Clock()) })
+	d.Latency = stats.NewLatency(func() int64 { return d.Config.LatencyThreshold.Get() }, func() int64 { return d.Store.WallNS(d.Clock()) })
 	d.Clients.OnMonitors = func(some bool) { d.Gate.Set(gate.Monitored, some) }
 	d.Persist.OnRefusal(func(refused bool) { d.Gate.Set(gate.Refusing, refused) })
 }
@@ -122,7 +121,7 @@ func (d *Door) Finish(batch *stats.Batch, lane uint8) (nowNS int64) {
 	}
 	nowNS, eachNS, fast := batch.Finish(d.Clock, lane)
 	if fast {
-		d.Latency.Note(latency.FastCommand, eachNS)
+		d.Latency.Note(stats.FastCommandEvent, eachNS)
 	}
 	return nowNS
 }
@@ -131,7 +130,7 @@ func (d *Door) Finish(batch *stats.Batch, lane uint8) (nowNS int64) {
 func (d *Door) Commit() error {
 	startNS := d.Clock()
 	err := d.Persist.Commit()
-	d.Latency.Note(latency.Fsync, d.Clock()-startNS)
+	d.Latency.Note(stats.FsyncEvent, d.Clock()-startNS)
 	return err
 }
 

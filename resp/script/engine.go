@@ -1,16 +1,3 @@
-// Package script runs Lua scripts as Redis's EVAL does, on gopher-lua. It knows neither sessions nor commands: a Host runs
-// what a script calls.
-//
-// A script sees what Redis gives it, except coroutines (a gopher-lua coroutine cannot be interrupted) and the libraries bit,
-// cjson, cmsgpack and struct. It cannot reach files, the system, other scripts or the next run: globals and libraries are
-// read-only. The resources of a script are bounded:
-//
-//   - time: Host.Tick is called every 256 instructions, or sooner if they take more than a millisecond, and may end the script
-//   - memory: 16 MB more than the process held when the script began. Garbage and single instructions add to that up to a bound,
-//     too: the heap has less than 64 MB more
-//   - errors: one costs what its text costs, however deep the calls are (see sandbox)
-//   - stack: 300 calls deep, of which a pcall takes two, and 64k values
-//   - text: MaxScript bytes, 4 KB in loadstring and load, 1000 levels deep, 500 functions, 2000 constants
 package script
 
 import (

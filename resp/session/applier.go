@@ -35,10 +35,10 @@ func (srv *Service) Applier() func(args [][]byte) error {
 // noTransport is the other end of a session that nobody reads.
 type noTransport struct{}
 
-func (noTransport) Send([]byte) int { return 0 }
-func (noTransport) Close(bool)      {}
-func (noTransport) Wake()           {}
-func (noTransport) Pause(bool)      {}
-func (noTransport) Meanwhile(bool)  {}
-func (noTransport) Resume()         {}
-func (noTransport) RoundNS() int64  { return 0 }
+func (noTransport) Send([]byte) int  { return 0 }
+func (noTransport) Close(bool)       {}
+func (noTransport) Wake()            {}
+func (noTransport) Pause(bool)       {}
+func (noTransport) ServeOthers(bool) {}
+func (noTransport) Resume()          {}
+func (noTransport) RoundNS() int64   { return 0 }

@@ -26,7 +26,7 @@ func (d *sink) Send(p []byte) int { d.bytes += len(p); return 0 }
 func (d *sink) Close(bool)        {}
 func (d *sink) Wake()             {}
 func (d *sink) Pause(bool)        {}
-func (d *sink) Meanwhile(bool)    {}
+func (d *sink) ServeOthers(bool)  {}
 func (d *sink) Resume()           {}
 func (d *sink) RoundNS() int64    { return 0 }
 

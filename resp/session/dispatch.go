@@ -10,8 +10,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/door"
 	"celld/resp/gate"
-	"celld/resp/latency"
-	"celld/resp/slowlog"
 	"celld/resp/stats"
 )
 
@@ -141,7 +139,7 @@ func (f inFlight) perform() {
 			return
 		}
 	}
-	if !s.srv.Port.Here() && !s.tx.running && f.openTx() {
+	if !s.srv.Port.InProcess() && !s.tx.running && f.openTx() {
 		return
 	}
 	mark := len(s.call.Out)
@@ -194,7 +192,7 @@ func (f inFlight) logSlow(tookNS int64) {
 	if threshold < 0 || tookNS/1e3 < threshold || row.Flags&spec.SkipSlowlog != 0 {
 		return
 	}
-	e := slowlog.Entry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: slowlog.Trim(len(args), command.Shown(args)),
+	e := stats.SlowEntry{UnixS: s.store().WallNS(s.nowNS) / 1e9, US: tookNS / 1e3, Args: stats.TrimArgs(len(args), command.Shown(args)),
 		Addr: s.client.Addr, Name: s.client.Names().Name}
 	s.scratch.once(func() {
 		s.srv.slowlog.Add(e)
@@ -205,9 +203,9 @@ func (f inFlight) logSlow(tookNS int64) {
 func (f inFlight) countTimed(tookNS int64, inExec bool) {
 	s, row := f.s, f.row
 	s.scratch.stats.CountSlow(row, tookNS, inExec, s.scratch.lane)
-	event := latency.Command
+	event := stats.CommandEvent
 	if row.Flags&spec.Fast != 0 {
-		event = latency.FastCommand
+		event = stats.FastCommandEvent
 	}
 	s.srv.Latency.Note(event, tookNS)
 }

@@ -67,7 +67,7 @@ func (f inFlight) answered(startNS int64, reply func(*command.Call)) func(s *Ses
 // Later waits for an engine, unless the store is in the process, which answers at once. Where too much waits, the call is refused.
 func (h *host) Later(begin func(ctx context.Context, done func(reply func(*command.Call)))) {
 	s, srv := h.session(), h.srv
-	if srv.Port.Here() || h.tx.running {
+	if srv.Port.InProcess() || h.tx.running {
 		begin(context.Background(), func(reply func(*command.Call)) { reply(s.call) })
 		return
 	}

@@ -145,7 +145,7 @@ type meanwhileTransport struct {
 	meanwhile func()
 }
 
-func (t *meanwhileTransport) Meanwhile(bool) { t.meanwhile() }
+func (t *meanwhileTransport) ServeOthers(bool) { t.meanwhile() }
 
 // While another's script takes too long, and not after that, each call of a pipeline is refused.
 func TestThePipelineBesideABusyScript(t *testing.T) {

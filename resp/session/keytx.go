@@ -323,7 +323,7 @@ func (v *keyTx) endGone() {
 
 // notInside is the text of the error of a command that can be called neither in MULTI nor in a script, as it waits; "" for any other.
 func (srv *Service) notInside(row *command.Row) string {
-	if !row.Overall || srv.Port.Here() {
+	if !row.Overall || srv.Port.InProcess() {
 		return ""
 	}
 	return formatError(errScanInside, strings.ToUpper(row.FullName()))
@@ -332,7 +332,7 @@ func (srv *Service) notInside(row *command.Row) string {
 // undeclared is the text of the error of a script's command on keys that its key transaction does not have; "" for any other.
 func (f inFlight) undeclared() string {
 	s, row, args := f.s, f.row, f.args
-	if s.srv.Port.Here() {
+	if s.srv.Port.InProcess() {
 		return ""
 	}
 	v := s.scratch.keyTx

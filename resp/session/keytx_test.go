@@ -401,7 +401,7 @@ func TestTheTimeOfAVisit(t *testing.T) {
 	if entries := w.slowlog.Last(-1); len(entries) != 1 || entries[0].US != 250_000 || entries[0].Args[0] != "GET" {
 		t.Errorf("%v", entries)
 	}
-	if events := w.Latency.Read(func(string) bool { return true }); len(events) != 1 || events[0].MostMs != 250 {
+	if events := w.Latency.Read(); len(events) != 1 || events[0].MostMs != 250 {
 		t.Errorf("%v", events)
 	}
 }

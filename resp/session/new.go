@@ -6,7 +6,7 @@ import (
 	"celld/resp/command/keys"
 	"celld/resp/door"
 	"celld/resp/gate"
-	"celld/resp/slowlog"
+	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -26,7 +26,7 @@ type Engine interface {
 
 // New returns what sessions share.
 func New(p Parts) *Service {
-	srv := &Service{slowlog: slowlog.New(func() int64 { return p.Config.SlowlogMaxLen.Get() })}
+	srv := &Service{slowlog: stats.NewSlowlog(func() int64 { return p.Config.SlowlogMaxLen.Get() })}
 	srv.Init(p.Parts)
 	srv.Commands = NewTable(srv, p.Rows)
 	srv.useUsers(p.Users)

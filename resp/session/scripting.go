@@ -214,7 +214,7 @@ func (r *scriptRun) Tick() error {
 		busy = true
 	}
 	if busy && nowNS >= r.yieldNS {
-		r.s.client.Conn.Meanwhile(r.inExec || r.holds || r.fate.Load() == hasWritten)
+		r.s.client.Conn.ServeOthers(r.inExec || r.holds || r.fate.Load() == hasWritten)
 		r.yieldNS = srv.Clock() + yieldEveryNS
 	}
 	return nil

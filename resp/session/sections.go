@@ -55,7 +55,7 @@ func (srv *Service) declareClients(l *metrics.List) {
 func (srv *Service) declareMemory(l *metrics.List) {
 	srv.Heap.Declare(l)
 	keys := l.Keys(srv.Store)
-	l.InfoOnly = !srv.Port.Here()
+	l.InfoOnly = !srv.Port.InProcess()
 	l.Gauge(metrics.Metric{Field: "used_memory_dataset", Name: "celld_keys_bytes", JSON: "keys.bytes",
 		Help: "Estimated memory of keys, as maxmemory counts it.", Value: keys.Bytes})
 	scripts, scriptBytes := 0, 0
@@ -83,7 +83,7 @@ func (srv *Service) declareFiles(l *metrics.List) {
 	l.Gauge(metrics.Metric{Field: "loading", Name: "celld_loading", Help: "1 while celld reads its files.", Value: loading})
 	l.Gauge(metrics.Metric{Name: "celld_script_busy",
 		Help: "1 while a script runs longer than lua-time-limit.", Value: srv.Gate.Has(gate.Busy)})
-	l.InfoOnly = !srv.Port.Here()
+	l.InfoOnly = !srv.Port.InProcess()
 	var progress *load.Progress
 	if loading {
 		now := srv.Persist.Loading()
@@ -139,7 +139,7 @@ func (srv *Service) declareLatency(l *metrics.List) {
 
 func (srv *Service) declareKeyspace(l *metrics.List) {
 	keys := srv.Store.Len(l.NowNS)
-	if srv.Port.Here() {
+	if srv.Port.InProcess() {
 		l.Gauge(metrics.Metric{Name: "celld_keys", JSON: "keys.held", Help: "Keys in the table.", Value: keys})
 	}
 	if keys > 0 {
@@ -157,7 +157,7 @@ func (srv *Service) declareStats(l *metrics.List) {
 
 // declareEngine is about the engine that keeps the limits. There are no metrics where they are kept in memory.
 func (srv *Service) declareEngine(l *metrics.List) {
-	if !srv.Port.Here() {
+	if !srv.Port.InProcess() {
 		metrics.Engine(l, srv.Port.Facts())
 	}
 }

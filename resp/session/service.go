@@ -10,7 +10,7 @@ import (
 	"celld/resp/door"
 	"celld/resp/metrics"
 	"celld/resp/script"
-	"celld/resp/slowlog"
+	"celld/resp/stats"
 )
 
 // Service is what all sessions share.
@@ -21,7 +21,7 @@ type Service struct {
 	scripts   *script.Engine // used only while execution is held alone
 	running   running
 	listing   sync.Mutex // one long list is made at a time
-	slowlog   *slowlog.Log
+	slowlog   *stats.Slowlog
 	Heap      metrics.Heap
 	scratches sync.Pool // where sessions that answer nothing leave theirs
 }

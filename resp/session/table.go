@@ -11,8 +11,6 @@ import (
 	"celld/resp/command/limit"
 	"celld/resp/command/spec"
 	"celld/resp/command/users"
-	"celld/resp/latency"
-	"celld/resp/slowlog"
 	"celld/resp/stats"
 )
 

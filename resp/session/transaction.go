@@ -216,7 +216,7 @@ func watch(c *command.Call) {
 		s.call.Error(errWatchInMulti)
 		return
 	}
-	if !s.srv.Port.Here() {
+	if !s.srv.Port.InProcess() {
 		s.call.Error(errWatchEngine)
 		return
 	}

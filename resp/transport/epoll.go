@@ -55,7 +55,7 @@ type epollLoop struct {
 	chores   []chore       // one step of each is done between two rounds
 	conns    []*epollConn  // by descriptor
 	count    atomic.Int64  // connections; new ones go to the loop with the fewest
-	left     bool          // meanwhile has ended the round early
+	left     bool          // serveOthers has ended the round early
 	stopping bool          // closeAll follows
 	draining bool          // the server stops
 	over     chan struct{} // closed when the loop has ended
@@ -119,7 +119,7 @@ func (l *epollLoop) rounds() {
 			l.disk.land()
 		}
 		l.serve(n)
-		if l.synced && !l.disk.commit(!l.stopping) { // who writes all the time to a slow disk does not keep a loop from ending
+		if l.synced && !l.disk.commit(!l.stopping) { // a client that writes all the time to a slow disk does not keep a loop from ending
 			return
 		}
 		if !l.finish() {
@@ -194,7 +194,7 @@ func (l *epollLoop) notice(ev *unix.EpollEvent) {
 	}
 }
 
-// look looks at those who are woken, as many as there is time for in a round that began at that instant.
+// look looks at the connections that were woken, as many as there is time for in a round that began at that instant.
 func (l *epollLoop) look(beganNS int64) {
 	mostDirty, looksNS := len(l.dirty)+wokenReplies, int64(0) // when they begin
 	for len(l.woken) > l.looked && len(l.dirty) < mostDirty {
@@ -234,10 +234,10 @@ func (l *epollLoop) send() {
 	})
 }
 
-// meanwhile is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
+// serveOthers is a round within another, for all connections but c, which runs a long command. Where replies wait for the disk,
 // it first commits the outer round, and c is in no round until resume, so that nobody waits for it. If c has already made
 // changes (wrote), it cannot leave its round, so nobody is served.
-func (l *epollLoop) meanwhile(c *epollConn, wrote bool) {
+func (l *epollLoop) serveOthers(c *epollConn, wrote bool) {
 	defer l.doChores(true)
 	if l.synced && !l.left {
 		if wrote {

@@ -125,7 +125,7 @@ func TestALongCommandAmongThoseThatAsked(t *testing.T) {
 		switch line {
 		case "long":
 			for !ended.Load() {
-				s.conn.Meanwhile(false)
+				s.conn.ServeOthers(false)
 			}
 			s.conn.Resume()
 		case "end":

@@ -291,10 +291,10 @@ func (c *epollConn) Close(now bool) {
 	}
 }
 
-func (c *epollConn) Wake()                { c.loop.post(c) }
-func (c *epollConn) Meanwhile(wrote bool) { c.loop.meanwhile(c, wrote) }
-func (c *epollConn) Resume()              { c.loop.resume() }
-func (c *epollConn) RoundNS() int64       { return c.loop.roundNS }
+func (c *epollConn) Wake()                  { c.loop.post(c) }
+func (c *epollConn) ServeOthers(wrote bool) { c.loop.serveOthers(c, wrote) }
+func (c *epollConn) Resume()                { c.loop.resume() }
+func (c *epollConn) RoundNS() int64         { return c.loop.roundNS }
 
 // endIfClosing closes a connection whose phase says so. If replies still wait for the end of the round, it closes then.
 func (c *epollConn) endIfClosing() {

@@ -221,7 +221,7 @@ func TestInputOfALongCommandWithTLS(t *testing.T) {
 		before := bytes.Clone(data)
 		other.send("other\n")
 		for len(l.other.plain) == 0 {
-			long.Meanwhile(false)
+			long.ServeOthers(false)
 		}
 		if served = true; !bytes.Equal(data, before) {
 			t.Errorf("%q became %q", before, data)

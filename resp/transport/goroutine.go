@@ -92,12 +92,12 @@ type goroutineConn struct {
 	carrier *goroutineCarrier
 	socket  net.Conn
 	stream
-	left bool // Meanwhile has ended the round early
+	left bool // ServeOthers has ended the round early
 }
 
-// Meanwhile need not serve other connections, which have goroutines of their own. It ends the round, so that they do not wait for
+// ServeOthers need not serve other connections, which have goroutines of their own. It ends the round, so that they do not wait for
 // this one. Earlier replies leave, as far as the peer takes them at once.
-func (c *goroutineConn) Meanwhile(wrote bool) {
+func (c *goroutineConn) ServeOthers(wrote bool) {
 	if c.carrier.t.synced && !c.left {
 		if wrote {
 			return

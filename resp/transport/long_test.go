@@ -22,7 +22,7 @@ func TestRepliesDuringALongCommand(t *testing.T) {
 						s.flush()
 						for commits := c.commits.Load(); !s.finished.Load(); {
 							time.Sleep(time.Millisecond / 10) // its work, beside which others of these tests run
-							if s.conn.Meanwhile(line == "write"); line == "write" && c.commits.Load() != commits {
+							if s.conn.ServeOthers(line == "write"); line == "write" && c.commits.Load() != commits {
 								s.server.faults.Add(1)
 							}
 						}

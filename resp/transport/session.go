@@ -50,9 +50,9 @@ type Conn interface {
 	// TLS, the peer's farewell counts as that; it is met when it stands behind no more than mostBehind bytes. Without abandons, such
 	// a peer still gets its replies.
 	Pause(abandons bool)
-	// Meanwhile serves other connections while a long command runs in Serve. The command calls it every now and then. If it has
+	// ServeOthers serves other connections while a long command runs in Serve. The command calls it every now and then. If it has
 	// changed nothing yet (wrote is false), it leaves the round that waits for the disk until Resume.
-	Meanwhile(wrote bool)
+	ServeOthers(wrote bool)
 	// RoundNS is when the round began in which Serve is called, by Server.NowNS. It is 2.5 ms earlier where others wait for their
 	// turn in the round, and 0 where the connection is in no round with others.
 	RoundNS() int64

@@ -12,7 +12,7 @@ import (
 // Port is a Store as a server asks it: see store.Store. All its answers are there at once.
 type Port struct{ *Store }
 
-func (p Port) Here() bool { return true }
+func (p Port) InProcess() bool { return true }
 
 // Open returns a transaction on the store itself: what it changes is stored at once.
 func (p Port) Open(_ [][]byte, o store.OpenOptions, w store.Waker) store.Tx {

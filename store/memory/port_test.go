@@ -25,7 +25,7 @@ func TestAStoreInTheProcess(t *testing.T) {
 	if !tx.Commit(nil) {
 		t.Error("something is still to be stored")
 	}
-	if drained := p.Drain(context.Background()); !p.Here() || !drained() || p.Away() != nil || p.PoliciesUnknown() != nil {
+	if drained := p.Drain(context.Background()); !p.InProcess() || !drained() || p.Away() != nil || p.PoliciesUnknown() != nil {
 		t.Error("it is not here")
 	}
 }

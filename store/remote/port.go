@@ -12,8 +12,8 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Here is store.Store's, as Open.
-func (s *Store) Here() bool { return false }
+// InProcess is store.Store's, as Open.
+func (s *Store) InProcess() bool { return false }
 
 func (s *Store) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
 	return &tx{View: s.views.Open(keys, w), failure: s.failure, o: o}

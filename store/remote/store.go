@@ -141,7 +141,7 @@ func (s *Store) Close() {
 	s.link.Close()
 }
 
-// Mode is who decides on calls, and since when: engine, or error, allow, deny or local while the engine or a part of it is known not to
+// Mode is what decides on calls, and since when: engine, or error, allow, deny or local while the engine or a part of it is known not to
 // answer. Policies may have modes of their own.
 func (s *Store) Mode() (name string, since time.Time) {
 	all, since := s.link.Answers()

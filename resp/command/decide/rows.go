@@ -83,7 +83,7 @@ func (d *Decider) give(c *command.Call) {
 		c.Error(errGive)
 	case n == 0:
 		c.Int(0)
-	case slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() }) && d.Store.Here():
+	case slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() }) && d.Store.InProcess():
 		giveInSteps(c, slices.Clone(f.limits), n)
 	default:
 		f.Cost, f.reply = -n, replyGiven

@@ -111,7 +111,7 @@ func TestGiveElsewhere(t *testing.T) {
 
 type elsewhere struct{ store.Store }
 
-func (elsewhere) Here() bool { return false }
+func (elsewhere) InProcess() bool { return false }
 
 // Times that never come, and the longest.
 func TestWaitsAreRoundedUp(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/decisions"
-	"celld/resp/sketch"
 	"celld/store/policy"
 )
 
@@ -31,8 +30,8 @@ func (f family) top(c *command.Call) {
 	if len(args) > 0 {
 		given, ok := argument.ParseInt(args[0])
 		switch {
-		case ok && (given < 1 || given > sketch.Kept):
-			c.Error(argument.ErrNotBetween, 1, sketch.Kept)
+		case ok && (given < 1 || given > decisions.MostTop):
+			c.Error(argument.ErrNotBetween, 1, decisions.MostTop)
 			return
 		case ok:
 			n, args = given, args[1:]

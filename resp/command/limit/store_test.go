@@ -14,7 +14,6 @@ import (
 	"celld/resp/command/calltest"
 	"celld/resp/decisions"
 	"celld/resp/glob"
-	"celld/resp/sketch"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
@@ -180,8 +179,8 @@ func TestTop(t *testing.T) {
 	const lit, pol = "*2\r\n$3\r\nlit\r\n:3\r\n", "*2\r\n$3\r\npol\r\n:2\r\n"
 	wants(t, h, "CL.TOP", "*2\r\n"+lit+pol, "CL.TOP 1", "*1\r\n"+lit, "CL.TOP 100", "*2\r\n"+lit+pol, "CL.TOP p", "*1\r\n"+pol,
 		"CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
-		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, sketch.Kept),
-		"CL.TOP 101", fails(argument.ErrNotBetween, 1, sketch.Kept),
+		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, decisions.MostTop),
+		"CL.TOP 101", fails(argument.ErrNotBetween, 1, decisions.MostTop),
 		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger),
 		"CL.TOP RESET p", fails(argument.ErrSyntax))
 	for i := range 11 {

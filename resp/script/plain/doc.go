@@ -8,6 +8,5 @@
 // anything else, such as a loop, a function, a table that it looks into or a text that it joins, is the interpreter's. So a plain script
 // ends by itself, and takes no memory that grows.
 //
-// A script answers the same both ways, errors and their lines included: a test compares them. With three commands it takes 5 µs this way,
-// and 11 in the interpreter.
+// A script answers the same both ways, errors and their lines included: a test compares them.
 package plain

@@ -3,9 +3,6 @@
 //	x := sandbox.New(budget, redis)
 //	fn, err := x.Function(proto, source.Name)
 //	err = x.Run(fn)
-//
-// Scripts cannot reach files, the system, other scripts or the next run: globals and libraries are read-only. They have no coroutines, as
-// a gopher-lua coroutine cannot be interrupted.
 package sandbox
 
 import (

@@ -69,9 +69,9 @@ func (t *Conn) HasMore() bool {
 	return t.paused
 }
 
-func (t *Conn) Meanwhile(bool) {}
-func (t *Conn) Resume()        {}
-func (t *Conn) RoundNS() int64 { return 0 }
+func (t *Conn) ServeOthers(bool) {}
+func (t *Conn) Resume()          {}
+func (t *Conn) RoundNS() int64   { return 0 }
 
 // Take returns what was sent since the last take.
 func (t *Conn) Take() string {

@@ -64,8 +64,8 @@ func (e *Engine) Drain(ctx context.Context) (drained func() bool) {
 func (e *Engine) Facts() store.Facts     { return e.Known }
 func (e *Engine) PoliciesUnknown() error { return e.Unknown }
 
-func (e *Engine) Here() bool  { return false }
-func (e *Engine) Away() error { return e.Known.Away }
+func (e *Engine) InProcess() bool { return false }
+func (e *Engine) Away() error     { return e.Known.Away }
 
 func (e *Engine) Open(keys [][]byte, _ store.OpenOptions, w store.Waker) store.Tx {
 	v := &fakeView{Store: memory.New(memory.Options{Shards: 1, Policies: e.Set}), e: e, keys: slices.Clone(keys)}

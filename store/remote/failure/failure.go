@@ -41,7 +41,7 @@ type Decider struct {
 	options Options
 	modes   atomic.Pointer[Modes]
 
-	mu    sync.Mutex // who makes the table
+	mu    sync.Mutex // held while the table is made
 	table atomic.Pointer[memory.Store]
 
 	without [2]int64 // the Counts when the outage began
@@ -159,9 +159,7 @@ func (f *Decider) ruled(r *store.TakeRequest, a store.Access) bool {
 		all = all && rule != nil
 	}
 	if denied || all {
-		one := [1]store.TakeRequest{*r}
-		f.local().TakeBatch(one[:], a, nil) // which stores nothing then
-		r.Taken, r.Err = one[0].Taken, one[0].Err
+		r.Taken, r.Err = f.local().Take(r.Calls, r.TakeOptions, a) // which stores nothing then
 	}
 	return denied || all
 }

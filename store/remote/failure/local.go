@@ -71,9 +71,7 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 		limits[i] = c.Limit.Share(f.shares())
 		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy, Times: c.Times}
 	}
-	one := [1]store.TakeRequest{{Calls: calls, TakeOptions: r.TakeOptions}}
-	f.local().TakeBatch(one[:], a, nil)
-	r.Taken, r.Err = one[0].Taken, one[0].Err
+	r.Taken, r.Err = f.local().Take(calls, r.TakeOptions, a)
 	retryNS := uint64(0)
 	for i := range calls {
 		c := &r.Calls[i]

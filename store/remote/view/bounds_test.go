@@ -52,7 +52,7 @@ func TestWhereTicketsAre(t *testing.T) {
 		t.Errorf("without turns: %q, %q", keys, args)
 	}
 	for before, want := range map[int64]time.Duration{0: 0, 1: 2 * time.Millisecond, 4: 8 * time.Millisecond, 100: 25 * time.Millisecond} {
-		if got := (&ticket{before: before}).pause(8 * time.Millisecond); got != want {
+		if got := (&ticket{place: before + 1}).pause(8 * time.Millisecond); got != want {
 			t.Errorf("%d before it: %v", before, got)
 		}
 	}
@@ -83,9 +83,9 @@ func TestMarksThatAreRaisedApart(t *testing.T) {
 		stored, done := false, make(chan struct{})
 		v.raise(func() { stored = true; close(done) }, func() { close(done) })
 		<-done
-		if n := e.Count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || v.conflict != c.asks ||
+		if n := e.Count(); stored != c.stores || v.marks.apart != c.stores || (n == 2) != c.asks || (v.state == stateConflict) != c.asks ||
 			(v.Err != nil) != (c.fails || c.asks) {
-			t.Errorf("%+v: stored %v, %d requests, conflict %v, %v", c, stored, n, v.conflict, v.Err)
+			t.Errorf("%+v: stored %v, %d requests, conflict %v, %v", c, stored, n, v.state == stateConflict, v.Err)
 		}
 		if next := s.Policies.NextIDOf(0, 0, processes); c.asks && next <= c.first {
 			t.Errorf("%+v: the next ID is %d", c, next)

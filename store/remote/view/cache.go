@@ -30,11 +30,10 @@ func (v *View) loadCached() bool {
 	k := &v.keys[0]
 	last, known := v.views.cache.Get(k.name)
 	now, ok := v.views.Link.Clock(k.name).Lower()
-	if v.cached = known && ok; v.cached {
-		v.NowNS = max(now, last.nowNS)
-		k.read = last.content
+	if known && ok {
+		v.state, v.NowNS, k.read = stateCached, max(now, last.nowNS), last.content
 	}
-	return v.cached
+	return v.state == stateCached
 }
 
 // cache puts what the key of a view holds into the cache.

@@ -1,9 +1,13 @@
 package view
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"celld/store"
 	"celld/store/policy"
 )
 
@@ -47,7 +51,7 @@ func TestWhenAViewIsLoadedFromTheCache(t *testing.T) {
 	}
 	for _, seenAt := range []int64{in2100 - 5, in2100 + 5} {
 		s.viewOf(seenAt, []string{"k"}, content{kind: kindString, text: "7"}).cache()
-		if v, ok := guesses(s, "k"); !ok || v.NowNS != max(seenAt, in2100) || v.keys[0].read.text != "7" || !v.cached {
+		if v, ok := guesses(s, "k"); !ok || v.NowNS != max(seenAt, in2100) || v.keys[0].read.text != "7" || v.state != stateCached {
 			t.Errorf("%v, %+v", ok, v)
 		}
 	}
@@ -58,5 +62,29 @@ func TestWhenAViewIsLoadedFromTheCache(t *testing.T) {
 	s.viewOf(in2100, []string{"k"}, content{kind: kindString, text: "7"}).cache()
 	if _, ok := guesses(s, "k"); ok {
 		t.Error("the engine's time is not known")
+	}
+}
+
+// BenchmarkRead is what a command that only reads a key takes, beside the engine: with a table that another view has given up, and with a
+// new one.
+func BenchmarkRead(b *testing.B) {
+	s := newStore(Options{})
+	for _, anew := range []bool{false, true} {
+		b.Run(fmt.Sprint("anew=", anew), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if anew {
+					s.tables = sync.Pool{}
+				}
+				v := s.newView(time.Time{})
+				v.NowNS = atNS
+				v.add("k")
+				v.keys[0].read = content{kind: kindString, text: "1700000001000000000", expiry: atNS/1e6 + 1000}
+				if _, found := v.Table().Get([]byte("k"), store.Access{NowNS: atNS}); !found || !v.commit(nil) || v.Err != nil {
+					b.Fatal(v.Err)
+				}
+				v.Close()
+			}
+		})
 	}
 }

@@ -33,8 +33,8 @@ func TestWhatACommitAsks(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, *View) {}, nil, "", false, nil, 1},
 		{"a change", func(t *testing.T, v *View) { take(t, v, "k") }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
-		{"nothing, as the first of a queue", func(_ *testing.T, v *View) { v.ticket.taken = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
-		{"nothing, by a guess", func(_ *testing.T, v *View) { v.cached = true }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
+		{"nothing, as the first of a queue", func(_ *testing.T, v *View) { v.ticket.place = 1 }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
+		{"nothing, by a guess", func(_ *testing.T, v *View) { v.state = stateCached }, commitScript, "2 p:k p:k\x00turns ", false, nil, 1},
 		{"what is not declared", func(t *testing.T, v *View) { take(t, v, "other") }, nil, "", false, ErrUndeclared, 1},
 		{"a key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k", "p:other"}) }, openScript, "2 p:k p:other", true, nil, 0},
 		{"no key is missing", func(_ *testing.T, v *View) { v.miss([]string{"p:k"}) }, nil, "", false, nil, 1},
@@ -71,7 +71,7 @@ func TestWhatACommitAsks(t *testing.T) {
 				(len(got) != 1 || !strings.Contains(got[0], c.asks.Digest+" "+c.keys)) {
 				t.Errorf("%s: asked %q", c.name, got)
 			}
-			v.ticket.taken = false
+			v.ticket.place = 0
 			v.Close()
 			if n := table.Len(v.NowNS); n != 0 || table.first != 0 || table.last != 0 || v.table != nil {
 				t.Errorf("%s: %d keys stay in the table", c.name, n)
@@ -85,7 +85,7 @@ func TestTheEndOfAView(t *testing.T) {
 	inFakeTime(t, Options{Prefix: "p:"}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		e.AnswersBy(func(string) string { return linktest.ViewReply("read", -1, nothing) })
 		woken := make(signal, 1)
-		for _, taken := range []bool{false, true} {
+		for _, place := range []int64{0, 1} {
 			v := s.Open([][]byte{[]byte("k"), []byte("k")}, woken)
 			<-woken
 			deadline := v.deadline
@@ -93,11 +93,11 @@ func TestTheEndOfAView(t *testing.T) {
 			if !v.Commit(woken) || v.Err != nil || v.deadline.Sub(deadline) != time.Hour {
 				t.Errorf("%v, its deadline is later by %v", v.Err, v.deadline.Sub(deadline))
 			}
-			v.ticket.taken, v.ticket.list, v.ticket.name = taken, "queue", "name"
+			v.ticket.place, v.ticket.list, v.ticket.name = place, "queue", "name"
 			v.Close()
 			synctest.Wait()
-			if leaves := e.Commands()[len(e.Commands())-1] == "LREM queue 1 name"; leaves != taken || v.ticket.taken {
-				t.Errorf("in the queue: %v, it leaves: %v", taken, leaves)
+			if leaves := e.Commands()[len(e.Commands())-1] == "LREM queue 1 name"; leaves != (place > 0) || v.ticket.place > 0 {
+				t.Errorf("place %d in the queue, it leaves: %v", place, leaves)
 			}
 		}
 	})

@@ -90,7 +90,7 @@ func (v *View) raise(store, done func()) {
 			done()
 		case m.first > 0 && mark >= m.first:
 			v.views.Policies.RaiseID(mark)
-			v.conflict = true
+			v.state = stateConflict
 			v.send(openScript, nil, done)
 		default:
 			m.apart = true

@@ -160,7 +160,7 @@ func (v *View) send(how *link.Script, args []string, done func()) {
 		then := done
 		if how == commitScript {
 			then = func() {
-				v.conflict = true // what it stored by is void
+				v.state = stateConflict // what it stored by is void
 				done()
 			}
 		}
@@ -172,7 +172,7 @@ func (v *View) send(how *link.Script, args []string, done func()) {
 // header is the keys of a script, and its first arguments: about tickets and marks.
 func (v *View) header(how *link.Script) (names, args []string) {
 	names, args = v.engineKeys(), []string{"", ""}
-	if how == commitScript || v.ticket.early || v.ticket.taken {
+	if how == commitScript || v.ticket.early || v.ticket.place > 0 {
 		names, args = v.ticket.arguments(v.views, names)
 	}
 	if how == commitScript {
@@ -223,10 +223,10 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 	}
 	nowNS := seconds*1e9 + micros*1e3
 	v.views.Link.Clock(v.keys[0].name).Observe(nowNS, sent, time.Now())
-	v.cached = false
+	v.ticket.place = before + 1
 	switch did {
 	case "stored":
-		v.ticket.taken = false
+		v.state = stateStored
 		v.views.Changed(v.engineKeys()...)
 		for _, key := range v.freed {
 			v.views.Freed(key)
@@ -236,16 +236,14 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 		}
 		return false, nil
 	case "wait":
-		v.ticket.taken, v.ticket.before = true, before
 		return true, nil
 	case "conflict":
 		v.ticket.conflicts++
 	}
 	if how == commitScript {
-		v.conflict = true
+		v.state = stateConflict
 		v.views.Counts.Conflicts.Add(1)
 	}
-	v.ticket.taken = before >= 0
 	contents := answer[4:]
 	if did == "behind" && len(contents) > 0 {
 		mark, err := contents[len(contents)-1].AsUint64()
@@ -319,7 +317,7 @@ func (v *View) absentUntil() string {
 func (v *View) script() (args []string, changed bool, err error) {
 	highest := uint64(0)
 	first, last := "", "" // a view that was read is ordered by its reading, also if an EXPIRE comes after that
-	if v.cached && v.keys[0].read.kind != kindNone {
+	if v.state == stateCached && v.keys[0].read.kind != kindNone {
 		c := &v.keys[0].read
 		slack := int64(nearMs)
 		first = strconv.FormatInt(c.expiry-slack, 10)

@@ -74,8 +74,8 @@ func TestAnswersOfAView(t *testing.T) {
 				t.Errorf("%q: %s, %v", c.reply, got, v.Err)
 			}
 			if c.want != "" {
-				if ns, ok := s.Link.Clock("k").Lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.ticket.taken {
-					t.Errorf("%q: %d, %v, a turn %v", c.reply, ns, ok, v.ticket.taken)
+				if ns, ok := s.Link.Clock("k").Lower(); !ok || ns != 1_700_000_000_250_001_000 || v.NowNS != ns || v.ticket.place > 0 {
+					t.Errorf("%q: %d, %v, place %d", c.reply, ns, ok, v.ticket.place)
 				}
 			}
 		}
@@ -105,12 +105,12 @@ func TestAViewThatWaitsForItsTicket(t *testing.T) {
 			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
 			// 4 requests, and 3 pauses of two quarters of one
-			if took := time.Since(began); v.Err != nil || v.ticket.taken || v.ticket.before != 2 ||
+			if took := time.Since(began); v.Err != nil || v.ticket.place > 0 ||
 				took != 4*4*time.Millisecond+3*2*time.Millisecond {
-				t.Errorf("%v, taken %v, %d before, after %v", v.Err, v.ticket.taken, v.ticket.before, took)
+				t.Errorf("%v, place %d, after %v", v.Err, v.ticket.place, took)
 			}
-			if v.conflict != (how == commitScript) {
-				t.Errorf("what it stored by is void: %v", v.conflict)
+			if (v.state == stateConflict) != (how == commitScript) {
+				t.Errorf("what it stored by is void: %v", v.state == stateConflict)
 			}
 			v = s.newView(time.Now().Add(5 * time.Millisecond))
 			v.add("k")
@@ -120,7 +120,7 @@ func TestAViewThatWaitsForItsTicket(t *testing.T) {
 			began = time.Now()
 			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || !v.ticket.taken {
+			if took := time.Since(began); v.Err != link.ErrLate || took != 5*time.Millisecond || v.ticket.place != 101 {
 				t.Errorf("%v after %v", v.Err, took)
 			}
 		}
@@ -164,7 +164,7 @@ func TestAnswersOfACommit(t *testing.T) {
 			raised          uint64
 		}{
 			{"stored", linktest.ViewReply("stored", -1), false, false, false, false, 0, 0, 0},
-			{"stored by a guess", linktest.ViewReply("stored", 0), true, false, false, false, 0, 0, 0},
+			{"stored by a guess", linktest.ViewReply("stored", -1), true, false, false, false, 0, 0, 0},
 			{"a conflict", linktest.ViewReply("conflict", -1, hash), false, false, true, false, 1, 1, 0},
 			{"a guess that was wrong", linktest.ViewReply("conflict", -1, hash), true, false, true, false, 1, 1, 0},
 			{"a conflict of the first in a queue", linktest.ViewReply("conflict", 0, hash), false, false, true, true, 1, 1, 0},
@@ -176,15 +176,17 @@ func TestAnswersOfACommit(t *testing.T) {
 			counted, last := s.counts.Conflicts.Load(), s.Policies.LastID()
 			v := s.newView(s.deadline())
 			v.add("k")
-			v.cached, v.ticket.taken = c.guessed, true
+			if v.ticket.place = 1; c.guessed {
+				v.state = stateCached
+			}
 			v.keys[0].want = content{kind: kindHash, text: "wanted"}
 			s.changed = nil
 			done := make(chan struct{})
 			v.send(commitScript, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done
-			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.cached || v.ticket.taken != c.taken ||
+			if (v.Err != nil) != c.err || v.Conflict() != c.conflict || v.state == stateCached || (v.ticket.place > 0) != c.taken ||
 				v.ticket.conflicts != c.conflicts {
-				t.Errorf("%s: %v, conflict %v, guess %v, %+v", c.name, v.Err, v.Conflict(), v.cached, v.ticket)
+				t.Errorf("%s: %v, state %v, %+v", c.name, v.Err, v.state, v.ticket)
 			}
 			if n := s.counts.Conflicts.Load() - counted; n != c.counted {
 				t.Errorf("%s: %d conflicts are counted", c.name, n)
@@ -256,18 +258,19 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		marked := marks{key: "celld:ids", fields: []string{"12706"}, first: 5000, last: 6000}
 		for i, c := range []struct {
-			how          *link.Script
-			early, taken bool
-			marks        marks
-			keys         string
-			args         int // the view's name, whether it begins a list, and the marks
+			how   *link.Script
+			early bool
+			place int64
+			marks marks
+			keys  string
+			args  int // the view's name, whether it begins a list, and the marks
 		}{
-			{openScript, false, false, marks{}, "1 k", 2},
-			{openScript, true, false, marks{}, "2 k k\x00turns", 2},
-			{openScript, false, true, marks{}, "2 k k\x00turns", 2},
-			{openScript, false, false, marked, "1 k", 2},
-			{commitScript, false, false, marks{}, "2 k k\x00turns", 3},
-			{commitScript, false, false, marked, "3 k celld:ids k\x00turns", 6},
+			{openScript, false, 0, marks{}, "1 k", 2},
+			{openScript, true, 0, marks{}, "2 k k\x00turns", 2},
+			{openScript, false, 1, marks{}, "2 k k\x00turns", 2},
+			{openScript, false, 0, marked, "1 k", 2},
+			{commitScript, false, 0, marks{}, "2 k k\x00turns", 3},
+			{commitScript, false, 0, marked, "3 k celld:ids k\x00turns", 6},
 		} {
 			got := ""
 			e.AnswersBy(func(command string) string {
@@ -276,7 +279,7 @@ func TestTheKeysOfAViewsScripts(t *testing.T) {
 			})
 			v := s.newView(s.deadline())
 			v.add("k")
-			v.ticket.early, v.ticket.taken, v.marks = c.early, c.taken, c.marks
+			v.ticket.early, v.ticket.place, v.marks = c.early, c.place, c.marks
 			done := make(chan struct{})
 			v.send(c.how, []string{"rest"}, func() { close(done) })
 			<-done
@@ -322,8 +325,8 @@ func TestMarksWhileKeysMove(t *testing.T) {
 			done := make(chan struct{})
 			v.send(commitScript, []string{"rest"}, func() { close(done) })
 			<-done
-			if is := strings.Join(got, ", "); v.Err != nil || v.conflict != (mark == "5000") || is != asked {
-				t.Errorf("%s: %q, %v, conflict %v", mark, is, v.Err, v.conflict)
+			if is := strings.Join(got, ", "); v.Err != nil || (v.state == stateConflict) != (mark == "5000") || is != asked {
+				t.Errorf("%s: %q, %v, conflict %v", mark, is, v.Err, v.state == stateConflict)
 			}
 			if (s.Policies.LastID() == 5000) != (mark == "5000") {
 				t.Errorf("the last ID is %d", s.Policies.LastID())
@@ -434,7 +437,9 @@ func TestTheExpiryThatACachedContentExpects(t *testing.T) {
 		{content{kind: kindNone}, true, "", ""},
 	} {
 		v := s.viewOf(now, []string{"k"}, c.read)
-		v.cached = c.guessed
+		if c.guessed {
+			v.state = stateCached
+		}
 		v.Table()
 		args, changed, err := v.script()
 		if err != nil || changed || args[0] != c.first || args[1] != c.last {

@@ -269,8 +269,21 @@ func TestRefusedAsTheEngineFails(t *testing.T) {
 			d.take().Done(linktest.Down)
 			d.is(w, mode, 0, limited)
 		}
+		d.s.failure.SetModes(modesOf("local"))
+		const leases = "1/1h"
+		d.spend("leased", leases)
+		named := store.Terms{Mode: store.Wait, MaxNS: int64(2 * time.Hour), LeaseNS: int64(time.Hour), Name: "n"}
+		first := d.s.askOn(t, named, 1, d.call("leased", leases))
+		w := d.s.askOn(t, named, 1, d.call("leased", leases)) // a follower, on which no try decides
+		d.all()
+		d.s.Leave(&w.reqs[0], store.ErrRefused)
+		d.take().Done(linktest.Down)
+		if d.is(w, "local", 0, false); w.reqs[0].Terms.Lease == 0 {
+			t.Error("it is not told its lease")
+		}
+		d.s.Leave(&first.reqs[0], nil)
 		d.s.failure.SetModes(failure.Modes{})
-		w := d.waits(time.Hour, d.call("k", tenSeconds))
+		w = d.waits(time.Hour, d.call("k", tenSeconds))
 		d.all()
 		d.s.Leave(&w.reqs[0], store.ErrRefused)
 		d.take().Done(linktest.Down)

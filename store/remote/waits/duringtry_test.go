@@ -37,14 +37,14 @@ func TestRefusedDuringATry(t *testing.T) {
 			try := d.take()
 			v := d.s.waits.room.Find(&w.reqs[0])
 			if c.refuse {
-				if !d.s.Leave(&w.reqs[0], store.ErrRefused) || !v.refused {
+				if !d.s.Leave(&w.reqs[0], store.ErrRefused) || v.trial != refused {
 					t.Errorf("%s: it does not wait", c.name)
 				}
 			} else {
 				d.s.waits.mu.Lock()
 				v.deadline = time.Now()
 				d.s.waits.mu.Unlock()
-				if d.s.waits.expire(v); !v.expired {
+				if d.s.waits.expire(v); v.trial != late {
 					t.Errorf("%s: it has time", c.name)
 				}
 			}
@@ -65,6 +65,30 @@ func TestRefusedDuringATry(t *testing.T) {
 			d.empty()
 		})
 	}
+	for _, refuse := range []bool{false, true} { // what is booked ahead is kept by who is late, and not by who is refused before that
+		atADesk(t, func(d *desk) {
+			d.s.waits.lookahead = time.Hour
+			d.spend("k", tenSeconds)
+			w := d.waits(time.Hour, d.call("k", tenSeconds))
+			try := d.take()
+			if refuse {
+				d.s.Leave(&w.reqs[0], store.ErrRefused)
+			}
+			v := d.s.waits.room.Find(&w.reqs[0])
+			v.deadline = time.Now()
+			d.s.waits.expire(v)
+			d.decide(try)
+			try.Done(nil)
+			d.all()
+			after := 10 * time.Second
+			if refuse {
+				after = 0
+			}
+			d.sleep(after)
+			d.is(w, fmt.Sprint("refused: ", refuse), after, refuse)
+			d.empty()
+		})
+	}
 	atADesk(t, func(d *desk) { // another stays as it was
 		d.spend("k", tenSeconds)
 		first, second := d.waits(time.Hour, d.call("k", tenSeconds)), d.waits(time.Hour, d.call("k", tenSeconds))
@@ -74,6 +98,10 @@ func TestRefusedDuringATry(t *testing.T) {
 		d.s.Leave(&first.reqs[0], store.ErrRefused)
 		d.decide(try)
 		try.Done(nil)
+		asked := d.asked()
+		if d.s.Leave(&first.reqs[0], store.ErrRefused); d.asked() != asked {
+			t.Error("it is refused twice")
+		}
 		d.all()
 		d.is(first, "refused", 0, true)
 		if !second.waits() || len(d.line("k", tenSeconds).Waiters) != 1 {

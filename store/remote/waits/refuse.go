@@ -9,13 +9,13 @@ import (
 	"celld/store/remote/view"
 )
 
-// refuse answers a waiter as a call that does not wait.
+// refuse answers a waiter as a call that does not wait, unless it has been answered or has gone.
 func (w *Waits) refuse(v *waiter) {
 	switch {
-	case v.refusing, v.line.due(v): // it is answered at once
+	case v.alone(), v.line.due(v): // it is answered at once
 		return
-	case v.tried:
-		v.refused = true
+	case v.trial != untried:
+		v.trial = refused
 		return
 	case v.Leader != nil:
 		w.room.Separate(v)
@@ -29,7 +29,6 @@ func (w *Waits) refuse(v *waiter) {
 		l.remove(v)
 		defer l.serve()
 	}
-	v.refusing = true
 	deadline := w.deadline()
 	if last := v.arrived.Add(v.patience()).Add(w.Timeout); !v.looked && last.Before(deadline) {
 		deadline = last // a try under way took the time that was left to look at it
@@ -50,16 +49,13 @@ func (w *Waits) refuse(v *waiter) {
 	decide := func(of *view.View) {
 		v.decided = v.terms
 		v.decided.Mode = store.DontWait
-		v.own.Terms = &v.decided
 		a := v.Access
 		a.NowNS = of.NowNS
 		switch {
 		case !known:
 			v.own.Taken, v.own.Err = store.Taken{}, policy.ErrNoPolicy
 		case first:
-			one := [1]store.TakeRequest{v.own}
-			of.TakeBatch(one[:], a, nil)
-			v.own = one[0]
+			v.own.Taken, v.own.Err = of.Take(v.own.Calls, v.own.TakeOptions, a)
 		default:
 			refuse(of, &v.own, a, 1)
 		}
@@ -70,16 +66,12 @@ func (w *Waits) refuse(v *waiter) {
 // refuse decides on a call that does not pass, as others come before it. Its retry after is waitNS at least.
 func refuse(v *view.View, r *store.TakeRequest, a store.Access, waitNS uint64) {
 	a.NowNS = v.NowNS
-	terms, mode := r.Terms, r.Mode
-	peeks := mode == cell.Peek || r.Cost == 0
-	r.Terms, r.Mode = nil, cell.Peek
-	one := [1]store.TakeRequest{*r}
-	v.TakeBatch(one[:], a, nil)
-	if one[0].Err == nil && one[0].Taken.Limited && !peeks { // it is blocked, if its limit says so
-		one[0].Mode = cell.Take
-		v.TakeBatch(one[:], a, nil)
+	o := r.TakeOptions
+	o.Terms, o.Mode = nil, cell.Peek
+	if r.Taken, r.Err = v.Take(r.Calls, o, a); r.Err == nil && r.Taken.Limited && r.Mode != cell.Peek && r.Cost != 0 {
+		o.Mode = cell.Take // it is blocked, if its limit says so
+		r.Taken, r.Err = v.Take(r.Calls, o, a)
 	}
-	r.Terms, r.Mode, r.Taken, r.Err = terms, mode, one[0].Taken, one[0].Err
 	if r.Err != nil {
 		return
 	}
@@ -124,7 +116,7 @@ func (w *Waits) ahead(v *view.View, r *store.TakeRequest) (all []ahead) {
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		for _, l := range w.lines.OfKey[string(c.Key)] {
-			if !w.wants(c, l.state) {
+			if l.state != stateOfCall(c) {
 				continue
 			}
 			if those := l.standing(v); len(those) > 0 { // else all are booked, and it comes behind them by itself
@@ -169,11 +161,10 @@ func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (wait
 	for _, l := range w.ahead(v, r) {
 		if l.cost != unknown {
 			look := store.TakeOptions{Cost: l.cost + l.call.CostOf(r.Cost), Mode: cell.Peek}
-			all := [1]store.TakeRequest{{Calls: []store.Call{*l.call}, TakeOptions: look}}
-			all[0].Calls[0].Times = 0
 			if look.Cost <= cell.MaxCost {
-				v.TakeBatch(all[:], a, nil)
-				if all[0].Err == nil && !all[0].Taken.Limited {
+				c := *l.call
+				c.Times = 0
+				if taken, err := v.Take([]store.Call{c}, look, a); err == nil && !taken.Limited {
 					continue
 				}
 			}
@@ -185,9 +176,4 @@ func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (wait
 		waitNS = max(waitNS, 1)
 	}
 	return waitNS
-}
-
-// wants reports whether a call takes from a state of its key.
-func (w *Waits) wants(c *store.Call, state stateName) bool {
-	return state == stateOfCall(c)
 }

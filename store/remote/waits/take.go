@@ -39,10 +39,8 @@ func (w *Waits) Decide(v *view.View, r *store.TakeRequest, a store.Access) {
 	if w.refuseBehind(v, r, a) {
 		return
 	}
-	one := [1]store.TakeRequest{*r}
 	a.NowNS = v.NowNS
-	v.TakeBatch(one[:], a, nil)
-	r.Taken, r.Err = one[0].Taken, one[0].Err
+	r.Taken, r.Err = v.Take(r.Calls, r.TakeOptions, a)
 	if r.Look && r.Err == nil {
 		look := *r
 		look.Cost, look.Mode = 0, cell.Peek

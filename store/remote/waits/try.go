@@ -71,7 +71,7 @@ func (l *line) try() {
 		} else if !slices.Equal(v.states, t.waiters[0].states) {
 			break
 		}
-		v.tried = true
+		v.trial = tried
 		t.waiters = append(t.waiters, v)
 		i++
 	}
@@ -82,7 +82,7 @@ func (l *line) try() {
 		if v := l.Waiters[i]; v.looked {
 			t.between += v.own.Cost
 		} else if w.refresh(v) {
-			v.tried = true
+			v.trial = tried
 			t.fresh = append(t.fresh, v)
 		}
 	}
@@ -142,7 +142,7 @@ func (t *try) decide(v *view.View) {
 			t.outcomes = append(t.outcomes, t.behind(v, &f, one))
 			continue
 		}
-		if one.reserves {
+		if one.reserves() {
 			o := t.reserve(v, one)
 			t.outcomes = append(t.outcomes, o)
 			continue
@@ -152,7 +152,6 @@ func (t *try) decide(v *view.View) {
 		if one.decided.MaxNS = int64(left); one.looked {
 			one.decided.MaxNS = math.MaxInt64
 		}
-		one.own.Terms = &one.decided
 		a := one.Access
 		a.NowNS = v.NowNS
 		ahead := left
@@ -203,12 +202,12 @@ func (w *Waits) unsettled(v *waiter) (reset, gone bool) {
 // none.
 func (t *try) reserved(v *view.View) int {
 	last := -1
-	if !slices.ContainsFunc(t.waiters, func(one *waiter) bool { return one.reserves }) {
+	if !slices.ContainsFunc(t.waiters, func(one *waiter) bool { return one.reserves() }) {
 		return last
 	}
 	f := t.forecast(v, t.waiters[0], 0)
 	for i, one := range t.waiters {
-		if wait := f.book(one.own.Cost); one.reserves && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
+		if wait := f.book(one.own.Cost); one.reserves() && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
 			last = i
 		}
 	}
@@ -218,12 +217,9 @@ func (t *try) reserved(v *view.View) int {
 // reserve books for a waiter with RESERVE. All before it are booked.
 func (t *try) reserve(v *view.View, one *waiter) outcome {
 	one.decided = one.terms
-	one.own.Terms = &one.decided
 	a := one.Access
 	a.NowNS = v.NowNS
-	r := [1]store.TakeRequest{one.own}
-	v.TakeBatch(r[:], a, nil)
-	one.own = r[0]
+	one.own.Taken, one.own.Err = v.Take(one.own.Calls, one.own.TakeOptions, a)
 	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
 }
 
@@ -238,7 +234,7 @@ func (t *try) grantOf(v *waiter) grant {
 // behind decides whether a call behind those who wait may wait, too. A call of several limits may.
 func (t *try) behind(v *view.View, f *forecast, one *waiter) outcome {
 	wait := f.book(one.own.Cost)
-	if !one.reserves && (one.looked || len(one.own.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
+	if !one.reserves() && (one.looked || len(one.own.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
 		return outcome{v: one}
 	}
 	f.unbook()
@@ -254,8 +250,10 @@ func (t *try) done(err error) {
 	w.mu.Lock()
 	defer w.unlock()
 	l.current = nil
-	for _, one := range append(t.waiters, t.fresh...) {
-		one.tried = false
+	all := append(t.waiters, t.fresh...)
+	trials := make([]trial, len(all))
+	for i, one := range all {
+		trials[i], one.trial = one.trial, untried
 	}
 	if err != nil {
 		l.fail(err, t.decided())
@@ -280,10 +278,8 @@ func (t *try) done(err error) {
 	l.grants = append(l.grants, slots...)
 	l.align()
 	l.plan(t, booked)
-	for _, one := range append(t.waiters, t.fresh...) {
-		refused := one.refused || one.expired && !one.line.booked(one)
-		one.refused, one.expired = false, false
-		if refused && !one.Left() { // else it has been answered, or has gone
+	for i, one := range all {
+		if trials[i] == refused || trials[i] == late && !one.line.booked(one) {
 			w.refuse(one)
 		}
 	}
@@ -380,7 +376,6 @@ func (l *line) fail(err error, decided map[*waiter]bool) {
 		}
 		v.line = nil
 		v.decided = v.terms
-		v.own.Terms = &v.decided
 		w.Failure.Take(&v.own, why, v.Access)
 		w.room.Answer(v, &v.own)
 	}

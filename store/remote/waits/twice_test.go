@@ -52,7 +52,7 @@ func (s *Store) expiresHeldUp(t *testing.T, w store.Waker, key string) (reqs []s
 	celldtest.Eventually(t, "its deadline comes", func() bool {
 		s.waits.mu.Lock()
 		defer s.waits.mu.Unlock()
-		return v.expired
+		return v.trial == late
 	})
 	return reqs, goOn
 }

@@ -72,25 +72,48 @@ type stateName struct {
 }
 
 // waiter is a call that waits. It owns a copy of the request, as a try may still work on that when the caller has gone.
+//
+//	                  ┌──────────── waits on ────────────┐
+//	                  ▼                                  │
+//	Enter ─┬─▶ stands in a line ── a try begins ─▶ tried ┴─ has a grant ── its moment comes ─▶ answered
+//	       │     ▲           │                      │   └─ answered
+//	       │     │ as heir   │                      │ it is refused, or its deadline comes
+//	       │     │           │                      ▼
+//	       └─▶ follows       │              refused, late ─┬─ has a grant: who is late keeps it, who is refused if it is due
+//	             │           │ the same                    │
+//	             └───────────┴─────────────────────────────┴▶ alone ─▶ answered as a call that does not wait
+//
+// It may leave at any time. What a try grants it then is its heir's, or that of those behind it.
 type waiter struct {
 	waiting.Waiter[*waiter]
 	own     store.TakeRequest
-	terms   store.Terms // of own, before it is decided
-	decided store.Terms // of own
+	terms   store.Terms // that it came with
+	decided store.Terms // of own, since the last decision began
 
 	states   []stateName // of the calls
 	arrived  time.Time
 	deadline time.Time
-	line     *line
-	reserves bool // it is one with RESERVE, behind others
-	looked   bool // a try has found that it may wait
-	tried    bool // a try is under way for it
-	refused  bool // it must be refused after that
-	expired  bool // it must be refused after that, unless the try books it: its moment has come by then
-	refusing bool // it is answered as one that does not wait
-
-	heir *waiter // that has taken its place
+	looked   bool    // a try has found that it may wait: its patience counts from then
+	line     *line   // nil: it follows a leader, is alone, or has left
+	trial    trial   // in the line
+	heir     *waiter // that has taken its place
 }
+
+// trial is what a try that is under way means to a waiter.
+type trial uint8
+
+const (
+	untried trial = iota // none is under way for it
+	tried
+	late    // tried, and its deadline has come: it is refused after the try, unless it is booked then, as its moment has come
+	refused // tried, and it is refused after the try
+)
+
+// reserves reports whether it is one with RESERVE, behind others.
+func (v *waiter) reserves() bool { return v.terms.Mode == store.Reserve }
+
+// alone reports whether a waiter that has not left is answered as a call that does not wait.
+func (v *waiter) alone() bool { return v.line == nil && v.Leader == nil }
 
 // unlock also sends the changes that were made under the lock: some may be answered at once.
 func (w *Waits) unlock() {
@@ -153,8 +176,8 @@ func (w *Waits) Enter(r *store.TakeRequest, a store.Access, waker store.Waker) b
 		return true
 	}
 	first := w.room.Leader(r)
-	joins := first != nil && !first.refusing
-	if !v.reserves {
+	joins := first != nil && !first.alone()
+	if !v.reserves() {
 		if !joins {
 			v.deadline = v.deadline.Add(w.Timeout) // until it is looked at
 		}
@@ -187,9 +210,9 @@ func (w *Waits) ruled(r *store.TakeRequest, nowNS int64) bool {
 // newWaiter returns a waiter that stands in no line yet: see waiting.Room.Enter.
 func (w *Waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Waker) (*waiter, error) {
 	r.Terms.Lease, r.Terms.WaitNS = 0, 0
-	v := &waiter{own: *r, terms: *r.Terms, reserves: r.Terms.Mode == store.Reserve, arrived: time.Now()}
+	v := &waiter{own: *r, terms: *r.Terms, decided: *r.Terms, arrived: time.Now()}
 	v.deadline = v.arrived.Add(v.patience())
-	v.own.Calls = slices.Clone(r.Calls)
+	v.own.Calls, v.own.Terms = slices.Clone(r.Calls), &v.decided
 	v.Request, v.Calls, v.Access, v.Waker = r, v.own.Calls, a, waker
 	changed, err := w.room.Enter(v)
 	if err != nil {
@@ -254,8 +277,8 @@ func (w *Waits) expire(v *waiter) {
 	defer w.unlock()
 	switch {
 	case v.Left() || v.deadline.After(time.Now()):
-	case v.tried:
-		v.expired = true
+	case v.trial != untried:
+		v.trial = max(v.trial, late)
 	case v.Leader != nil || !v.line.booked(v): // a booked one: its moment has come together with its deadline
 		w.refuse(v)
 	}
@@ -272,7 +295,7 @@ func (w *Waits) Leave(r *store.TakeRequest, why error) bool {
 	case why == store.ErrRefused:
 		w.refuse(v)
 		return true
-	case v.refusing: // its answer is on its way
+	case v.alone(): // its answer is on its way
 		if why == nil {
 			w.room.Leave(v)
 		}

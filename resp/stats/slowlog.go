@@ -1,9 +1,4 @@
-// Package slowlog keeps the last commands that took long, for SLOWLOG.
-//
-//	log := slowlog.New(func() int64 { return 128 }) // entries
-//	log.Add(slowlog.Entry{US: 20_000, Args: slowlog.Trim(args)})
-//	rows := slowlog.Rows(log)                       // GET, LEN, RESET
-package slowlog
+package stats
 
 import (
 	"fmt"
@@ -22,30 +17,30 @@ const (
 	mostArg  = 128
 )
 
-// Log keeps the last entries. Any goroutine may use it.
-type Log struct {
+// Slowlog keeps the last commands that took long, for SLOWLOG. Any goroutine may use it.
+type Slowlog struct {
 	most func() int64
 
 	mu      sync.Mutex
 	nextID  int64
-	entries []Entry // oldest first
+	entries []SlowEntry // oldest first
 }
 
-// Entry is a command that took long.
-type Entry struct {
-	ID    int64 // from Log.Add
+// SlowEntry is a command that took long.
+type SlowEntry struct {
+	ID    int64 // from Slowlog.Add
 	UnixS int64
 	US    int64    // µs that it took
-	Args  []string // from Trim
+	Args  []string // from TrimArgs
 	Addr  string   // of its client
 	Name  string   // of its client
 }
 
-// New returns a log of at most so many entries.
-func New(most func() int64) *Log { return &Log{most: most} }
+// NewSlowlog returns a log of at most so many entries.
+func NewSlowlog(most func() int64) *Slowlog { return &Slowlog{most: most} }
 
 // Add adds an entry, and drops the oldest where there are too many.
-func (l *Log) Add(e Entry) {
+func (l *Slowlog) Add(e SlowEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.ID = l.nextID
@@ -57,7 +52,7 @@ func (l *Log) Add(e Entry) {
 }
 
 // Last returns the n newest entries, the newest first; all of them if n is negative.
-func (l *Log) Last(n int64) []Entry {
+func (l *Slowlog) Last(n int64) []SlowEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n < 0 || n > int64(len(l.entries)) {
@@ -69,14 +64,14 @@ func (l *Log) Last(n int64) []Entry {
 }
 
 // Reset forgets all entries.
-func (l *Log) Reset() {
+func (l *Slowlog) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = nil
 }
 
-// Trim is what an entry keeps of a command of n arguments.
-func Trim(n int, args iter.Seq2[int, []byte]) []string {
+// TrimArgs is what an entry keeps of a command of n arguments.
+func TrimArgs(n int, args iter.Seq2[int, []byte]) []string {
 	var kept []string
 	for i, arg := range args {
 		if i == mostArgs-1 && n > mostArgs {
@@ -91,19 +86,19 @@ func Trim(n int, args iter.Seq2[int, []byte]) []string {
 	return kept
 }
 
-// ErrCount is the error of SLOWLOG GET with a count below -1, which is Redis's.
-const ErrCount = "ERR count should be greater than or equal to -1"
+// ErrSlowlogCount is the error of SLOWLOG GET with a count below -1, which is Redis's.
+const ErrSlowlogCount = "ERR count should be greater than or equal to -1"
 
 // Rows are SLOWLOG's subcommands.
-func Rows(log *Log) []*command.Row {
+func (l *Slowlog) Rows() []*command.Row {
 	return []*command.Row{
-		{Name: "get", Arity: -2, Flags: spec.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: func(c *command.Call) { get(log, c) }},
-		{Name: "len", Arity: 2, Flags: spec.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(log.Last(-1)))) }},
-		{Name: "reset", Arity: 2, Flags: spec.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { log.Reset(); c.OK() }},
+		{Name: "get", Arity: -2, Flags: spec.Admin, Usage: "[count]", Summary: "Returns the slow log's entries.", Since: "2.2.12", Group: "server", Cost: "O(N) where N is the number of entries", Run: l.get},
+		{Name: "len", Arity: 2, Flags: spec.Admin, Summary: "Returns the number of entries in the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { c.Int(int64(len(l.Last(-1)))) }},
+		{Name: "reset", Arity: 2, Flags: spec.Admin, Summary: "Clears the slow log.", Since: "2.2.12", Group: "server", Run: func(c *command.Call) { l.Reset(); c.OK() }},
 	}
 }
 
-func get(log *Log, c *command.Call) {
+func (l *Slowlog) get(c *command.Call) {
 	count := int64(10)
 	if len(c.Args) > 2 {
 		n, ok := argument.ParseInt(c.Args[2])
@@ -112,12 +107,12 @@ func get(log *Log, c *command.Call) {
 			return
 		}
 		if !ok || n < -1 {
-			c.Error(ErrCount)
+			c.Error(ErrSlowlogCount)
 			return
 		}
 		count = n
 	}
-	entries := log.Last(count)
+	entries := l.Last(count)
 	c.Array(len(entries))
 	for _, e := range entries {
 		c.Array(6)

@@ -19,7 +19,7 @@ func TestALongCommandAndTheDisk(t *testing.T) {
 		case "long":
 			runs.send("next\n") // of which the events tell meanwhile
 			for !ended.Load() {
-				s.conn.Meanwhile(false)
+				s.conn.ServeOthers(false)
 			}
 			s.conn.Resume()
 			s.conn.Resume() // which says nothing more
@@ -69,7 +69,7 @@ func TestALongCommandOnAStandingDisk(t *testing.T) {
 		case "long":
 			c.gate.Store(&disk)
 			for !ended.Load() {
-				s.conn.Meanwhile(false)
+				s.conn.ServeOthers(false)
 			}
 			s.conn.Resume()
 		case "end":
@@ -102,7 +102,7 @@ func TestALongCommandAfterAWrite(t *testing.T) {
 	c.handle = func(s *fakeSession, line string) bool {
 		if line == "long" {
 			s.flush()
-			s.conn.Meanwhile(false)
+			s.conn.ServeOthers(false)
 			s.conn.Resume()
 		}
 		return false
@@ -133,7 +133,7 @@ func TestALongCommandThatHasWritten(t *testing.T) {
 			settled := make(chan bool)
 			go func() { (&epollCarrier{loops: []*epollLoop{l}}).settle(t.Context()); close(settled) }()
 			for waits := true; waits && !l.stopping; {
-				s.conn.Meanwhile(true)
+				s.conn.ServeOthers(true)
 				select {
 				case <-settled:
 					waits = false
@@ -146,7 +146,7 @@ func TestALongCommandThatHasWritten(t *testing.T) {
 			}
 			l.askStop()
 			for range 10 {
-				s.conn.Meanwhile(true)
+				s.conn.ServeOthers(true)
 			}
 			s.conn.Resume()
 			if !l.stopping {
@@ -190,20 +190,20 @@ func TestAGrantDuringALongCommand(t *testing.T) {
 			s.wait(true, "granted\n")
 			return true
 		case "long":
-			s.conn.Meanwhile(false)
+			s.conn.ServeOthers(false)
 			commits, begins := c.commits.Load(), c.begins.Load()
 			granted.wrote = true
 			granted.finish()
 			for l.disk.ahead == nil {
-				s.conn.Meanwhile(false)
+				s.conn.ServeOthers(false)
 			}
 			eventually(t, "commit", l.disk.ahead.landed.Load)
-			s.conn.Meanwhile(false)
+			s.conn.ServeOthers(false)
 			waits.want("granted\n")
 			if n := c.commits.Load() - commits; n != 1 || c.begins.Load()-begins != 1 {
 				t.Errorf("%d commits of a grant, want 1", n)
 			}
-			s.conn.Meanwhile(false)
+			s.conn.ServeOthers(false)
 			if n := c.commits.Load() - commits; n != 1 {
 				t.Errorf("%d commits though nobody has written", n-1)
 			}

@@ -1,21 +1,22 @@
-package sketch
+package decisions
 
 import (
 	"bytes"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 )
 
 // stream feeds a sketch, and knows the exact counts.
 type stream struct {
-	*Sketch
+	*sketch
 	rng   *rand.Rand
 	exact map[uint64]int64
 }
 
 func newStream(seed uint64) *stream {
-	s := &stream{New(), rand.New(rand.NewPCG(seed, 1)), map[uint64]int64{}}
-	s.Sketch.rng.Seed(seed, 2)
+	s := &stream{newSketch(), rand.New(rand.NewPCG(seed, 1)), map[uint64]int64{}}
+	s.sketch.rng.Seed(seed, 2)
 	return s
 }
 
@@ -24,7 +25,7 @@ func (s *stream) add(hash uint64) {
 }
 
 func (s *stream) addTimes(hash uint64, n int64) {
-	s.Add(Item{Hash: hash, Count: n})
+	s.sketch.add(item{hash: hash, count: n})
 	s.exact[hash] += n
 }
 
@@ -40,13 +41,13 @@ func (s *stream) hashes(n int) []uint64 {
 // check asks for keys whose counts lack at most so much, and for no count that is too high.
 func (s *stream) check(t *testing.T, keys []uint64, lacks int64) {
 	t.Helper()
-	if n := len(s.Items()); n > Kept || n != len(s.at) {
+	if n := len(s.items); n > MostTop || n != len(s.at) {
 		t.Fatalf("%d items, %d are found", n, len(s.at))
 	}
 	got := map[uint64]int64{}
-	for _, item := range s.Items() {
-		if got[item.Hash] = item.Count; item.Count > s.exact[item.Hash] {
-			t.Errorf("a key came %d times, not %d", s.exact[item.Hash], item.Count)
+	for _, item := range s.items {
+		if got[item.hash] = item.count; item.count > s.exact[item.hash] {
+			t.Errorf("a key came %d times, not %d", s.exact[item.hash], item.count)
 		}
 	}
 	for _, key := range keys {
@@ -59,11 +60,11 @@ func (s *stream) check(t *testing.T, keys []uint64, lacks int64) {
 // Up to as many keys as the list has are counted exactly.
 func TestFewKeysAreExact(t *testing.T) {
 	s := newStream(1)
-	keys := s.hashes(Kept)
+	keys := s.hashes(MostTop)
 	for range 20_000 {
-		s.add(keys[int(float64(Kept)*s.rng.Float64()*s.rng.Float64())])
+		s.add(keys[int(float64(MostTop)*s.rng.Float64()*s.rng.Float64())])
 	}
-	s.check(t, keys[:Kept/2], 0)
+	s.check(t, keys[:MostTop/2], 0)
 }
 
 // Keys with one in 1,000 of all are found among a flood of keys that come once, whether they come from the beginning or later.
@@ -130,7 +131,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestNewInAFlood(t *testing.T) {
 	for seed := range uint64(4) {
 		s := newStream(seed)
-		old, key := s.hashes(Kept), s.hashes(1)
+		old, key := s.hashes(MostTop), s.hashes(1)
 		for range 1000 {
 			for _, hash := range old {
 				s.add(hash)
@@ -150,7 +151,7 @@ func TestNewInAFlood(t *testing.T) {
 // A key that leaves the list and comes back goes on where it was.
 func TestBackInTheList(t *testing.T) {
 	s := newStream(1)
-	keys := s.hashes(Kept + 1)
+	keys := s.hashes(MostTop + 1)
 	for _, n := range []int{10, 11, 12} { // 12 in all for the first, which goes and comes back, and 11 for the second
 		first := s.exact[keys[0]]
 		key := keys[n%2]
@@ -166,24 +167,21 @@ func TestBackInTheList(t *testing.T) {
 	}
 }
 
-// An item has the start of its key, its length and what was told with it, whatever the caller does with the key's memory.
+// An item has its key, its length and its policy, whatever the caller does with the key's memory.
 func TestItems(t *testing.T) {
-	s := New()
-	long := bytes.Repeat([]byte("x"), 64<<10)
-	s.Add(Item{1<<60 + 1, []byte("k"), 1, 7, 1})
-	s.Add(Item{2<<60 + 2048, long, len(long), 8, 1})
-	clear(long)
-	for i, want := range []Item{{1<<60 + 1, []byte("k"), 1, 7, 1}, {2<<60 + 2048, bytes.Repeat([]byte("x"), MaxKey), 64 << 10, 8, 1}} {
-		if got := s.Items()[i]; got.Hash != want.Hash || !bytes.Equal(got.Key, want.Key) || cap(got.Key) > 2*MaxKey ||
-			got.Length != want.Length || got.About != want.About || got.Count != want.Count {
-			t.Errorf("%+v, want %+v", got, want)
-		}
+	s := newSketch()
+	long := bytes.Repeat([]byte("x"), maxKey)
+	s.add(item{1<<60 + 1, deniedKey{[]byte("k"), 1, 7}, 1})
+	s.add(item{2<<60 + 2048, deniedKey{long, 64 << 10, 8}, 1})
+	want := []item{{1<<60 + 1, deniedKey{[]byte("k"), 1, 7}, 1}, {2<<60 + 2048, deniedKey{bytes.Clone(long), 64 << 10, 8}, 1}}
+	if clear(long); !reflect.DeepEqual(s.items, want) {
+		t.Errorf("%+v, want %+v", s.items, want)
 	}
 }
 
 // No two sketches throw the same dice: somebody who knew them could keep a key out.
 func TestDice(t *testing.T) {
-	if a, b := New(), New(); a.rng == b.rng {
+	if a, b := newSketch(), newSketch(); a.rng == b.rng {
 		t.Error("two sketches have one seed")
 	}
 }
@@ -191,13 +189,13 @@ func TestDice(t *testing.T) {
 // A key that leaves the list takes the buckets of keys that came less often, and no others.
 func TestGoBack(t *testing.T) {
 	for count, takes := range map[uint32]bool{9: true, 10: false, 11: false} {
-		s := New()
+		s := newSketch()
 		other := bucket{2, count, 3}
-		for row := range Rows {
+		for row := range sketchRows {
 			*s.bucket(row, 1<<32) = other
 		}
-		s.goBack(&Item{Hash: 1 << 32, Count: 10})
-		for row := range Rows {
+		s.goBack(&item{hash: 1 << 32, count: 10})
+		for row := range sketchRows {
 			want := other
 			if takes {
 				want = bucket{1, 10, maxStrength}
@@ -212,15 +210,15 @@ func TestGoBack(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	key := []byte("user:12345")
 	b.Run("listed", func(b *testing.B) {
-		s, keys := New(), newStream(1).hashes(50)
+		s, keys := newSketch(), newStream(1).hashes(50)
 		for i := 0; b.Loop(); i++ {
-			s.Add(Item{Hash: keys[i%len(keys)], Key: key, Count: 1})
+			s.add(item{hash: keys[i%len(keys)], key: deniedKey{start: key}, count: 1})
 		}
 	})
 	b.Run("flood", func(b *testing.B) {
-		s, rng := New(), rand.New(rand.NewPCG(1, 1))
+		s, rng := newSketch(), rand.New(rand.NewPCG(1, 1))
 		for b.Loop() {
-			s.Add(Item{Hash: rng.Uint64(), Key: key, Count: 1})
+			s.add(item{hash: rng.Uint64(), key: deniedKey{start: key}, count: 1})
 		}
 	})
 }
