@@ -194,8 +194,8 @@ func TestMostClientsBesideHTTP(t *testing.T) {
 		t.Errorf("%d of %d files, want %d of %d", most, openFiles, plain, files)
 	}
 	for _, s := range []*Sockets{
-		first(sockets(t, map[string]string{"http-bind": "127.0.0.1:0", "http-max-connections": "100"}, Inherited{})),
-		first(sockets(t, map[string]string{"http-max-connections": "100"}, Inherited{HTTP: []net.Listener{open(t, "tcp", "127.0.0.1:0")}})),
+		New(config.New(door("http", 1, 100)), alone.log, Inherited{}),
+		New(config.New(door("closed", 0, 7), door("a", 1, 40), door("b", 3, 20)), alone.log, Inherited{}),
 	} {
 		want := most - 100
 		if most == wanted { // there is no limit
@@ -210,8 +210,6 @@ func TestMostClientsBesideHTTP(t *testing.T) {
 		t.Errorf("as many as before: %v", err)
 	}
 }
-
-func first(s *Sockets, _ *bytes.Buffer) *Sockets { return s }
 
 // New certificates are taken up while the server runs, and the log tells bad ones once.
 func TestWatchCertificates(t *testing.T) {

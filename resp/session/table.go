@@ -19,12 +19,13 @@ import (
 // RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
 const RedisVersion = "7.2.4"
 
-// NewTable returns the rows of all families, others' among them. A table of which only names and rights are asked needs no service.
+// NewTable returns the rows of all families, others' among them. A table of which only names and rights are asked needs only the
+// Config of a service.
 func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table {
-	if srv == nil {
-		srv = &Service{}
-	}
 	rows := ownRows(srv)
+	if srv.Config.LuaTimeLimit != nil {
+		rows = append(rows, scriptRows()...)
+	}
 	if others != nil {
 		rows = append(rows, others(srv)...)
 	}
@@ -53,5 +54,5 @@ func ownRows(srv *Service) []*command.Row {
 		describe.Row(func() *command.Table { return srv.Commands }),
 	}
 	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),
-		keys.Rows(of), scriptRows(), transactionRows())
+		keys.Rows(of), transactionRows())
 }
