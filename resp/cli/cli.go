@@ -63,7 +63,7 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags, cfg)...)
-	ignored := cfg.Environ(config.Environment{Program: os.Args[0], Given: flags.Changed,
+	environment := config.Environment{Program: os.Args[0], Given: flags.Changed,
 		Set: func(setting, from, value string) {
 			if flags.Changed(setting) {
 				return
@@ -73,7 +73,13 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 			}
 		},
 		Fail: func(err error) { wrong = append(wrong, UsageError{err}) },
-	})
+	}
+	var ignored []string
+	for _, w := range wings {
+		if w.Environ != nil {
+			ignored = append(ignored, w.Environ(environment)...)
+		}
+	}
 	files, unread := resp.ReadFiles(cfg)
 	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})

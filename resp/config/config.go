@@ -174,21 +174,11 @@ func New(parts ...Part) *Config {
 		{Name: "loglevel-file", Group: groupLog, Value: In(&c.LogLevelFile, NewText("", "path", CheckPath)), Help: "file that holds the loglevel; celld reads it again at SIGHUP"},
 		{Name: "log-format", Group: groupLog, Value: In(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
-	add := func(rows []Setting, before string) { // after those of their group or, if there is none, before another
-		for _, row := range rows {
-			at := 0
-			for i, other := range c.rows {
-				if other.Group == row.Group || at == 0 && other.Group == before {
-					at = i
-				}
-			}
-			if c.rows[at].Group == row.Group {
-				at++
-			}
-			c.rows = slices.Insert(c.rows, at, row)
-		}
+	before := func(group string, rows []Setting) {
+		at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == group })
+		c.rows = slices.Insert(c.rows, at, rows...)
 	}
-	add(c.TLS.rows(), groupLimits)
+	before(groupLimits, c.TLS.rows())
 	for _, p := range parts {
 		if p.Rows == nil {
 			continue
@@ -197,7 +187,7 @@ func New(parts ...Part) *Config {
 		for i := range rows {
 			rows[i].needs = p.Needs
 		}
-		add(rows, groupDisk)
+		before(groupDisk, rows)
 	}
 	for i := range c.rows {
 		row := &c.rows[i]
@@ -213,7 +203,7 @@ func New(parts ...Part) *Config {
 // Scripts are the Rows of who runs scripts.
 func Scripts(c *Config) []Setting {
 	return []Setting{
-		{Name: "lua-time-limit", Group: groupWire, Value: In(&c.LuaTimeLimit, NewInt(5_000, 0, math.MaxInt32, "ms")), Mutable: true, Help: "how long a script may run before other clients get -BUSY and can end it with SCRIPT KILL; 0: they wait"},
+		{Name: "lua-time-limit", Group: "Scripts", Value: In(&c.LuaTimeLimit, NewInt(5_000, 0, math.MaxInt32, "ms")), Mutable: true, Help: "how long a script may run before other clients get -BUSY and can end it with SCRIPT KILL; 0: they wait"},
 	}
 }
 

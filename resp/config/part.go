@@ -33,16 +33,6 @@ type Door struct {
 	TLS            bool
 }
 
-// Environ reads the variables that parts know.
-func (c *Config) Environ(e Environment) (warnings []string) {
-	for _, p := range c.parts {
-		if p.Environ != nil {
-			warnings = append(warnings, p.Environ(e)...)
-		}
-	}
-	return warnings
-}
-
 // Doors are those of all parts.
 func (c *Config) Doors() (doors []Door) {
 	for _, p := range c.parts {

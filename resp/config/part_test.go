@@ -19,13 +19,8 @@ func door() Part {
 				{Name: "door-tls", Group: "Door", Value: In(&secure, NewYesNo(false))},
 				{Name: "door-max-connections", Group: "Door", Value: In(&most, NewInt(5, 1, 9, "n"))},
 				{Name: "door-fails", Group: "Door", Value: In(&fails, NewText("", "text", nil))},
-				{Name: "more", Group: groupWire, Value: In(&most, NewInt(5, 1, 9, "n")), Default: "more than you have"},
+				{Name: "more", Group: "Door", Value: In(&most, NewInt(5, 1, 9, "n")), Default: "more than you have"},
 			}
-		},
-		Environ: func(e Environment) []string {
-			e.Set("door-bind", "DOOR", "a:1")
-			e.Fail(errors.New("wrong"))
-			return []string{e.Program}
 		},
 		Load: func(_ *Config, given func(string) bool) error {
 			if text := fails.Get(); text != "" && given("door-fails") {
@@ -46,7 +41,7 @@ func door() Part {
 	}
 }
 
-// A part's settings stand with their group, or before the files, and what the part says is passed on.
+// A part's settings stand before the files, and what the part says is passed on.
 func TestParts(t *testing.T) {
 	cfg := New(Part{}, door())
 	var names []string
@@ -54,7 +49,7 @@ func TestParts(t *testing.T) {
 		names = append(names, s.Name)
 	}
 	all := strings.Join(names, " ")
-	if !strings.Contains(all, " client-output-buffer-limit more door-bind door-tls door-max-connections door-fails dir ") {
+	if !strings.Contains(all, " client-output-buffer-limit door-bind door-tls door-max-connections door-fails more dir ") {
 		t.Error(all)
 	}
 	if got := cfg.Setting("more").Default; got != "more than you have" {
@@ -65,12 +60,6 @@ func TestParts(t *testing.T) {
 	}
 	if doors := cfg.Doors(); len(doors) != 1 || doors[0].Name != "door" {
 		t.Errorf("%+v", doors)
-	}
-	var said []string
-	warnings := cfg.Environ(Environment{Program: "celld", Fail: func(err error) { said = append(said, err.Error()) },
-		Set: func(setting, from, value string) { said = append(said, setting, from, value) }})
-	if !slices.Equal(warnings, []string{"celld"}) || !slices.Equal(said, []string{"door-bind", "DOOR", "a:1", "wrong"}) {
-		t.Error(warnings, said)
 	}
 	cfg.Dir.Put(t.TempDir())
 	lines, mistakes, faults := cfg.Check()

@@ -46,7 +46,7 @@ func ratelimitOf(t *testing.T, program, variables string, flagsBefore ...string)
 	for i := 0; i < len(flagsBefore); i += 2 {
 		set(strings.TrimPrefix(flagsBefore[i], "--"), "flag", flagsBefore[i+1])
 	}
-	warnings = cfg.Environ(e)
+	warnings = ratelimitVariables(e)
 	for _, s := range cfg.Settings() {
 		if given[s.Name] {
 			settings = append(settings, s.Name+"="+s.Value.String())

@@ -132,6 +132,11 @@ func TestInherited(t *testing.T) {
 		closeAll(listeners)
 		t.Errorf("a socket for TLS without certificates: %v", err)
 	}
+	s, _ = sockets(t, map[string]string{"port": "0"}, Inherited{HTTP: []net.Listener{secure}})
+	if listeners, err = s.Listen(); err == nil || err.Error() != "systemd passes a socket for HTTP, which this celld does not serve" {
+		closeAll(listeners)
+		t.Errorf("a socket for HTTP without its wing: %v", err)
+	}
 }
 
 // The port for TLS is one of its own, and tells who speaks without it what is wrong.

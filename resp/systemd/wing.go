@@ -12,18 +12,8 @@ func Wing() resp.Wing {
 			return err
 		},
 		Tell: func(srv *resp.Server, state resp.State, addrs []string) {
-			switch state {
-			case resp.Loading:
-				n.Loading()
-			case resp.Ready:
-				n.Ready(addrs...)
+			if n.Tell(state, addrs); state == resp.Ready {
 				go n.Watch(srv.Decides)
-			case resp.Reloading:
-				n.Reloading()
-			case resp.Reloaded:
-				n.Ready(addrs...)
-			case resp.Stopping:
-				n.Stopping()
 			}
 		},
 	}
