@@ -73,7 +73,7 @@ func newSide(table *memory.Store, s *remote.Store) *side {
 	if err != nil {
 		panic(err)
 	}
-	o := resp.Options{Config: cfg, Files: read, Store: table, Clock: unixNano, Scripts: func() scripts.Engine { return script.NewEngine() }}
+	o := resp.Options{Config: cfg, Files: read, Store: table, Clock: unixNano, Scripts: sessiontest.Scripts}
 	if s != nil {
 		o.Engine = s
 	}
