@@ -16,15 +16,27 @@ import (
 	"celld/resp/cgroup"
 	"celld/resp/cli"
 	"celld/resp/clock"
+	"celld/resp/engine"
 	"celld/resp/envoy"
 	"celld/resp/listen"
+	"celld/resp/script"
+	"celld/resp/scripts"
 	"celld/resp/systemd"
 	"celld/resp/web"
 	"celld/store/memory"
-	"celld/store/remote"
 )
 
 const version = "0.1.0"
+
+// wings are what celld does without: each line may go, with its import.
+var wings = []resp.Wing{
+	resp.Scripting(func() scripts.Engine { return script.NewEngine() }),
+	engine.Wing(),
+	web.Wing(),
+	envoy.Wing(),
+	systemd.Wing(),
+	cgroup.Wing(),
+}
 
 // Exit codes: 1 for what the machine refused, 2 for what the user asked wrongly.
 const (
@@ -55,11 +67,11 @@ func main() {
 }
 
 func run(args []string, lines *cli.Lines, exit func(code int)) error {
-	command, err := cli.Parse(args, version)
+	command, err := cli.Parse(args, version, wings)
 	if command != nil && command.Check {
-		warnings, wrong := envoy.Check(command.Config.EnvoyOptions())
-		if err = errors.Join(err, command.Config.Check(), cli.Wrong(wrong)); err == nil {
-			for _, line := range slices.Concat(command.Config.Warnings(), command.Idle(), warnings) {
+		warnings, mistakes, faults := command.Config.Check()
+		if err = errors.Join(err, cli.Wrong(mistakes), faults); err == nil {
+			for _, line := range slices.Concat(command.Idle(), warnings) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
 			for _, line := range command.Files.Lines() {
@@ -72,9 +84,6 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	if err != nil || command == nil {
 		return err
 	}
-	if err := cli.Wrong(envoy.CheckFiles(command.Config.EnvoyOptions())); err != nil {
-		return err
-	}
 	return serve(command, lines, exit)
 }
 
@@ -85,30 +94,28 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	for _, line := range command.Idle() {
 		log.Warn(line)
 	}
-	memoryFrom := cgroup.Limit(cfg, command.Given("maxmemory"), cgroup.OfContainer(os.DirFS("/")), log)
-	disk := cfg.Persistence()
-	inherited, err := systemd.Sockets()
-	if err != nil {
-		return err
-	}
-	systemd := systemd.Notifier{Log: log}
-	clock := clock.New()
+	disk, clock := cfg.Persistence(), clock.New()
 	disk.Clock, disk.Log, disk.Exit = clock.NowNS, log, exit
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), NoEviction: cfg.NoEviction(),
 		Journal: disk.AppendOnly, Now: clock.NowNS})
-	var engine *remote.Store // nil: limits are kept in memory
-	if o := cfg.EngineOptions(); o != nil {
-		o.Policies, o.Log = keys.Set, log
-		if engine, err = remote.Open(*o); err != nil {
+	o := resp.Options{
+		Config: cfg, Files: command.Files, Store: keys, Log: log, Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
+		Persistence: persistence.New(keys, disk), Exit: exit, Dropped: lines.Dropped,
+	}
+	for _, w := range wings {
+		if w.Open == nil {
+			continue
+		}
+		if err := w.Open(&o); err != nil {
 			return err
 		}
-		defer engine.Close()
 	}
-	server := resp.NewServer(resp.Options{
-		Inherited: inherited, Config: cfg, Files: command.Files, Store: keys, Engine: engine, Log: log,
-		Clock: clock.NowNS, ReadClocks: clock.Read, Version: version,
-		Persistence: persistence.New(keys, disk), Exit: exit, Dropped: lines.Dropped,
-	})
+	store := "memory"
+	if o.Engine != nil {
+		defer o.Engine.Close()
+		store = o.Engine.Facts().Name
+	}
+	server := resp.NewServer(o)
 	// A reader of the log that went away would end the process otherwise, and every limit with it. So would a terminal that is closed:
 	// its SIGHUP only reloads files.
 	signal.Ignore(syscall.SIGPIPE)
@@ -122,34 +129,40 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 	if err != nil {
 		return err
 	}
-	http := cfg.HTTPOptions()
-	http.Inherited = inherited.HTTP
-	if err := web.Serve(server, http, log); err != nil {
-		return err
-	}
-	if err := envoy.Serve(server, cfg.EnvoyOptions(), log); err != nil {
-		return err
+	for _, w := range wings {
+		if w.Serve == nil {
+			continue
+		}
+		if err := w.Serve(server, &o); err != nil {
+			return err
+		}
 	}
 	addrs := listen.AddrTexts(listeners)
+	tell := func(state resp.State) {
+		for _, w := range wings {
+			if w.Tell != nil {
+				w.Tell(server, state, addrs)
+			}
+		}
+	}
 	if server.Loads() {
-		systemd.Loading()
-		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom)
+		tell(resp.Loading)
+		log.Info("loading", "addr", addrs, "dir", disk.Dir, "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", cfg.MaxMemoryFrom)
 	}
 	ready := func() {
-		about := []any{"addr", addrs, "pid", os.Getpid(), "version", version, "store", cfg.StoreText(),
-			"max_keys", cfg.MaxKeys.Get(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", memoryFrom,
+		about := []any{"addr", addrs, "pid", os.Getpid(), "version", version, "store", store,
+			"max_keys", cfg.MaxKeys.Get(), "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", cfg.MaxMemoryFrom,
 			"maxclients", cfg.MaxClients.Get(), "io_threads", cfg.IOThreads.Get()}
 		if why := server.NotReady(); why != "" { // celld is, and celld ready says that its engine is not
 			about = append(about, "not_ready_because", why)
 		}
 		log.Info("ready", about...)
-		systemd.Ready(addrs...)
-		go systemd.Watch(server.Decides)
+		tell(resp.Ready)
 		go func() {
 			for range hangups {
-				systemd.Reloading()
+				tell(resp.Reloading)
 				server.Reload()
-				systemd.Ready(addrs...)
+				tell(resp.Reloaded)
 			}
 		}()
 	}
@@ -158,7 +171,7 @@ func serve(command *cli.Command, lines *cli.Lines, exit func(code int)) error {
 		server.AwaitStop(signals)
 		signal.Stop(signals) // the next one ends the process at once
 		log.Info("stopping")
-		systemd.Stopping()
+		tell(resp.Stopping)
 		stop()
 	}()
 	if err := server.Serve(ctx, listeners, ready); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -106,6 +107,8 @@ func TestLayers(t *testing.T) {
 		for _, path := range p.Imports {
 			to := nameOf(path)
 			switch {
+			case path == "testing" && !serves:
+				t.Errorf("%s imports testing, and its name does not end in test", name)
 			case packages[to] == nil || serves:
 			case strings.HasSuffix(to, "test"):
 				t.Errorf("%s imports %s, which is for tests", name, to)
@@ -125,6 +128,30 @@ func TestPackagesSayTheirJob(t *testing.T) {
 	for name, p := range product(t) {
 		if p.Doc == "" {
 			t.Errorf("%s has no comment", name)
+		}
+	}
+}
+
+// TestWingsComeOff: who imports a wing, beside the program, would hold it when main.go no longer does.
+func TestWingsComeOff(t *testing.T) {
+	main, err := os.ReadFile("../main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(main), "var wings = ")
+	list, _, _ = strings.Cut(list, "\n}")
+	only := map[string]string{"resp/script": "celld", "store/remote": "resp/engine"}
+	for _, wing := range regexp.MustCompile(`(\w+)\.Wing\(`).FindAllStringSubmatch(list, -1) {
+		only["resp/"+wing[1]] = "celld"
+	}
+	if len(only) != 7 {
+		t.Errorf("the wings are %v", only)
+	}
+	for name, p := range product(t) {
+		for _, path := range p.Imports {
+			if to := nameOf(path); only[to] != "" && only[to] != name && !strings.HasSuffix(name, "test") {
+				t.Errorf("%s imports %s, which only %s may", name, to, only[to])
+			}
 		}
 	}
 }

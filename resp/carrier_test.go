@@ -60,7 +60,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Server, addr
 			real, skewNS := clock.New().NowNS, &atomic.Int64{}
 			now := func() int64 { return real() + skewNS.Load() }
 			keys, disk := sessiontest.Keep(memory.Options{Now: now}, cfg, files, now, slog.New(slog.DiscardHandler))
-			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: now, Persistence: disk,
+			srv := NewServer(Options{Config: cfg, Store: keys, Log: o.log, Clock: now, Persistence: disk, Scripts: sessiontest.Scripts,
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }}) // which shows why, as the log is thrown away
 			skews.Store(srv, skewNS)
 			if o.prepare != nil {

@@ -10,8 +10,15 @@ import (
 	"celld/resp/session"
 )
 
-// Commands returns the rows of all commands, for those who print them.
-func Commands() []*command.Row { return session.NewTable(nil, rowsOfServer(nil)).Rows }
+// Commands returns the rows of all commands by these settings, for those who print them.
+func Commands(cfg *config.Config) []*command.Row { return tableOf(cfg).Rows }
+
+// tableOf is a table of which only names and rights may be asked for.
+func tableOf(cfg *config.Config) *command.Table {
+	sessions := &session.Service{}
+	sessions.Config = cfg
+	return session.NewTable(sessions, rowsOfServer(nil))
+}
 
 // rowsOfServer returns the rows of the families that need the server. Without one, only their names and rights may be asked for.
 func rowsOfServer(srv *Server) func(*session.Service) []*command.Row {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"celld/cell"
@@ -12,6 +13,7 @@ import (
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
+	"celld/store"
 	"celld/store/memory"
 )
 
@@ -41,15 +43,21 @@ func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := w.sessions.Stats
 	decided := func(kind decisions.Kind) count { return literalCount{w, kind} }
+	var engine [7]atomic.Int64
 	counts := []count{
 		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed),
 		decided(decisions.ThrottleLimited), decided(decisions.TakeAllowed), decided(decisions.TakeLimited), decided(decisions.RuleDenied),
 		decided(decisions.ShadowLimited), decided(decisions.ShadowAllowed), &st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses,
-		&st.OutputLimitCloses, &st.IdleCloses, &st.Panics, &st.Engine.Requests, &st.Engine.Failures, &st.Engine.Timeouts,
-		&st.Engine.Conflicts, &st.Engine.DenialsAnswered, &st.Engine.DecidedWithout, &st.Engine.Refused,
+		&st.OutputLimitCloses, &st.IdleCloses, &st.Panics, &engine[0], &engine[1], &engine[2], &engine[3], &engine[4], &engine[5],
+		&engine[6],
 		&st.FailedHandshakes, &st.FailedReloads,
 		&st.DeniedCommands, &st.DeniedKeys, &st.DeniedCerts, decided(decisions.CountAllowed), decided(decisions.CountLimited),
 		decided(decisions.EnvoyAllowed), decided(decisions.EnvoyLimited),
+	}
+	st.Engine = func() store.Counts {
+		n := func(i int) int64 { return engine[i].Load() }
+		return store.Counts{Calls: n(0), Failures: n(1), Timeouts: n(2), Conflicts: n(3), DenialsRemembered: n(4), DecidedWithout: n(5),
+			Refused: n(6)}
 	}
 	dropped := int64(0)
 	st.DroppedLines = func() int64 { return dropped }

@@ -12,6 +12,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/command"
 	"celld/resp/metrics"
+	"celld/resp/session/sessiontest"
 	"celld/store"
 )
 
@@ -35,7 +36,7 @@ func TestCommandsPage(t *testing.T) {
 		}
 		want = append(want, name)
 	}
-	for _, row := range Commands() {
+	for _, row := range Commands(sessiontest.Settings(t)) {
 		if row.Run != nil {
 			line(row.Name, row)
 		}

@@ -10,11 +10,11 @@ import (
 	"celld/resp/listen"
 	"celld/resp/loglimit"
 	"celld/resp/reload"
+	"celld/resp/scripts"
 	"celld/resp/session"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
-	"celld/store/remote"
 )
 
 // Options are the parts of a Server.
@@ -32,12 +32,20 @@ type Options struct {
 	// ReadClocks is Clock.Read: the wall clock and Clock at the same instant. nil: celld does not notice when the wall clock is set.
 	ReadClocks func() (wallNS, nowNS int64, ok bool)
 
-	// Engine keeps the keys, and decides; nil: Store does. With an Engine, Store has no keys, and the policies of the Engine's Options.
-	Engine *remote.Store
+	// Engine keeps the keys, and decides; nil: Store does. With an Engine, Store has no keys, and the Engine has Store's policies.
+	Engine Engine
+
+	Scripts func() scripts.Engine // makes what runs scripts; nil: nothing does
 
 	Inherited listen.Inherited // the zero value: Listen opens all sockets
 
 	Persistence *persistence.Disk // nil: NewServer makes one from Config, and does not start it
+}
+
+// Engine is a store whose keys are elsewhere. A remote.Store is one.
+type Engine interface {
+	session.Engine
+	Close()
 }
 
 // NewServer returns a server. It does not listen yet.
@@ -56,7 +64,7 @@ func NewServer(o Options) *Server {
 	parts := session.Parts{Users: o.Files.users, Rows: rowsOfServer(srv), Parts: door.Parts{
 		Config: o.Config, Clock: o.Clock, Log: loglimit.New(o.Log, o.Clock), Store: o.Store, Persist: o.Persistence,
 		Stats: stats.NewServer(), Exit: o.Exit,
-	}}
+	}, Scripts: o.Scripts}
 	if o.Dropped != nil {
 		parts.Stats.DroppedLines = o.Dropped
 	}
@@ -66,12 +74,7 @@ func NewServer(o Options) *Server {
 		parts.Persist = persistence.New(o.Store, files)
 	}
 	if o.Engine != nil {
-		parts.Stats.Engine = o.Engine.Stats()
-		o.Config.Engine.Failure.OnSet(func(text string) {
-			if modes, err := remote.ParseFailures(text); err == nil {
-				o.Engine.SetFailures(modes)
-			}
-		})
+		parts.Stats.Engine = func() store.Counts { return o.Engine.Facts().Counts }
 	}
 	srv.sessions = session.New(parts)
 	srv.Door = &srv.sessions.Door

@@ -5,7 +5,7 @@ import (
 
 	"celld/cell"
 	"celld/resp/decisions"
-	"celld/store/remote"
+	"celld/store"
 )
 
 // The policies that decide most are kept.
@@ -25,9 +25,7 @@ func TestOverviewPolicies(t *testing.T) {
 // Calls that were answered with an error are not among those that were decided.
 func TestOverviewOfAnEngineThatDoesNotAnswer(t *testing.T) {
 	w, _ := engineWorld(t, false)
-	w.sessions.Stats.Engine = &remote.Stats{}
-	w.sessions.Stats.Engine.DecidedWithout.Add(2)
-	w.sessions.Stats.Engine.Refused.Add(5)
+	w.sessions.Stats.Engine = func() store.Counts { return store.Counts{DecidedWithout: 2, Refused: 5} }
 	if e := w.Overview().Engine; e.Without != 2 || e.Refused != 5 {
 		t.Errorf("%+v", e)
 	}

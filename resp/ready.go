@@ -9,7 +9,6 @@ import (
 	"celld/resp/door"
 	"celld/resp/metrics"
 	"celld/store"
-	"celld/store/remote"
 )
 
 // readyKey is the key that Ready looks at. Nothing is stored under it.
@@ -22,7 +21,7 @@ func (srv *Server) Ready() error {
 	if why := srv.NotReady(); why != "" { // what was decided without the engine does not count
 		return errors.New(why)
 	}
-	if down := (*remote.DownError)(nil); srv.inCluster() && errors.As(err, &down) { // it serves other slots, or will soon
+	if down := (*store.DownError)(nil); srv.inCluster() && errors.As(err, &down) { // it serves other slots, or will soon
 		return nil
 	}
 	return err

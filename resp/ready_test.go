@@ -15,7 +15,6 @@ import (
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
 	"celld/store"
-	"celld/store/remote"
 )
 
 // ready holds Ready to an error that has these words, or to none.
@@ -100,7 +99,7 @@ type limited struct {
 type refuses struct{ store.Limiter }
 
 func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker) bool {
-	reqs[0].Err = &remote.DownError{Cause: "a test says so"}
+	reqs[0].Err = &store.DownError{Cause: "a test says so"}
 	return true
 }
 

@@ -43,7 +43,7 @@ func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...stri
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
 	keys, disk := sessiontest.Keep(sessiontest.Bounds(cfg, func() int64 { return w.sessions.Clock() }), cfg, files, clock, log)
 	w.Server = NewServer(Options{
-		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: disk,
+		Config: cfg, Store: keys, Log: log, Clock: clock, Version: "test", Persistence: disk, Scripts: sessiontest.Scripts,
 		ReadClocks: func() (int64, int64, bool) { return w.nowNS + w.ahead, w.nowNS, true },
 	})
 	t.Cleanup(disk.Stop) // a snapshot may still be under way in the folder, which is removed

@@ -27,7 +27,7 @@ func ReadFiles(cfg *config.Config) (f Files, err error) {
 		f.policies, err = limit.ReadFile(path, cfg.LogMax.Get())
 	}
 	if path := cfg.ACLFile.Get(); path != "" {
-		users, wrong := acl.ReadFile(session.NewTable(nil, rowsOfServer(nil)).ACL(), path)
+		users, wrong := acl.ReadFile(tableOf(cfg).ACL(), path)
 		mistakes := acl.Mistakes(nil)
 		if errors.As(wrong, &mistakes) {
 			wrong = nil

@@ -22,7 +22,6 @@ import (
 	"celld/resp/clock"
 	"celld/resp/command"
 	"celld/resp/command/spec"
-	"celld/resp/config"
 	"celld/resp/glob"
 	"celld/resp/script"
 	"celld/resp/session/sessiontest"
@@ -57,7 +56,7 @@ type stallWorld struct {
 }
 
 func newStallWorld(t *testing.T) *stallWorld {
-	cfg, dir := config.New(), t.TempDir()
+	cfg, dir := sessiontest.Settings(t), t.TempDir()
 	celldtest.WriteFile(t, "policy1 10/1m # with a comment\n", dir, "policies")
 	for name, value := range map[string]string{
 		"max-keys": "10000000", "maxclients": "20000", "maxmemory": "8gb", "proto-max-bulk-len": "64mb", "dir": dir,
@@ -71,7 +70,7 @@ func newStallWorld(t *testing.T) *stallWorld {
 	keys := memory.New(memory.Options{MaxKeys: cfg.MaxKeys.Get(), MaxBytes: cfg.MaxMemory.Get(), Now: clock.NowNS})
 	w := &stallWorld{world: &world{t: t}}
 	w.Server = NewServer(Options{Config: cfg, Store: keys, Clock: clock.NowNS, ReadClocks: clock.Read, Log: slog.New(slog.DiscardHandler),
-		Version: "test"})
+		Version: "test", Scripts: sessiontest.Scripts})
 	t.Cleanup(w.sessions.Persist.Stop) // a snapshot may still be under way in the folder, which is removed
 	tr, err := transport.New(w.sessions.Carried(), transport.Options{})
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/describe"
 	"celld/resp/command/spec"
-	"celld/resp/session"
+	"celld/resp/session/sessiontest"
 )
 
 // Every row says all that COMMAND and its kin tell about it, and answers something, whatever it is asked.
 func TestRows(t *testing.T) {
-	table, c := session.NewTable(nil, rowsOfServer(nil)), newWorld(t).connect()
+	table, c := tableOf(sessiontest.Settings(t)), newWorld(t).connect()
 	documented := regexp.MustCompile(`\$4\r\nname\r\n\$\d+\r\n(.*)\r\n\$4\r\ntype\r\n\$\d+\r\n(.*)\r\n`)
 	table.Each(func(row *command.Row) {
 		name := row.FullName()
@@ -42,7 +42,7 @@ func TestRows(t *testing.T) {
 
 // Each command with 0 to 6 nonsense arguments answers exactly one reply, and the next command is answered.
 func TestEveryCommandAnswersOnce(t *testing.T) {
-	session.NewTable(nil, rowsOfServer(nil)).Each(func(row *command.Row) {
+	tableOf(sessiontest.Settings(t)).Each(func(row *command.Row) {
 		switch row.FullName() {
 		case "quit", "shutdown", "monitor", "client|reply":
 			return
@@ -70,7 +70,7 @@ func TestEveryCommandAnswersOnce(t *testing.T) {
 func TestWrongArityEverywhere(t *testing.T) {
 	w := newWorld(t)
 	wrong := regexp.MustCompile(`^-ERR (wrong number of arguments for '.*' command|at most 1000 arguments are taken)\r\n$`)
-	session.NewTable(nil, rowsOfServer(nil)).Each(func(row *command.Row) {
+	tableOf(sessiontest.Settings(t)).Each(func(row *command.Row) {
 		words, found := strings.Split(row.FullName(), "|"), 0
 		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 1002, 1003, 1100} {
 			if n < len(words) || row.Name == "exec" { // whose text is another
@@ -116,7 +116,7 @@ func TestUnknownCommand(t *testing.T) {
 
 func TestCommandIntrospection(t *testing.T) {
 	c := newWorld(t).connect()
-	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(Commands())))
+	c.want("COMMAND COUNT", fmt.Sprintf(":%d\r\n", len(Commands(sessiontest.Settings(t)))))
 	c.want("COMMAND GETKEYS CL.THROTTLE k 1 2 3", "*1\r\n$1\r\nk\r\n")
 	c.want("COMMAND GETKEYS DEL a b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	c.want("COMMAND GETKEYS OBJECT ENCODING k", "*1\r\n$1\r\nk\r\n")

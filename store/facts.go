@@ -20,4 +20,6 @@ type Facts struct {
 	ClockAhead  time.Duration // of this machine's clock
 
 	WaitingBytes int64 // of calls that wait for the engine
+	MaxWaiting   int64 // the bound on these
+	Counts       Counts
 }

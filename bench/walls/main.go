@@ -6,7 +6,8 @@
 //	.cache/bin/walls -most 12 ./...               fail where a circle has more files
 //
 // A file knows another if it names something that the other declares, as the compiler sees it. Files that reach each other so are a circle:
-// who wants to understand one of them has to read them all. A line of code is one that holds more than a comment.
+// who wants to understand one of them has to read them all. A line of code is one that holds more than a comment. Packages whose names end
+// in test are summed up apart.
 package main
 
 import (
@@ -119,14 +120,18 @@ func run(patterns []string, most int, verbose bool) error {
 	}
 	slices.SortFunc(list, func(a, b *packages.Package) int { return cmp.Compare(a.PkgPath, b.PkgPath) })
 	var wide []string
-	all := 0
+	product, support := 0, 0 // lines of code
 	fmt.Printf("%-34s %6s %7s   %s\n", "package", "files", "code", "largest circle")
 	for _, p := range list {
 		g, code := knows(p.Fset, p.Syntax, p.TypesInfo, p.Types), 0
 		for _, f := range p.Syntax {
 			code += codeLines(p.Fset, f)
 		}
-		all += code
+		if strings.HasSuffix(p.PkgPath, "test") {
+			support += code
+		} else {
+			product += code
+		}
 		circle := g.circle()
 		if len(circle) > most && most > 0 {
 			wide = append(wide, p.PkgPath)
@@ -138,7 +143,7 @@ func run(patterns []string, most int, verbose bool) error {
 			}
 		}
 	}
-	fmt.Printf("%-34s %6s %7d\n", "all", "", all)
+	fmt.Printf("%-34s %6s %7d\n%-34s %6s %7d\n", "the product", "", product, "for its tests", "", support)
 	if wide != nil {
 		return fmt.Errorf(
 			"the circle of %s has more than %d files (-v lists them): let one of them be told what it needs, and not ask for it",

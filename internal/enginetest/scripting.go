@@ -3,7 +3,7 @@ package enginetest
 import (
 	"strings"
 
-	"celld/resp/script"
+	"celld/resp/scripts"
 )
 
 func scriptCommands() []command {
@@ -40,7 +40,7 @@ type scriptRun struct {
 	out   []byte
 }
 
-func (x *call) runScript(s *script.Script) {
+func (x *call) runScript(s *scripts.Script) {
 	n, _ := integer(x.args[2])
 	run := &scriptRun{call: x, full: x.node.makeRoom(x.nowMs())}
 	x.node.scripts.Run(s, run, x.args[3:3+n], x.args[3+n:])

@@ -15,10 +15,17 @@ import (
 	"time"
 
 	"celld/resp"
+	"celld/resp/cgroup"
 	"celld/resp/cli"
 	"celld/resp/command"
-	"celld/resp/config"
+	"celld/resp/engine"
+	"celld/resp/envoy"
+	"celld/resp/systemd"
+	"celld/resp/web"
 )
+
+// cfg knows the settings of all wings that main.go lists.
+var cfg = resp.Settings(resp.Scripting(nil), engine.Wing(), web.Wing(), envoy.Wing(), systemd.Wing(), cgroup.Wing())
 
 func main() {
 	out := flag.String("out", ".", "folder to write to")
@@ -90,7 +97,7 @@ func run(out, version, date string) error {
 }
 
 func settings() (groups []group) {
-	for _, s := range config.New().Settings() {
+	for _, s := range cfg.Settings() {
 		if len(groups) == 0 || groups[len(groups)-1].Name != s.Group {
 			groups = append(groups, group{Name: s.Group})
 		}
@@ -126,7 +133,7 @@ func rows() (all []commands) {
 		all[i].Rows = append(all[i].Rows, row{strings.ToUpper(name), r.Usage, r.Summary})
 	}
 	for _, own := range []bool{true, false} {
-		for _, r := range resp.Commands() {
+		for _, r := range resp.Commands(cfg) {
 			if (r.Since == "") != own {
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 
 	"celld/internal/celldtest"
 	"celld/resp"
-	"celld/resp/config"
 )
 
 // render returns the folder that it has rendered to.
@@ -20,10 +19,25 @@ func render(t *testing.T) string {
 	return dir
 }
 
+// What is rendered has the settings of each wing of the program.
+func TestWings(t *testing.T) {
+	_, list, _ := strings.Cut(celldtest.ReadFile(t, "../../main.go"), "var wings = ")
+	list, _, _ = strings.Cut(list, "\n}")
+	_, own, _ := strings.Cut(celldtest.ReadFile(t, "main.go"), "resp.Settings(")
+	wings := regexp.MustCompile(`\w+\.(Wing|Scripting)\(`).FindAllString(list, -1)
+	if len(wings) < 6 {
+		t.Errorf("%q", wings)
+	}
+	for _, wing := range wings {
+		if !strings.Contains(own, wing) {
+			t.Errorf("%s…) is not rendered", wing)
+		}
+	}
+}
+
 // The configuration has each setting once, commented out, and with a value that the setting takes.
 func TestEnv(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^#CELLD_([A-Z_0-9]+)=(.*)$`).FindAllStringSubmatch(celldtest.ReadFile(t, render(t), "env"), -1)
-	cfg := config.New()
 	if len(lines) != len(cfg.Settings()) {
 		t.Errorf("%d variables for %d settings", len(lines), len(cfg.Settings()))
 	}
@@ -44,7 +58,7 @@ func TestEnv(t *testing.T) {
 func TestManPages(t *testing.T) {
 	dir := render(t)
 	page := celldtest.ReadFile(t, dir, "man/celld.1")
-	for _, s := range config.New().Settings() {
+	for _, s := range cfg.Settings() {
 		name := strings.ReplaceAll(s.Name, "-", `\-`)
 		if !strings.Contains(strings.ReplaceAll(page, `\&`, ""), "\n.It Fl \\-"+name+" Ar ") {
 			t.Errorf("celld(1) lacks --%s", s.Name)
@@ -52,7 +66,7 @@ func TestManPages(t *testing.T) {
 	}
 	page = celldtest.ReadFile(t, dir, "man/celld-commands.7")
 	listed := strings.Count(page, "\n.It Ic ")
-	for _, row := range resp.Commands() {
+	for _, row := range resp.Commands(cfg) {
 		if row.Run != nil {
 			listed--
 		}

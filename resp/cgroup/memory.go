@@ -1,7 +1,6 @@
 // Package cgroup keeps the process within --maxmemory. If that is not given, it derives it from the container's limit.
 //
-//	container := memory.OfContainer(os.DirFS("/"))
-//	from := memory.Limit(cfg, false, container, log) // "cgroup", if there is a container's limit
+//	var wings = []resp.Wing{cgroup.Wing(), …}
 package cgroup
 
 import (
@@ -10,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"celld/resp"
 	"celld/resp/config"
 )
 
@@ -47,25 +47,45 @@ func defaultMaxMemory(container int64) int64 {
 	return max(min(container/2, fits), container/8, 1<<20) &^ (1<<20 - 1)
 }
 
-// Limit sets maxmemory from the container's limit in bytes (0: none) unless it was given, and limits the Go runtime's memory
-// accordingly. It returns the source of maxmemory: "setting", "cgroup" or "default".
-func Limit(cfg *config.Config, given bool, container int64, log *slog.Logger) (from string) {
-	switch {
-	case given:
-		from = "setting"
-	case container > 0:
-		from = "cgroup"
-		cfg.MaxMemory.Put(defaultMaxMemory(container))
-	default:
-		from = "default"
+// Wing keeps the process within its memory.
+func Wing() resp.Wing {
+	container := int64(0)
+	return resp.Wing{
+		Part: config.Part{
+			Rows: func(c *config.Config) []config.Setting {
+				c.Setting("maxmemory").Default = "half the container's limit, else " + c.MaxMemoryText()
+				return nil
+			},
+			Load: func(c *config.Config, given func(string) bool) error {
+				if container = OfContainer(os.DirFS("/")); !given("maxmemory") {
+					fit(c, container)
+				}
+				return nil
+			},
+		},
+		Open: func(o *resp.Options) error {
+			limit(o.Config, container, o.Log)
+			return nil
+		},
 	}
+}
+
+// fit derives maxmemory from the container's limit in bytes, if there is one.
+func fit(cfg *config.Config, container int64) {
+	if container > 0 {
+		cfg.MaxMemory.Put(defaultMaxMemory(container))
+		cfg.MaxMemoryFrom = "cgroup"
+	}
+}
+
+// limit limits the Go runtime's memory by maxmemory and the container's limit (0: none).
+func limit(cfg *config.Config, container int64, log *slog.Logger) {
 	if n := cfg.MaxMemory.Get(); container > 0 && (n == 0 || n > container || processBound(n) > container) {
-		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from", from,
-			"container_bytes", container)
+		log.Warn("the process may need more memory than the container has", "maxmemory", cfg.MaxMemoryText(), "maxmemory_from",
+			cfg.MaxMemoryFrom, "container_bytes", container)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // whoever sets it knows better
 		cfg.OnMemory = func(keys, clients int64) { debug.SetMemoryLimit(heapLimit(keys, clients, container)) }
 		cfg.OnMemory(cfg.MaxMemory.Get(), 0)
 	}
-	return from
 }

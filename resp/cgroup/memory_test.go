@@ -53,7 +53,7 @@ func TestMemoryLimitFollows(t *testing.T) {
 			t.Errorf("the heap's limit is %d, want %d", got, heapLimit(maxMemory, 0, 0))
 		}
 	}
-	Limit(cfg, true, 0, slog.New(slog.DiscardHandler))
+	limit(cfg, 0, slog.New(slog.DiscardHandler))
 	expect(512 << 20)
 	resp.NewServer(resp.Options{Config: cfg, Store: memory.New(memory.Options{})})
 	for _, s := range cfg.Settings() {
@@ -65,7 +65,7 @@ func TestMemoryLimitFollows(t *testing.T) {
 	}
 	expect(100 << 20)
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	Limit(config.New(), true, 0, slog.New(slog.DiscardHandler))
+	limit(config.New(), 0, slog.New(slog.DiscardHandler))
 	expect(100 << 20)
 }
 
@@ -106,9 +106,15 @@ func TestLimit(t *testing.T) {
 		var said strings.Builder
 		cfg := config.New()
 		cfg.MaxMemory.Put(c.set)
-		from := Limit(cfg, c.given, c.container, slog.New(slog.NewTextHandler(&said, nil)))
-		if got := cfg.MaxMemory.Get(); from != c.from || got != c.want || (said.Len() > 0) != c.warned || cfg.OnMemory != nil {
-			t.Errorf("%s: %d from %s, said %q", c.name, got, from, &said)
+		if err := cfg.Load(func(string) bool { return c.given }); err != nil {
+			t.Fatal(err)
+		}
+		if !c.given {
+			fit(cfg, c.container)
+		}
+		limit(cfg, c.container, slog.New(slog.NewTextHandler(&said, nil)))
+		if got := cfg.MaxMemory.Get(); cfg.MaxMemoryFrom != c.from || got != c.want || (said.Len() > 0) != c.warned || cfg.OnMemory != nil {
+			t.Errorf("%s: %d from %s, said %q", c.name, got, cfg.MaxMemoryFrom, &said)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package cli reads celld's command line and environment, and runs the subcommands. It knows no sessions.
 //
-//	command, err := cli.Parse(os.Args[1:], version) // nil: a subcommand has run
+//	command, err := cli.Parse(os.Args[1:], version, wings) // nil: a subcommand has run
 //	command.Config                                  // the settings, for the server
 package cli
 
@@ -37,8 +37,8 @@ func (c *Command) Idle() []string { return slices.Concat(c.ignored, c.Config.Idl
 
 // Parse reads the command line, without the program's name, and the environment. It returns nil after it has run a subcommand.
 // The error is the subcommand's, or joins a UsageError for each mistake. With --check there is a Command also then.
-func Parse(args []string, version string) (*Command, error) {
-	cfg := config.New()
+func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
+	cfg := resp.Settings(wings...)
 	flags := defineFlags(cfg)
 	words, wrong, err := parse(flags, cfg, args)
 	check := isSet(flags, "check")
@@ -63,8 +63,23 @@ func Parse(args []string, version string) (*Command, error) {
 		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags, cfg)...)
-	ignored, more := readRatelimit(flags, cfg, os.Args[0])
-	wrong = append(wrong, more...)
+	environment := config.Environment{Program: os.Args[0], Given: flags.Changed,
+		Set: func(setting, from, value string) {
+			if flags.Changed(setting) {
+				return
+			}
+			if err := flags.Set(setting, value); err != nil {
+				wrong = append(wrong, badValue(cfg, "environment variable "+from, setting, value, err))
+			}
+		},
+		Fail: func(err error) { wrong = append(wrong, UsageError{err}) },
+	}
+	var ignored []string
+	for _, w := range wings {
+		if w.Environ != nil {
+			ignored = append(ignored, w.Environ(environment)...)
+		}
+	}
 	files, unread := resp.ReadFiles(cfg)
 	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})

@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"celld/resp"
 	"celld/resp/config"
 )
 
@@ -89,7 +91,7 @@ func TestParse(t *testing.T) {
 	} {
 		var command *Command
 		var err error
-		text := printed(t, func() { command, err = Parse(strings.Fields(test.args), "1.2") })
+		text := printed(t, func() { command, err = Parse(strings.Fields(test.args), "1.2", nil) })
 		var wrong []string
 		if test.wrong != "" { // a hint follows a semicolon, too
 			whole := strings.NewReplacer("; see ", ";\tsee ", "; did ", ";\tdid ").Replace(test.wrong)
@@ -180,6 +182,32 @@ func TestEnvironment(t *testing.T) {
 				t.Errorf("timeout is %s, %v", got, wrong)
 			}
 		})
+	}
+}
+
+// Wings read variables of others. What celld's own variables or flags set stays, and mistakes are the user's.
+func TestEnvironmentOfWings(t *testing.T) {
+	unsetOurs(t)
+	t.Setenv("CELLD_MAX_KEYS", "3")
+	t.Setenv("THEIRS", "7")
+	wing := resp.Wing{Part: config.Part{Environ: func(e config.Environment) []string {
+		for _, setting := range []string{"port", "max-keys", "timeout"} {
+			e.Set(setting, "THEIRS", os.Getenv("THEIRS"))
+		}
+		return []string{"they also want"}
+	}}}
+	command, err := Parse([]string{"--port", "1"}, "1.2", []resp.Wing{wing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := command.Config
+	if c.Port.Get() != 1 || c.MaxKeys.Get() != 3 || c.Timeout.Get() != 7 || !slices.Equal(command.Idle(), []string{"they also want"}) {
+		t.Error(c.Port, c.MaxKeys, c.Timeout, command.Idle())
+	}
+	t.Setenv("THEIRS", "x")
+	if _, err = Parse(nil, "1.2", []resp.Wing{wing}); !errors.As(err, new(UsageError)) ||
+		!strings.HasPrefix(err.Error(), `environment variable THEIRS "x": argument couldn't be parsed into an integer`) {
+		t.Error(err)
 	}
 }
 

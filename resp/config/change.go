@@ -39,8 +39,8 @@ func (c *Config) View(secrets bool, f func(name, value string)) {
 	defer c.view.RUnlock()
 	for _, row := range c.rows {
 		value := row.Value.String()
-		if row.secret && !secrets {
-			value = hidden(value)
+		if row.Secret && !secrets {
+			value = Hidden(value)
 		}
 		f(row.Name, value)
 	}
@@ -85,7 +85,7 @@ func (c *Config) Change(words [][]byte) (changed [][2]string, err error) {
 		if value == before[i] {
 			continue
 		}
-		if row.secret {
+		if row.Secret {
 			value = "(secret)"
 		}
 		changed = append(changed, [2]string{row.Name, value})

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,8 +18,6 @@ import (
 	"celld/persistence"
 	"celld/persistence/regular"
 	"celld/store/memory"
-	"celld/store/remote"
-	"celld/store/remote/link"
 )
 
 // Config holds every setting of the daemon. Its zero value is of no use: New makes one.
@@ -44,16 +43,14 @@ type Config struct {
 
 	MaxKeys         *Param[int64]
 	MaxMemory       *Param[int64]
+	MaxMemoryFrom   string // for the log, once it is loaded: setting, default or, by a Part, cgroup
 	MaxMemoryPolicy *Param[string]
 	LogMax          *Param[int64]
 	WaitMax         *Param[int64]
 	MaxWaiters      *Param[int64]
 	PoliciesFile    *Param[string]
 
-	Engine storeConfig
-	HTTP   httpConfig
-	Envoy  envoyConfig
-	TLS    tlsConfig
+	TLS tlsConfig
 
 	MaxMultibulkLen   *Param[int64]
 	MaxBulkLen        *Param[int64]
@@ -71,7 +68,7 @@ type Config struct {
 	RewriteMinSize    *Param[int64]
 	LoadTruncated     *Param[bool]
 
-	LuaTimeLimit      *Param[int64]
+	LuaTimeLimit      *Param[int64] // nil: there are no scripts
 	SlowlogSlowerThan *Param[int64]
 	SlowlogMaxLen     *Param[int64]
 	LatencyThreshold  *Param[int64]
@@ -83,6 +80,7 @@ type Config struct {
 	OnMemory func(keys, clients int64)
 
 	rows     []Setting
+	parts    []Part
 	changing sync.Mutex   // one Change at a time
 	view     sync.RWMutex // View sees all of a Change or nothing of it
 }
@@ -94,12 +92,14 @@ type Setting struct {
 	Group   string
 	Help    string
 	Value   value
-	Default string // the default as users write it, such as 64mb
+	Default string // the default as users write it, such as 64mb; "": as Value has it
 
 	Mutable bool // CONFIG SET may change it
 
-	secret  bool   // neither --help nor the log shows it
-	refusal string // CONFIG SET's error for a value that cannot be read, where Redis has its own text
+	Secret bool // neither --help nor the log shows it
+
+	refusal string        // CONFIG SET's error for a value that cannot be read, where Redis has its own text
+	needs   func() string // its Part's; nil: it is in none
 }
 
 // Groups of settings, in the order of --help.
@@ -109,90 +109,102 @@ const (
 	groupTLS      = "TLS"
 	groupLimits   = "Keys and memory"
 	groupWire     = "Limits of one client"
-	groupStore    = "Limits on Redis or Valkey"
 	groupDisk     = "Persistence"
 	groupLog      = "Log and diagnostics"
-	groupHTTP     = "HTTP"
-	groupEnvoy    = "Envoy's rate limit service"
 )
 
-// in puts a param in its field of a Config, and returns it for its row.
-func in[T any](field **Param[T], p *Param[T]) value {
+// In puts a param in its field of a Config, and returns it for its row.
+func In[T any](field **Param[T], p *Param[T]) value {
 	*field = p
 	return p
 }
 
 // New returns the defaults: loopback only, port 6379, a million keys.
-func New() *Config {
-	c := &Config{}
+func New(parts ...Part) *Config {
+	c := &Config{parts: parts}
 	c.rows = []Setting{
-		{Name: "bind", Group: groupNetwork, Value: in(&c.Bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
-		{Name: "port", Group: groupNetwork, Value: in(&c.Port, newInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
-		{Name: "unixsocket", Group: groupNetwork, Value: in(&c.UnixSocket, newText("", "path", nil)), Help: "unix socket to listen on as well"},
-		{Name: "unixsocketperm", Group: groupNetwork, Value: in(&c.UnixSocketPerm, newText("", "mode", readable(ParsePerm))), Help: "permissions of the unix socket, octal, such as 770"},
-		{Name: "maxclients", Group: groupNetwork, Value: in(&c.MaxClients, newInt(10000, 1, 1<<20, "n")), Mutable: true, Help: "most connections at once; one more gets an error and is closed"},
-		{Name: "timeout", Group: groupNetwork, Value: in(&c.Timeout, newInt(0, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "close a connection that has been idle for this long; 0: never"},
-		{Name: "tcp-keepalive", Group: groupNetwork, Value: in(&c.TCPKeepalive, newInt(300, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "probe idle TCP connections this often; 0: never"},
-		{Name: "io-threads", Group: groupNetwork, Value: in(&c.IOThreads, newInt(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, 128, "n")), Help: "event loops; the default is half the CPUs, at least one"},
-		{Name: "shutdown-delay", Group: groupNetwork, Value: in(&c.ShutdownDelay, newInt(0, 0, 3600, "seconds")), Mutable: true, Help: "after SIGTERM or SIGINT, go on serving for this long before stopping; a second signal ends the delay"},
-		{Name: "shutdown-timeout", Group: groupNetwork, Value: in(&c.ShutdownTimeout, newInt(10, 0, 3600, "seconds")), Mutable: true, Help: "when stopping, longest wait until all requests that have arrived are answered"},
+		{Name: "bind", Group: groupNetwork, Value: In(&c.Bind, newBind("127.0.0.1", "-::1")), Help: "addresses to listen on; repeat it or separate by commas; - in front of an address makes it optional"},
+		{Name: "port", Group: groupNetwork, Value: In(&c.Port, NewInt(6379, 0, 65535, "port")), Help: "TCP port; 0: any free port, or with --unixsocket or --tls-port no plain TCP at all"},
+		{Name: "unixsocket", Group: groupNetwork, Value: In(&c.UnixSocket, NewText("", "path", nil)), Help: "unix socket to listen on as well"},
+		{Name: "unixsocketperm", Group: groupNetwork, Value: In(&c.UnixSocketPerm, NewText("", "mode", Readable(ParsePerm))), Help: "permissions of the unix socket, octal, such as 770"},
+		{Name: "maxclients", Group: groupNetwork, Value: In(&c.MaxClients, NewInt(10000, 1, 1<<20, "n")), Mutable: true, Help: "most connections at once; one more gets an error and is closed"},
+		{Name: "timeout", Group: groupNetwork, Value: In(&c.Timeout, NewInt(0, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "close a connection that has been idle for this long; 0: never"},
+		{Name: "tcp-keepalive", Group: groupNetwork, Value: In(&c.TCPKeepalive, NewInt(300, 0, math.MaxInt32, "seconds")), Mutable: true, Help: "probe idle TCP connections this often; 0: never"},
+		{Name: "io-threads", Group: groupNetwork, Value: In(&c.IOThreads, NewInt(int64(max(1, runtime.GOMAXPROCS(0)/2)), 1, 128, "n")), Help: "event loops; the default is half the CPUs, at least one"},
+		{Name: "shutdown-delay", Group: groupNetwork, Value: In(&c.ShutdownDelay, NewInt(0, 0, 3600, "seconds")), Mutable: true, Help: "after SIGTERM or SIGINT, go on serving for this long before stopping; a second signal ends the delay"},
+		{Name: "shutdown-timeout", Group: groupNetwork, Value: In(&c.ShutdownTimeout, NewInt(10, 0, 3600, "seconds")), Mutable: true, Help: "when stopping, longest wait until all requests that have arrived are answered"},
 
-		{Name: "requirepass", Group: groupSecurity, Value: in(&c.RequirePass, newText("", "password", nil)), Mutable: true, secret: true, Help: "password that clients must send with AUTH; other users of the machine can see flags, so prefer --requirepass-file or the environment"},
-		{Name: "requirepass-file", Group: groupSecurity, Value: in(&c.RequirePassFile, newText("", "path", checkPath)), Help: "file that holds the password; a line break at its end is not part of it"},
-		{Name: "aclfile", Group: groupSecurity, Value: in(&c.ACLFile, newText("", "path", checkPath)), Help: "file of users and what they may do; ACL LOAD reads it again, ACL SAVE writes it"},
-		{Name: "acllog-max-len", Group: groupSecurity, Value: in(&c.ACLLogMaxLen, newInt(128, 0, 1024, "n")), Mutable: true, Help: "entries that ACL LOG keeps"},
-		{Name: "probe-user", Group: groupSecurity, Value: in(&c.ProbeUser, newText("", "name", nil)), Help: "user that celld ping and celld ready authenticate as; empty: the default user"},
-		{Name: "probe-password", Group: groupSecurity, Value: in(&c.ProbePassword, newSecret("password", hidden)), secret: true, Help: "its password; empty: that of --requirepass. Other users of the machine can see flags, so prefer the environment"},
-		{Name: "protected-mode", Group: groupSecurity, Value: in(&c.ProtectedMode, newYesNo(true)), Mutable: true, Help: "without a password, serve only connections from the loopback interface"},
+		{Name: "requirepass", Group: groupSecurity, Value: In(&c.RequirePass, NewText("", "password", nil)), Mutable: true, Secret: true, Help: "password that clients must send with AUTH; other users of the machine can see flags, so prefer --requirepass-file or the environment"},
+		{Name: "requirepass-file", Group: groupSecurity, Value: In(&c.RequirePassFile, NewText("", "path", CheckPath)), Help: "file that holds the password; a line break at its end is not part of it"},
+		{Name: "aclfile", Group: groupSecurity, Value: In(&c.ACLFile, NewText("", "path", CheckPath)), Help: "file of users and what they may do; ACL LOAD reads it again, ACL SAVE writes it"},
+		{Name: "acllog-max-len", Group: groupSecurity, Value: In(&c.ACLLogMaxLen, NewInt(128, 0, 1024, "n")), Mutable: true, Help: "entries that ACL LOG keeps"},
+		{Name: "probe-user", Group: groupSecurity, Value: In(&c.ProbeUser, NewText("", "name", nil)), Help: "user that celld ping and celld ready authenticate as; empty: the default user"},
+		{Name: "probe-password", Group: groupSecurity, Value: In(&c.ProbePassword, NewSecret("password", Hidden)), Secret: true, Help: "its password; empty: that of --requirepass. Other users of the machine can see flags, so prefer the environment"},
+		{Name: "protected-mode", Group: groupSecurity, Value: In(&c.ProtectedMode, NewYesNo(true)), Mutable: true, Help: "without a password, serve only connections from the loopback interface"},
 
-		{Name: "max-keys", Group: groupLimits, Value: in(&c.MaxKeys, newInt(1_000_000, 1, math.MaxInt32, "n")), Mutable: true, Help: "most keys to hold"},
-		{Name: "maxmemory", Group: groupLimits, Value: in(&c.MaxMemory, newSize(512<<20, 0)), Mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},
-		{Name: "maxmemory-policy", Group: groupLimits, Value: in(&c.MaxMemoryPolicy, newEnum("allkeys-lru", "noeviction")), Mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
+		{Name: "max-keys", Group: groupLimits, Value: In(&c.MaxKeys, NewInt(1_000_000, 1, math.MaxInt32, "n")), Mutable: true, Help: "most keys to hold"},
+		{Name: "maxmemory", Group: groupLimits, Value: In(&c.MaxMemory, NewSize(512<<20, 0)), Mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},
+		{Name: "maxmemory-policy", Group: groupLimits, Value: In(&c.MaxMemoryPolicy, newEnum("allkeys-lru", "noeviction")), Mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
 
-		{Name: "policies", Group: groupLimits, Value: in(&c.PoliciesFile, newText("", "path", checkPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
-		{Name: "log-max", Group: groupLimits, Value: in(&c.LogMax, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
-		{Name: "wait-max", Group: groupLimits, Value: in(&c.WaitMax, newInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
-		{Name: "max-waiters", Group: groupLimits, Value: in(&c.MaxWaiters, newInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
+		{Name: "policies", Group: groupLimits, Value: In(&c.PoliciesFile, NewText("", "path", CheckPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
+		{Name: "log-max", Group: groupLimits, Value: In(&c.LogMax, NewInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
+		{Name: "wait-max", Group: groupLimits, Value: In(&c.WaitMax, NewInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
+		{Name: "max-waiters", Group: groupLimits, Value: In(&c.MaxWaiters, NewInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
 
-		{Name: "proto-max-multibulk-len", Group: groupWire, Value: in(&c.MaxMultibulkLen, newInt(1<<20, 16, math.MaxInt32, "n")), Mutable: true, Help: "most arguments of one command"},
-		{Name: "proto-max-bulk-len", Group: groupWire, Value: in(&c.MaxBulkLen, newSize(64<<10, 1<<10)), Mutable: true, Help: "longest argument, and so the longest key"},
-		{Name: "client-query-buffer-limit", Group: groupWire, Value: in(&c.QueryBufferLimit, newSize(16<<20, 128<<10)), Mutable: true, Help: "most bytes of an unfinished command or of a transaction's queue; a client that exceeds it is closed"},
-		{Name: "lua-time-limit", Group: groupWire, Value: in(&c.LuaTimeLimit, newInt(5_000, 0, math.MaxInt32, "ms")), Mutable: true, Help: "how long a script may run before other clients get -BUSY and can end it with SCRIPT KILL; 0: they wait"},
-		{Name: "client-output-buffer-limit", Group: groupWire, Value: in(&c.OutputBufferLimit, newSize(64<<20, 128<<10)), Mutable: true, Help: "most bytes of replies that a client has not read; a client that exceeds it is closed"},
+		{Name: "proto-max-multibulk-len", Group: groupWire, Value: In(&c.MaxMultibulkLen, NewInt(1<<20, 16, math.MaxInt32, "n")), Mutable: true, Help: "most arguments of one command"},
+		{Name: "proto-max-bulk-len", Group: groupWire, Value: In(&c.MaxBulkLen, NewSize(64<<10, 1<<10)), Mutable: true, Help: "longest argument, and so the longest key"},
+		{Name: "client-query-buffer-limit", Group: groupWire, Value: In(&c.QueryBufferLimit, NewSize(16<<20, 128<<10)), Mutable: true, Help: "most bytes of an unfinished command or of a transaction's queue; a client that exceeds it is closed"},
+		{Name: "client-output-buffer-limit", Group: groupWire, Value: In(&c.OutputBufferLimit, NewSize(64<<20, 128<<10)), Mutable: true, Help: "most bytes of replies that a client has not read; a client that exceeds it is closed"},
 
-		{Name: "dir", Group: groupDisk, Value: in(&c.Dir, newText(".", "path", checkPath)), Help: "directory of the files"},
-		{Name: "dir-lock-wait", Group: groupDisk, Value: in(&c.DirLockWait, newInt(10, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
-		{Name: "save", Group: groupDisk, Value: in(&c.Save, newText("", "pairs", readable(persistence.ParseSavePoints))), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
-		{Name: "dbfilename", Group: groupDisk, Value: in(&c.DBFilename, newText("dump.rdb", "name", checkFilename)), Help: "name of the snapshot, an RDB file"},
-		{Name: "appendonly", Group: groupDisk, Value: in(&c.AppendOnly, newYesNo(false)), Mutable: true, Help: "log changes to the append-only file"},
-		{Name: "appendfilename", Group: groupDisk, Value: in(&c.AppendFilename, newText("appendonly.aof", "name", checkFilename)), Help: "name of the append-only file"},
-		{Name: "appendfsync", Group: groupDisk, Value: in(&c.AppendFsync, newEnum("everysec", "always", "no")), Mutable: true, Help: "when changes must be on the disk: within a second, before the reply leaves, or when the system decides"},
-		{Name: "auto-aof-rewrite-percentage", Group: groupDisk, Value: in(&c.RewritePercentage, newInt(100, 0, math.MaxInt32, "percent")), Mutable: true, Help: "rewrite the append-only file when it has grown by this much; 0: never"},
-		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: in(&c.RewriteMinSize, newSize(64<<20, 0)), Mutable: true, Help: "do not rewrite an append-only file that is smaller than this"},
-		{Name: "aof-load-truncated", Group: groupDisk, Value: in(&c.LoadTruncated, newYesNo(true)), Help: "cut off an incomplete command at the end of the append-only file; no: refuse to start"},
+		{Name: "dir", Group: groupDisk, Value: In(&c.Dir, NewText(".", "path", CheckPath)), Help: "directory of the files"},
+		{Name: "dir-lock-wait", Group: groupDisk, Value: In(&c.DirLockWait, NewInt(10, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
+		{Name: "save", Group: groupDisk, Value: In(&c.Save, NewText("", "pairs", Readable(persistence.ParseSavePoints))), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
+		{Name: "dbfilename", Group: groupDisk, Value: In(&c.DBFilename, NewText("dump.rdb", "name", checkFilename)), Help: "name of the snapshot, an RDB file"},
+		{Name: "appendonly", Group: groupDisk, Value: In(&c.AppendOnly, NewYesNo(false)), Mutable: true, Help: "log changes to the append-only file"},
+		{Name: "appendfilename", Group: groupDisk, Value: In(&c.AppendFilename, NewText("appendonly.aof", "name", checkFilename)), Help: "name of the append-only file"},
+		{Name: "appendfsync", Group: groupDisk, Value: In(&c.AppendFsync, newEnum("everysec", "always", "no")), Mutable: true, Help: "when changes must be on the disk: within a second, before the reply leaves, or when the system decides"},
+		{Name: "auto-aof-rewrite-percentage", Group: groupDisk, Value: In(&c.RewritePercentage, NewInt(100, 0, math.MaxInt32, "percent")), Mutable: true, Help: "rewrite the append-only file when it has grown by this much; 0: never"},
+		{Name: "auto-aof-rewrite-min-size", Group: groupDisk, Value: In(&c.RewriteMinSize, NewSize(64<<20, 0)), Mutable: true, Help: "do not rewrite an append-only file that is smaller than this"},
+		{Name: "aof-load-truncated", Group: groupDisk, Value: In(&c.LoadTruncated, NewYesNo(true)), Help: "cut off an incomplete command at the end of the append-only file; no: refuse to start"},
 
-		{Name: "slowlog-log-slower-than", Group: groupLog, Value: in(&c.SlowlogSlowerThan, newInt(10_000, -1, math.MaxInt64, "microseconds")), Mutable: true, Help: "record slower commands in SLOWLOG; 0: every command, -1: none"},
-		{Name: "slowlog-max-len", Group: groupLog, Value: in(&c.SlowlogMaxLen, newInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
-		{Name: "latency-monitor-threshold", Group: groupLog, Value: in(&c.LatencyThreshold, newInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
-		{Name: "loglevel", Group: groupLog, Value: in(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
-		{Name: "loglevel-file", Group: groupLog, Value: in(&c.LogLevelFile, newText("", "path", checkPath)), Help: "file that holds the loglevel; celld reads it again at SIGHUP"},
-		{Name: "log-format", Group: groupLog, Value: in(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
+		{Name: "slowlog-log-slower-than", Group: groupLog, Value: In(&c.SlowlogSlowerThan, NewInt(10_000, -1, math.MaxInt64, "microseconds")), Mutable: true, Help: "record slower commands in SLOWLOG; 0: every command, -1: none"},
+		{Name: "slowlog-max-len", Group: groupLog, Value: In(&c.SlowlogMaxLen, NewInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
+		{Name: "latency-monitor-threshold", Group: groupLog, Value: In(&c.LatencyThreshold, NewInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
+		{Name: "loglevel", Group: groupLog, Value: In(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
+		{Name: "loglevel-file", Group: groupLog, Value: In(&c.LogLevelFile, NewText("", "path", CheckPath)), Help: "file that holds the loglevel; celld reads it again at SIGHUP"},
+		{Name: "log-format", Group: groupLog, Value: In(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
 	before := func(group string, rows []Setting) {
 		at := slices.IndexFunc(c.rows, func(row Setting) bool { return row.Group == group })
 		c.rows = slices.Insert(c.rows, at, rows...)
 	}
 	before(groupLimits, c.TLS.rows())
-	before(groupDisk, slices.Concat(c.Engine.rows(), c.HTTP.rows(), c.Envoy.rows()))
+	for _, p := range parts {
+		if p.Rows == nil {
+			continue
+		}
+		rows := p.Rows(c)
+		for i := range rows {
+			rows[i].needs = p.Needs
+		}
+		before(groupDisk, rows)
+	}
 	for i := range c.rows {
 		row := &c.rows[i]
-		row.Default = row.Value.String()
+		text := row.Value.String()
 		if size, ok := row.Value.(*Param[int64]); ok && size.kind == "size" {
-			row.Default = sizeText(size.Get())
+			text = sizeText(size.Get())
 		}
+		row.Default = cmp.Or(row.Default, text)
 	}
-	c.Setting("maxmemory").Default = "half the container's limit, else " + c.MaxMemoryText()
 	return c
+}
+
+// Scripts are the Rows of who runs scripts.
+func Scripts(c *Config) []Setting {
+	return []Setting{
+		{Name: "lua-time-limit", Group: "Scripts", Value: In(&c.LuaTimeLimit, NewInt(5_000, 0, math.MaxInt32, "ms")), Mutable: true, Help: "how long a script may run before other clients get -BUSY and can end it with SCRIPT KILL; 0: they wait"},
+	}
 }
 
 // Settings returns all rows, in the order of --help.
@@ -221,54 +233,62 @@ func (c *Config) Persistence() persistence.Options {
 	}
 }
 
-// Load reads the files of certificates, passwords and the log level that the settings name. changed reports whether a setting was given.
-// The error joins one for each that cannot be used.
-func (c *Config) Load(changed func(name string) bool) error {
-	return errors.Join(
-		c.loadEngine(changed), c.loadHTTP(), c.checkEnvoy(), c.TLS.load(c.HTTP.TLS.Get(), c.Envoy.TLS.Get()), c.loadLogLevel(changed),
-		c.LoadPassword(changed),
-	)
+// Load reads the files of certificates, passwords and the log level that the settings name, and those of parts. changed reports whether a
+// setting was given. The error joins one for each that cannot be used.
+func (c *Config) Load(changed func(name string) bool) (err error) {
+	c.MaxMemoryFrom = "default"
+	if changed("maxmemory") {
+		c.MaxMemoryFrom = "setting"
+	}
+	for _, p := range c.parts {
+		if p.Load != nil {
+			err = errors.Join(err, p.Load(c, changed))
+		}
+	}
+	return errors.Join(err, c.TLS.load(c.Doors()), c.loadLogLevel(changed), c.LoadPassword(changed))
 }
 
-// Check looks at the files that a start would use beside those that Load has read, as far as that can be done without writing. The error
-// joins one for each that the start would fail on, or that nobody could use the server by: a certificate that is not valid.
-func (c *Config) Check() error {
+// Check looks at the files that a start would use beside those that Load has read, as far as that can be done without writing. mistakes
+// joins the user's own. faults joins one for each that the start would fail on, or that nobody could use the server by: a certificate that
+// is not valid. The warnings are of what it lets pass, and somebody should mend.
+func (c *Config) Check() (warnings []string, mistakes, faults error) {
 	disk := c.Persistence()
 	disk.Clock, disk.Log = time.Now().UnixNano, slog.New(slog.DiscardHandler)
-	err := persistence.New(memory.New(memory.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
-	err = errors.Join(err, c.checkCertificates(time.Now()))
-	o := c.EngineOptions()
-	if o == nil {
-		return err
+	faults = persistence.New(memory.New(memory.Options{MaxKeys: 1, Journal: disk.AppendOnly}), disk).Check()
+	faults = errors.Join(faults, c.checkCertificates(time.Now()))
+	warnings = c.warnings()
+	for _, p := range c.parts {
+		if p.Check != nil {
+			lines, wrong, fault := p.Check(c)
+			warnings = append(warnings, lines...)
+			mistakes, faults = errors.Join(mistakes, wrong), errors.Join(faults, fault)
+		}
 	}
-	if _, wrong := link.ParseURL(o.URL); wrong == nil { // else Load has said so
-		err = errors.Join(err, remote.Check(*o))
-	}
-	return err
+	return warnings, mistakes, faults
 }
 
 // LoadPassword reads the password's file only, which is all that a client (celld ping) needs.
 func (c *Config) LoadPassword(changed func(name string) bool) error {
-	return loadSecret(c.RequirePass, "requirepass", "the password", c.RequirePassFile.Get(), changed)
+	return c.LoadSecret("requirepass", "the password", c.RequirePassFile.Get(), changed)
 }
 
-// loadSecret sets a setting from the file that its sister names, where that is set.
-func loadSecret(p *Param[string], setting, what, path string, changed func(name string) bool) error {
+// LoadSecret sets a setting from the file that its sister names, where that is set.
+func (c *Config) LoadSecret(setting, what, path string, changed func(name string) bool) error {
 	if path == "" {
 		return nil
 	}
 	if changed(setting) {
 		return fmt.Errorf("%s and %s-file are both set; give one", setting, setting)
 	}
-	text, err := readSecret(what, path, func(text string) string { return strings.TrimRight(text, "\r\n") })
+	text, err := ReadSecret(what, path, func(text string) string { return strings.TrimRight(text, "\r\n") })
 	if err != nil {
 		return err
 	}
-	return p.Set(text)
+	return c.Setting(setting).Value.Set(text)
 }
 
-// readSecret returns what a file holds, without what trim cuts off.
-func readSecret(what, path string, trim func(string) string) (string, error) {
+// ReadSecret returns what a file holds, without what trim cuts off.
+func ReadSecret(what, path string, trim func(string) string) (string, error) {
 	bytes, err := regular.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", what, err)
@@ -288,9 +308,9 @@ func (c *Config) Setting(name string) *Setting {
 	return nil
 }
 
-// checkPath refuses an empty path, which a script gives when its variable is not set. A server without its password's file, for
+// CheckPath refuses an empty path, which a script gives when its variable is not set. A server without its password's file, for
 // example, would admit everybody.
-func checkPath(text string) error {
+func CheckPath(text string) error {
 	if text == "" {
 		return errors.New("argument must be a path, not empty")
 	}
@@ -313,8 +333,8 @@ func ParsePerm(text string) (os.FileMode, error) {
 	return os.FileMode(n), nil
 }
 
-// readable makes the check of a text that is to be read by parse.
-func readable[T any](parse func(text string) (T, error)) func(text string) error {
+// Readable makes the check of a text that is to be read by parse.
+func Readable[T any](parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error { _, err := parse(text); return err }
 }
 

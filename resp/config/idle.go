@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"strings"
 )
 
 // Idle names settings that were given and do nothing without another one. Somebody may rely on what they seem to say: with appendfsync
@@ -14,12 +13,10 @@ func (c *Config) Idle(given func(name string) bool) (lines []string) {
 		case !given(s.Name):
 		case s.Name == "appendfsync" && !c.AppendOnly.Get():
 			needs = "--appendonly yes"
-		case strings.HasPrefix(s.Name, "store-") && c.Engine.URL.Get() == "":
-			needs = "--store"
-		case strings.HasPrefix(s.Name, "envoy-") && c.Envoy.Bind.Get() == "" && c.Envoy.HTTPBind.Get() == "":
-			needs = "--envoy-bind"
+		case s.needs != nil:
+			needs = s.needs()
 		}
-		if needs != "" {
+		if needs != "" && needs != "--"+s.Name {
 			lines = append(lines, fmt.Sprintf("--%s does nothing without %s", s.Name, needs))
 		}
 	}

@@ -10,11 +10,11 @@ func TestIdle(t *testing.T) {
 		"":                                  "",
 		"appendfsync=always":                "--appendfsync does nothing without --appendonly yes",
 		"appendfsync=always appendonly=yes": "",
-		"store-timeout=1s store-prefix=x":   "--store-prefix does nothing without --store; --store-timeout does nothing without --store",
-		"store-timeout=1s store=redis://h":  "",
-		"maxclients=5":                      "",
-		"envoy-headers=a,b,c":               "--envoy-headers does nothing without --envoy-bind",
-		"envoy-quota=yes envoy-bind=*:8081": "",
+		"door-tls=yes door-max-connections=2": "--door-tls does nothing without --door-bind; " +
+			"--door-max-connections does nothing without --door-bind",
+		"door-tls=yes door-bind=":       "--door-tls does nothing without --door-bind",
+		"maxclients=5":                  "",
+		"door-tls=yes door-bind=*:8081": "",
 	} {
 		cfg, given := given(t, strings.Fields(settings)...)
 		if got := strings.Join(cfg.Idle(given), "; "); got != want {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 // given returns a configuration with these settings, and whether one is set.
 func given(t *testing.T, settings ...string) (*Config, func(name string) bool) {
 	t.Helper()
-	cfg, set := New(), map[string]bool{}
+	cfg, set := New(door()), map[string]bool{}
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
 		set[name] = true
@@ -42,48 +41,20 @@ func write(t *testing.T, text string) (path string) {
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	word, empty := write(t, " warning\r\n"), write(t, "\r\n")
 	for settings, want := range map[string]string{
-		"":                                     "",
-		"store=redis://h appendonly=yes":       "--appendonly must be no",
-		"store=redis://h save=1_1":             "--save must be empty",
-		"store=redis://h store-tls-key-file=x": "certificates are for --store rediss://",
-		"store=redis://h store-tls-ca-cert-file=x":                                             "certificates are for --store rediss://",
-		"store=rediss://h store-tls-key-file=x":                                                "must be given together",
-		"store=rediss://h store-tls-key-file=x store-tls-cert-file=x store-tls-ca-cert-file=x": "",
-		"store=h":              "--store: ",
-		"store-tls-key-file=x": "", // without an engine it does not matter
-		"store=redis://h store-password-file=" + empty:                 "read the engine's password: " + empty + " is empty",
-		"store=redis://h store-password-file=/none":                    "read the engine's password: ",
-		"store=redis://h store-password=x store-password-file=" + word: "store-password and store-password-file are both set; give one",
-		"requirepass=x requirepass-file=" + word:                       "requirepass and requirepass-file are both set; give one",
-		"requirepass-file=" + empty:                                    "read the password: " + empty + " is empty",
-		"loglevel=debug loglevel-file=" + word:                         "loglevel and loglevel-file are both set; give one",
-		"loglevel-file=/none":                                          "read the loglevel: ",
-		"loglevel-file=" + empty:                                       "read the loglevel: " + empty + ": ",
-		"http-bind=127.0.0.1:0":                                        "",
-		"http-bind=localhost:0":                                        "",
-		"http-bind=[::1]:0":                                            "",
-		"http-bind=*:0":                                                "--http-bind *:0 is not a loopback address",
-		"http-bind=there:0":                                            "--http-bind there:0 is not a loopback address",
-		"http-bind=*:0 http-token-file=" + word:                        "",
-		"http-bind=*:0 http-token-file=" + empty:                       "read the HTTP token: " + empty + " is empty",
-		"http-token-file=/none":                                        "read the HTTP token: ",
-		"http-tls=yes":                                                 "--http-tls is for --http-bind",
-		"tls-cert-file=x":                                              "--tls-cert-file is for --tls-port, --http-tls or --envoy-tls",
-		"envoy-bind=*:1 envoy-config=x envoy-metrics-bind=*:2":         "",
-		"envoy-http-bind=*:1 envoy-config=x":                           "",
-		"envoy-bind=*:1":                                               "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-http-bind=*:1":                                          "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-config=x":                                               "--envoy-config is for --envoy-bind or --envoy-http-bind",
-		"envoy-metrics-bind=*:1":                                       "--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind",
-		"envoy-tls=yes":                                                "--envoy-tls is for --envoy-bind",
-		"envoy-http-bind=*:1 envoy-config=x envoy-tls=yes":             "--envoy-tls is for --envoy-bind",
-		"envoy-bind=*:1 envoy-config=x envoy-tls=yes":                  "--envoy-tls needs --tls-cert-file and --tls-key-file and --tls-ca-",
-		"envoy-bind=*:1 envoy-config=x envoy-tls-client-san=x":         "--envoy-tls-client-san needs the certificates of clients",
-		"tls-key-file=x":                                               "--tls-key-file is for --tls-port, --http-tls or --envoy-tls",
-		"tls-port=1":                                                   "--tls-port needs --tls-cert-file and --tls-key-file and --tls-ca-cert-file (or --tls-ca-cert-dir, or --tls-auth-clients no)",
-		"tls-port=1 tls-cert-file=x":                                   "--tls-port needs --tls-key-file and --tls-ca-cert-file (or",
-		"http-bind=127.0.0.1:0 http-tls=yes tls-key-file=x":            "--http-tls needs --tls-cert-file and --tls-ca-cert-file",
-		"tls-port=1 tls-cert-file=x tls-key-file=x":                    "--tls-port needs --tls-ca-cert-file (or --tls-ca-cert-dir, or --tls-auth-clients no)",
+		"":                                          "",
+		"requirepass=x requirepass-file=" + word:    "requirepass and requirepass-file are both set; give one",
+		"requirepass-file=" + empty:                 "read the password: " + empty + " is empty",
+		"loglevel=debug loglevel-file=" + word:      "loglevel and loglevel-file are both set; give one",
+		"loglevel-file=/none":                       "read the loglevel: ",
+		"loglevel-file=" + empty:                    "read the loglevel: " + empty + ": ",
+		"tls-cert-file=x":                           "--tls-cert-file is for --tls-port or --door-tls, which are not set",
+		"tls-key-file=x":                            "--tls-key-file is for --tls-port or --door-tls, which are not set",
+		"door-tls=yes tls-key-file=x":               "--door-tls needs --tls-cert-file and --tls-ca-cert-file",
+		"door-tls=yes tls-port=1":                   "--tls-port needs ",
+		"door-fails=now door-tls=yes":               "now\n--door-tls needs ",
+		"tls-port=1":                                "--tls-port needs --tls-cert-file and --tls-key-file and --tls-ca-cert-file (or --tls-ca-cert-dir, or --tls-auth-clients no)",
+		"tls-port=1 tls-cert-file=x":                "--tls-port needs --tls-key-file and --tls-ca-cert-file (or",
+		"tls-port=1 tls-cert-file=x tls-key-file=x": "--tls-port needs --tls-ca-cert-file (or --tls-ca-cert-dir, or --tls-auth-clients no)",
 		"tls-port=1 tls-cert-file=x tls-key-file=x tls-auth-clients=optional":                                         "--tls-port needs --tls-ca-cert-file",
 		"tls-port=1 tls-cert-file=/x tls-key-file=x tls-ca-cert-file=x":                                               "TLS: read the certificate",
 		"tls-port=1 tls-cert-file=/x tls-key-file=x tls-ca-cert-dir=x":                                                "TLS: read the certificate",
@@ -91,11 +62,7 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 		"tls-port=1 tls-cert-file=x tls-key-file=x tls-auth-clients=no tls-client-cert-file=x":                        "--tls-client-cert-file and --tls-client-key-file must be given together",
 		"tls-port=1 tls-cert-file=/x tls-key-file=x tls-auth-clients=no tls-client-cert-file=x tls-client-key-file=x": "TLS: read the certificate",
 	} {
-		words := strings.Fields(settings)
-		for i := range words {
-			words[i] = strings.ReplaceAll(words[i], "save=1_1", "save=1 1")
-		}
-		cfg, set := given(t, words...)
+		cfg, set := given(t, strings.Fields(settings)...)
 		if err := cfg.Load(set); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
@@ -104,27 +71,9 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 
 // The contents of files become settings, and from there options of other packages.
 func TestOptions(t *testing.T) {
-	cfg, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u", "store-password-file="+write(t, "hush\n"),
-		"store-timeout=2s", "store-max-waiting=1mb", "store-denials=9", "store-failure=local", "store-local-share=7", "max-keys=11",
-		"maxmemory=12mb", "store-tls-ca-cert-file=a", "store-tls-cert-file=b", "store-tls-key-file=c",
-		"http-bind=*:8080", "http-token-file="+write(t, " token \n"), "http-max-connections=3", "trusted-proxies=10.1.2.3/8, ::1",
-		"http-pprof=yes", "loglevel-file="+write(t, "debug\n"))
+	cfg, set := given(t, "loglevel-file="+write(t, "debug\n"))
 	if err := cfg.Load(set); err != nil {
 		t.Fatal(err)
-	}
-	o := cfg.EngineOptions()
-	if o.URL != "rediss://user@there" || o.Prefix != "p:" || o.Username != "u" || o.Password != "hush" || o.Timeout != 2*time.Second ||
-		o.MaxWaiting != 1<<20 || o.Denials != 9 || o.LocalShare != 7 || o.LocalKeys != 11 || o.LocalBytes != 12<<20 ||
-		o.TLSCACertFile != "a" || o.TLSCertFile != "b" || o.TLSKeyFile != "c" {
-		t.Errorf("%+v", o)
-	}
-	if got := cfg.StoreText(); got == "memory" || strings.Contains(got, "hush") {
-		t.Error(got)
-	}
-	h := cfg.HTTPOptions()
-	if h.Bind != "*:8080" || h.Token != "token" || h.MaxConnections != 3 || fmt.Sprint(h.TrustedProxies) != "[10.0.0.0/8 ::1/128]" ||
-		!h.Pprof || h.TLS != nil {
-		t.Errorf("%+v", h)
 	}
 	if got := cfg.LogLevel.Get(); got != "debug" {
 		t.Error(got)
@@ -145,9 +94,6 @@ func TestOptions(t *testing.T) {
 	if _, _, err := cfg.ReloadLogLevel(); err == nil {
 		t.Error("a level is read from no file")
 	}
-	if cfg = New(); cfg.EngineOptions() != nil || cfg.StoreText() != "memory" {
-		t.Error("there is an engine by default")
-	}
 	cfg, _ = given(t, "dir=d", "dbfilename=r", "appendonly=yes", "appendfilename=a", "aof-load-truncated=no", "dir-lock-wait=3",
 		"save=60 2", "auto-aof-rewrite-percentage=50", "auto-aof-rewrite-min-size=1mb")
 	p := cfg.Persistence()
@@ -162,14 +108,11 @@ func TestBounds(t *testing.T) {
 	for setting, ok := range map[string]bool{
 		"bind=A.z_Z-a": true, "bind=zZ9": true, "bind=a@b": false, "bind=a[b": false, "bind=a`b": false, "bind=a{b": false,
 		"bind=a/b": false, "bind=a:b": false, "bind=9a0": true, "bind=.a": false, "bind=127.0.0.256": false,
-		"store-timeout=1ms": true, "store-timeout=999µs": false, "store-timeout=1m": true, "store-timeout=60001ms": false,
-		"store-timeout=5": false, "proto-max-bulk-len=1kb": true, "proto-max-bulk-len=1023": false, "acllog-max-len=1024": true,
-		"acllog-max-len=1025": false, "acllog-max-len=0": true, "trusted-proxies=10.0.0.0/33": false, "trusted-proxies=fe80::1%eth0": false,
-		"trusted-proxies=x": false, "trusted-proxies=": true, "http-bind=": true, "http-bind=a:65535": true, "http-bind=a:65536": false,
-		"http-bind=a:": false, "http-bind=:1": false, "http-bind=a:01": false, "http-bind=a": false,
+		"proto-max-bulk-len=1kb": true, "proto-max-bulk-len=1023": false, "acllog-max-len=1024": true, "acllog-max-len=1025": false,
+		"acllog-max-len=0":      true,
 		"tls-protocols=TLSv1.3": true, "tls-protocols=tlsv1.2 TLSV1.3": true, "tls-protocols=": true, "tls-protocols=TLSv1.1": false,
 		"tls-ciphersuites=": true, "tls-ciphersuites=x": false, "tls-ciphers=ecdhe-rsa-aes128-sha:ECDHE-ECDSA-AES256-SHA": true,
-		"tls-ciphers=RC4": false, "store-failure=deny": true, "store-failure=maybe": false, "protected-mode=YES": true,
+		"tls-ciphers=RC4": false, "protected-mode=YES": true,
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		if err := New().Setting(name).Value.Set(value); (err == nil) != ok {
@@ -208,10 +151,6 @@ func TestCheckOfCertificates(t *testing.T) {
 	old, good := pairOf(t, time.Now().Add(-time.Hour)), pairOf(t, time.Now().Add(90*24*time.Hour))
 	soon := pairOf(t, time.Now().Add(time.Minute))
 	client := func(path string) string { return "tls-client-cert-file=" + path + " tls-client-key-file=" + path }
-	engine := func(path string) string {
-		// which Load refuses, so that no engine is asked
-		return "store=redis:// store-tls-cert-file=" + path + " store-tls-key-file=" + path
-	}
 	server := func(path string) string {
 		return "tls-port=1 tls-auth-clients=no tls-cert-file=" + path + " tls-key-file=" + path + " "
 	}
@@ -220,31 +159,28 @@ func TestCheckOfCertificates(t *testing.T) {
 		client(good):                "",
 		client(old):                 "celld ready fails with the certificate of --tls-client-cert-file: " + old + ": it was valid until",
 		client("/none"):             "celld ready fails with the certificate of --tls-client-cert-file: /none: ",
-		engine(good):                "",
-		engine(old):                 "the engine refuses the certificate: " + old + ": it was valid until",
-		engine("/none"):             "",
 		server(good):                "",
 		server(good) + client(good): "",
 		server(good) + client(old):  "celld ready fails",
 		server(old):                 "TLS: clients refuse the certificate: " + old + ": it was valid until",
 	} {
 		cfg, _ := given(t, strings.Fields(settings)...)
-		if err := cfg.TLS.load(false, false); err != nil && strings.HasPrefix(settings, "tls-port") {
+		if err := cfg.TLS.load(nil); err != nil && strings.HasPrefix(settings, "tls-port") {
 			t.Fatal(err)
 		}
 		if err := cfg.checkCertificates(time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}
 		warns := strings.HasPrefix(settings, "tls-port") && strings.Contains(settings, old) && !strings.Contains(settings, good)
-		if lines := cfg.Warnings(); len(lines) > 0 != warns {
+		if lines := cfg.warnings(); len(lines) > 0 != warns {
 			t.Errorf("%s: %q", settings, lines)
 		}
 	}
 	cfg, _ := given(t, strings.Fields(server(soon))...)
-	if err := cfg.TLS.load(false, false); err != nil {
+	if err := cfg.TLS.load(nil); err != nil {
 		t.Fatal(err)
 	}
-	if lines := cfg.Warnings(); len(lines) != 1 || !strings.HasPrefix(lines[0], "the certificate ends soon: "+soon+" is valid until ") {
+	if lines := cfg.warnings(); len(lines) != 1 || !strings.HasPrefix(lines[0], "the certificate ends soon: "+soon+" is valid until ") {
 		t.Errorf("%q", lines)
 	}
 }

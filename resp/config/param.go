@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -94,8 +96,8 @@ func (p *Param[T]) parse(text string) (change, error) {
 	}, nil
 }
 
-// newInt makes an integer from least to most.
-func newInt(value, least, most int64, unit string) *Param[int64] {
+// NewInt makes an integer from least to most.
+func NewInt(value, least, most int64, unit string) *Param[int64] {
 	return newParam(value, unit, func(text string) (int64, error) {
 		n, ok := argument.ParseInt([]byte(text))
 		if !ok {
@@ -114,9 +116,9 @@ func checkRange(n, least, most int64) error {
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// newSize makes a number of bytes, with the units of redis.conf: 1k is 1000, 1kb is 1024, and so on for m, mb, g, gb, in any
+// NewSize makes a number of bytes, with the units of redis.conf: 1k is 1000, 1kb is 1024, and so on for m, mb, g, gb, in any
 // case.
-func newSize(value, least int64) *Param[int64] {
+func NewSize(value, least int64) *Param[int64] {
 	return newParam(value, "size", func(text string) (int64, error) {
 		lower := strings.ToLower(text)
 		for _, u := range sizeUnits {
@@ -152,8 +154,8 @@ func sizeText(n int64) string {
 	return formatInt(n)
 }
 
-// newYesNo makes a switch, written yes or no as in redis.conf.
-func newYesNo(value bool) *Param[bool] {
+// NewYesNo makes a switch, written yes or no as in redis.conf.
+func NewYesNo(value bool) *Param[bool] {
 	return newParam(value, "yes|no", func(text string) (bool, error) {
 		switch strings.ToLower(text) {
 		case "yes":
@@ -182,8 +184,8 @@ func newEnum(words ...string) *Param[string] {
 	}, verbatim)
 }
 
-// newText makes a text. check says what is wrong with one; nil: any will do.
-func newText(value, kind string, check func(string) error) *Param[string] {
+// NewText makes a text. check says what is wrong with one; nil: any will do.
+func NewText(value, kind string, check func(string) error) *Param[string] {
 	return newParam(value, kind, func(text string) (string, error) {
 		if check == nil {
 			return text, nil
@@ -192,13 +194,13 @@ func newText(value, kind string, check func(string) error) *Param[string] {
 	}, verbatim)
 }
 
-// newSecret makes a text that is read as it is, and shown by show.
-func newSecret(kind string, show func(string) string) *Param[string] {
+// NewSecret makes a text that is read as it is, and shown by show.
+func NewSecret(kind string, show func(string) string) *Param[string] {
 	return newParam("", kind, func(text string) (string, error) { return text, nil }, show)
 }
 
-// newDuration makes a duration, written as 300ms or 2s.
-func newDuration(value, least, most time.Duration) *Param[time.Duration] {
+// NewDuration makes a duration, written as 300ms or 2s.
+func NewDuration(value, least, most time.Duration) *Param[time.Duration] {
 	return newParam(value, "duration", func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		switch {
@@ -212,3 +214,36 @@ func newDuration(value, least, most time.Duration) *Param[time.Duration] {
 }
 
 func verbatim(text string) string { return text }
+
+// Hidden shows whether there is a secret.
+func Hidden(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(secret)"
+}
+
+// CheckHostPort refuses what is neither empty nor host:port.
+func CheckHostPort(text string) error {
+	if text == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || strconv.FormatUint(n, 10) != port {
+		return errors.New("argument must be host:port, such as 127.0.0.1:8080 or *:8080")
+	}
+	return nil
+}
+
+// Into makes a param write its value there, too, for who reads it after the start.
+func Into[T any](to *T, p *Param[T]) value {
+	p.Follow(func(v T) { *to = v })
+	return p
+}
+
+// Parsed makes a text that parse reads, and writes what it reads there.
+func Parsed[T any](to *T, text, kind string, parse func(text string) (T, error)) value {
+	p := NewText(text, kind, Readable(parse))
+	p.Follow(func(text string) { *to, _ = parse(text) })
+	return p
+}

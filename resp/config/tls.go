@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -34,40 +35,41 @@ type tlsConfig struct {
 
 func (c *tlsConfig) rows() []Setting {
 	return []Setting{
-		{Name: "tls-port", Group: groupTLS, Value: in(&c.Port, newInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
-		{Name: "tls-cert-file", Group: groupTLS, Value: in(&c.Cert, newText("", "path", checkPath)), Help: "celld's certificate, in PEM, followed by the certificates that vouch for it; read again when it changes"},
-		{Name: "tls-key-file", Group: groupTLS, Value: in(&c.Key, newText("", "path", checkPath)), Help: "its key, in PEM"},
-		{Name: "tls-key-file-pass", Group: groupTLS, Value: in(&c.KeyPass, newSecret("text", hidden)), secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
-		{Name: "tls-ca-cert-file", Group: groupTLS, Value: in(&c.CA, newText("", "path", checkPath)), Help: "certificates that vouch for clients, in PEM"},
-		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: in(&c.CADir, newText("", "path", checkPath)), Help: "directory of such files"},
-		{Name: "tls-auth-clients", Group: groupTLS, Value: in(&c.Clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
-		{Name: "tls-auth-clients-user", Group: groupTLS, Value: in(&c.ClientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
-		{Name: "tls-protocols", Group: groupTLS, Value: in(&c.Protocols, newText("TLSv1.2 TLSv1.3", "words", readable(parseProtocols))), Help: "versions of TLS"},
-		{Name: "tls-ciphers", Group: groupTLS, Value: in(&c.Ciphers, newText("", "names", readable(parseCiphers))), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
-		{Name: "tls-ciphersuites", Group: groupTLS, Value: in(&c.Suites, newText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
-		{Name: "tls-max-handshakes", Group: groupTLS, Value: in(&c.MaxHandshakes, newInt(1000, 1, 1<<20, "n")), Mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
-		{Name: "tls-client-cert-file", Group: groupTLS, Value: in(&c.ClientCert, newText("", "path", checkPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
-		{Name: "tls-client-key-file", Group: groupTLS, Value: in(&c.ClientKey, newText("", "path", checkPath)), Help: "its key"},
+		{Name: "tls-port", Group: groupTLS, Value: In(&c.Port, NewInt(0, 0, 65535, "port")), Help: "TCP port of TLS; 0: none. With --port 0 there is no plain TCP then"},
+		{Name: "tls-cert-file", Group: groupTLS, Value: In(&c.Cert, NewText("", "path", CheckPath)), Help: "celld's certificate, in PEM, followed by the certificates that vouch for it; read again when it changes"},
+		{Name: "tls-key-file", Group: groupTLS, Value: In(&c.Key, NewText("", "path", CheckPath)), Help: "its key, in PEM"},
+		{Name: "tls-key-file-pass", Group: groupTLS, Value: In(&c.KeyPass, NewSecret("text", Hidden)), Secret: true, Help: "passphrase of an encrypted key; other users of the machine can see flags, so prefer the environment"},
+		{Name: "tls-ca-cert-file", Group: groupTLS, Value: In(&c.CA, NewText("", "path", CheckPath)), Help: "certificates that vouch for clients, in PEM"},
+		{Name: "tls-ca-cert-dir", Group: groupTLS, Value: In(&c.CADir, NewText("", "path", CheckPath)), Help: "directory of such files"},
+		{Name: "tls-auth-clients", Group: groupTLS, Value: In(&c.Clients, newEnum("yes", "no", "optional")), Help: "whether clients must show a certificate, need not, or may"},
+		{Name: "tls-auth-clients-user", Group: groupTLS, Value: In(&c.ClientsUser, newEnum("off", "CN", "URI")), Help: "part of a client's certificate that names its user; off: none"},
+		{Name: "tls-protocols", Group: groupTLS, Value: In(&c.Protocols, NewText("TLSv1.2 TLSv1.3", "words", Readable(parseProtocols))), Help: "versions of TLS"},
+		{Name: "tls-ciphers", Group: groupTLS, Value: In(&c.Ciphers, NewText("", "names", Readable(parseCiphers))), Help: "ciphers of TLS 1.2, by OpenSSL's names, separated by colons; empty: Go's choice"},
+		{Name: "tls-ciphersuites", Group: groupTLS, Value: In(&c.Suites, NewText("", "names", checkSuites)), Help: "must be empty: Go chooses the ciphers of TLS 1.3"},
+		{Name: "tls-max-handshakes", Group: groupTLS, Value: In(&c.MaxHandshakes, NewInt(1000, 1, 1<<20, "n")), Mutable: true, Help: "most unfinished handshakes; one more ends the oldest"},
+		{Name: "tls-client-cert-file", Group: groupTLS, Value: In(&c.ClientCert, NewText("", "path", CheckPath)), Help: "certificate that celld ping and celld ready show; the default is --tls-cert-file"},
+		{Name: "tls-client-key-file", Group: groupTLS, Value: In(&c.ClientKey, NewText("", "path", CheckPath)), Help: "its key"},
 	}
 }
 
-// load reads the certificates. http and envoy say that these ports have TLS.
-func (c *tlsConfig) load(http, envoy bool) error {
-	if c.Port.Get() == 0 && !http && !envoy {
+// load reads the certificates, also for doors.
+func (c *tlsConfig) load(doors []Door) error {
+	needer, all := "", []string{"--tls-port"}
+	for _, d := range doors {
+		if all = append(all, "--"+d.Name+"-tls"); d.TLS {
+			needer = cmp.Or(needer, all[len(all)-1])
+		}
+	}
+	if c.Port.Get() != 0 {
+		needer = all[0]
+	}
+	if needer == "" {
 		for name, path := range map[string]string{"tls-cert-file": c.Cert.Get(), "tls-key-file": c.Key.Get()} {
 			if path != "" {
-				return fmt.Errorf("--%s is for --tls-port, --http-tls or --envoy-tls, which are not set", name)
+				return fmt.Errorf("--%s is for %s, which are not set", name, strings.Join(all, " or "))
 			}
 		}
 		return nil
-	}
-	needer := "--tls-port"
-	switch {
-	case c.Port.Get() != 0:
-	case http:
-		needer = "--http-tls"
-	default:
-		needer = "--envoy-tls"
 	}
 	var missing []string
 	if c.Cert.Get() == "" {
@@ -109,12 +111,6 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 			err = fmt.Errorf("TLS: clients refuse the certificate: %w", wrong)
 		}
 	}
-	if path := c.Engine.TLSCert.Get(); path != "" {
-		pair, unread := certs.ReadPair(path, c.Engine.TLSKey.Get(), "")
-		if wrong := certs.Valid(pair, now); unread == nil && wrong != nil { // else remote.Check says why
-			err = errors.Join(err, fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong))
-		}
-	}
 	if path := c.TLS.ClientCert.Get(); path != "" {
 		pair, wrong := certs.ReadPair(path, c.TLS.ClientKey.Get(), c.TLS.KeyPass.Get())
 		if wrong == nil {
@@ -127,8 +123,8 @@ func (c *Config) checkCertificates(now time.Time) (err error) {
 	return err
 }
 
-// Warnings are lines about faults that Check lets pass, and somebody should mend.
-func (c *Config) Warnings() (lines []string) {
+// warnings are lines about certificates that Check lets pass.
+func (c *Config) warnings() (lines []string) {
 	if k := c.TLS.Keeper; k != nil && k.EndsSoon(time.Now()) {
 		ends := k.NotAfter().UTC().Format(time.RFC3339)
 		lines = append(lines, fmt.Sprintf("the certificate ends soon: %s is valid until %s", c.TLS.Cert.Get(), ends))

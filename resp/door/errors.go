@@ -11,7 +11,6 @@ import (
 	"celld/resp/command/decide"
 	"celld/store"
 	"celld/store/policy"
-	"celld/store/remote"
 )
 
 // Texts of errors that callers of every door are told: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s
@@ -79,14 +78,14 @@ func StoreText(err error) string {
 		return ErrMaxWaiters
 	case client.ErrUnblocked:
 		return errUnblocked
-	case remote.ErrBusy:
+	case store.ErrBusy:
 		return fmt.Sprintf(ErrStoreDown, err)
-	case remote.ErrCrossSlot:
+	case store.ErrCrossSlot:
 		return errCrossSlot
-	case remote.ErrNoPrefix:
+	case store.ErrNoPrefix:
 		return errFlushAll
 	}
-	down, engine := (*remote.DownError)(nil), (*remote.EngineError)(nil)
+	down, engine := (*store.DownError)(nil), (*store.EngineError)(nil)
 	switch {
 	case errors.As(err, &down) && down.Sent:
 		return fmt.Sprintf(errStoreSent, down.Cause)
@@ -100,8 +99,8 @@ func StoreText(err error) string {
 
 // NotSent is an engine's error where nothing was to be stored yet.
 func NotSent(err error) error {
-	if down := (*remote.DownError)(nil); errors.As(err, &down) {
-		return &remote.DownError{Cause: down.Cause}
+	if down := (*store.DownError)(nil); errors.As(err, &down) {
+		return &store.DownError{Cause: down.Cause}
 	}
 	return err
 }

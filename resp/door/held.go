@@ -3,20 +3,20 @@ package door
 import (
 	"sync/atomic"
 
-	"celld/store/remote"
+	"celld/store"
 )
 
 // Held counts the bytes of what waits for an engine.
 type Held struct {
 	bytes atomic.Int64
-	most  func() int64
+	Most  int64 // by the engine
 }
 
-// Hold counts bytes until Let. Where too much waits, it counts none, and the error is remote.ErrBusy.
+// Hold counts bytes until Let. Where too much waits, it counts none, and the error is store.ErrBusy.
 func (h *Held) Hold(bytes int64) error {
-	if h.bytes.Add(bytes) > h.most() {
+	if h.bytes.Add(bytes) > h.Most {
 		h.bytes.Add(-bytes)
-		return remote.ErrBusy
+		return store.ErrBusy
 	}
 	return nil
 }

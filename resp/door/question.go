@@ -15,7 +15,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/store"
-	"celld/store/remote"
 	"celld/store/waiting"
 )
 
@@ -195,7 +194,7 @@ const ViewBytes = 48 << 10
 const MostTries = 100
 
 // ErrConflicts is the error after them.
-var ErrConflicts = &remote.DownError{Cause: "others change the keys all the time"}
+var ErrConflicts = &store.DownError{Cause: "others change the keys all the time"}
 
 // keyed is what a command does with a key. An engine reads the key first, and stores it then.
 type keyed struct {

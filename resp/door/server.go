@@ -79,7 +79,6 @@ func (d *Door) Init(p Parts) {
 	}
 	d.Keys, d.Synchronous, d.Execution = p.Store, p.Persist.Synchronous(), execution.New()
 	d.Decisions, d.Denied = decisions.NewRows(p.Store.Set), decisions.NewDenied(p.Store.Set)
-	d.Held.most = func() int64 { return d.Config.Engine.MaxWaiting.Get() }
 	d.Later.Store, d.Later.Clock = func() store.Leases { return d.Port }, func() int64 { return d.Clock() }
 	d.Later.Hurries, d.Later.Survive = d.Ending.Load, d.Survive
 	d.Latency = stats.NewLatency(func() int64 { return d.Config.LatencyThreshold.Get() }, func() int64 { return d.Store.WallNS(d.Clock()) })

@@ -3,13 +3,12 @@ package envoy
 import (
 	"testing"
 
-	"celld/resp/config"
 	"celld/resp/envoy/message"
 )
 
 // BenchmarkCall is a call without gRPC: its message is read, it is decided, and the answer is written.
 func BenchmarkCall(b *testing.B) {
-	w := newWorld(b, config.EnvoyOptions{}, `
+	w := newWorld(b, Options{}, `
 domain: shop
 descriptors:
   - key: client

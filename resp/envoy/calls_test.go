@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"celld/internal/celldtest"
-	"celld/resp/config"
 	"celld/resp/door"
 	"celld/resp/envoy/grpc"
 	"celld/store"
@@ -52,7 +51,7 @@ func TestCalls(t *testing.T) {
 }
 
 func testCalls(t *testing.T, waits bool) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}"))
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}"))
 	var panics []any
 	w.panicked = func(cause any, _ string, _ ...any) { panics = append(panics, cause) }
 	_, client := serveGRPC(t, &w.service, &health{w.stats, func() error { return nil }}, waits)
@@ -112,7 +111,7 @@ func TestClientName(t *testing.T) {
 	trusted.AppendCertsFromPEM([]byte(celldtest.ReadFile(t, authority.File)))
 	ours := &tls.Config{Certificates: []tls.Certificate{server}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert}
 	for san, ok := range map[string]bool{"": true, "envoy.mesh": true, "other.mesh": false} {
-		s := service{options: config.EnvoyOptions{TLS: func() *tls.Config { return ours }, ClientSAN: san}}
+		s := service{options: Options{TLS: func() *tls.Config { return ours }, ClientSAN: san}}
 		here, there := net.Pipe()
 		go func() {
 			c := tls.Client(there, &tls.Config{Certificates: []tls.Certificate{client}, RootCAs: trusted, ServerName: "server",

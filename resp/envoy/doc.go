@@ -1,7 +1,7 @@
 // Package envoy answers Envoy's rate limit service by gRPC, as envoyproxy/ratelimit does, and by JSON over HTTP. It knows no sessions, and
 // not how a limit is computed: it asks the store's port.
 //
-//	err := envoy.Serve(server, cfg.EnvoyOptions(), log) // until the server stops
+//	err := envoy.Serve(server, envoy.Options{…}, log) // until the server stops
 //
 // What envoyproxy/ratelimit does is meant as of its commit f2fb157.
 //

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"celld/internal/celldtest"
-	"celld/resp/config"
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 )
@@ -45,7 +44,7 @@ func TestHealth(t *testing.T) {
 
 // TestWatch: who watches sees each change, that at the end too, and does not hold up the end.
 func TestWatch(t *testing.T) {
-	w, sick := newWorld(t, config.EnvoyOptions{}), atomic.Bool{}
+	w, sick := newWorld(t, Options{}), atomic.Bool{}
 	sick.Store(true)
 	server, client := serveGRPC(t, &w.service, &health{w.stats, func() error {
 		if sick.Load() {

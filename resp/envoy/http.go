@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"celld/resp/config"
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/resp/metrics"
@@ -62,7 +61,7 @@ func (d *port) survive(answer http.Handler) http.Handler {
 
 // guarded serves requests that no page of a web site has made its browser send to an address.
 func (d *port) guarded(bind string, answer http.HandlerFunc) http.HandlerFunc {
-	g := guard.Guard{AnyName: !config.LoopbackOnly(bind)}
+	g := guard.Guard{AnyName: !guard.LoopbackOnly(bind)}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if why := g.Program(r); why != "" {
 			d.server.Door.WarnRefused(r.RemoteAddr, why)

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/net/netutil"
 
 	"celld/resp"
-	"celld/resp/config"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/grpc"
 	"celld/resp/reload"
@@ -38,7 +37,7 @@ type port struct {
 // Serve reads the configuration, listens as o says, and answers until the server stops. It returns once it listens; without an address it
 // does nothing. A configuration with a mistake is logged, and calls get errors until it is mended. The error says what cannot be read, or
 // why it cannot listen.
-func Serve(server *resp.Server, o config.EnvoyOptions, log *slog.Logger) error {
+func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 	if o.Bind == "" && o.HTTPBind == "" {
 		return nil
 	}
@@ -86,11 +85,11 @@ func (d *port) serveHTTP(server *http.Server) func(net.Listener) error {
 	return server.Serve
 }
 
-// Check reads the configuration. The error joins one for each mistake.
-func Check(o config.EnvoyOptions) (warnings []string, err error) {
-	files, err := read(o)
+// Check reads the configuration. The error joins one for each mistake in files that CheckFiles can read.
+func Check(o Options) (warnings []string, err error) {
+	files, err := read(o.Config)
 	if err != nil {
-		return nil, err
+		return nil, nil
 	}
 	set, err := domains.Parse(files, domains.Options{Merge: o.Merge})
 	if err != nil {
@@ -100,17 +99,17 @@ func Check(o config.EnvoyOptions) (warnings []string, err error) {
 }
 
 // CheckFiles says which file of the configuration cannot be read, whatever is in it.
-func CheckFiles(o config.EnvoyOptions) error {
-	_, err := read(o)
+func CheckFiles(path string) error {
+	_, err := read(path)
 	return err
 }
 
 // read reads the files of the configuration, where one is set.
-func read(o config.EnvoyOptions) (files []domains.File, err error) {
-	if o.Config == "" {
+func read(path string) (files []domains.File, err error) {
+	if path == "" {
 		return nil, nil
 	}
-	if files, err = readFiles(o.Config); err != nil {
+	if files, err = readFiles(path); err != nil {
 		err = fmt.Errorf("--envoy-config: %w", err)
 	}
 	return files, err

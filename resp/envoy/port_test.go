@@ -31,7 +31,7 @@ func newPort(t *testing.T, text string) (*port, *celldtest.LogBuffer) {
 	t.Helper()
 	log := &celldtest.LogBuffer{}
 	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	d := &port{service: &newWorld(t, config.EnvoyOptions{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
+	d := &port{service: &newWorld(t, Options{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
 		watcher: watcher{path: filepath.Join(t.TempDir(), "limits.yaml")}}
 	d.set.Store(nil)
 	d.panicked = server.Door.Panic
@@ -135,7 +135,7 @@ func TestReload(t *testing.T) {
 	}
 	write(t, d.watcher.path, limits("a rate_limit: {unit: minute, requests_per_unit: 1}")+"\n---\ndomain: e\n")
 	d.reloadNow()
-	warnings, err := Check(config.EnvoyOptions{Config: d.watcher.path})
+	warnings, err := Check(Options{Config: d.watcher.path})
 	if len(warnings) != 1 || err != nil || !strings.Contains(log.String(), "limits.yaml: what stands behind --- is a second document") {
 		t.Errorf("%q, %v, %s", warnings, err, log)
 	}
@@ -169,7 +169,7 @@ func TestServe(t *testing.T) {
 	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	log := &celldtest.LogBuffer{}
 	dir := files(t, map[string]string{"a.yaml": limits("a rate_limit: {unit: minute, requests_per_unit: 1}")})
-	o := config.EnvoyOptions{Bind: "127.0.0.1:0", HTTPBind: "[::]:0", MetricsBind: "127.0.0.1:0", Config: dir, MaxConnections: 3}
+	o := Options{Bind: "127.0.0.1:0", HTTPBind: "[::]:0", MetricsBind: "127.0.0.1:0", Config: dir, MaxConnections: 3}
 	if err := Serve(server, o, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestServe(t *testing.T) {
 	write(t, filepath.Join(dir, "b.yaml"), "nosuch: 1\n")
 	celldtest.Eventually(t, "the mistake is told", func() bool { return strings.Contains(log.String(), "unknown key 'nosuch'") })
 
-	if Serve(server, config.EnvoyOptions{}, nil) != nil {
+	if Serve(server, Options{}, nil) != nil {
 		t.Error("without an address there is an error")
 	}
 	for bind, want := range map[string]string{
@@ -267,7 +267,7 @@ func TestStop(t *testing.T) {
 
 // Metrics have the names of envoyproxy/ratelimit.
 func TestMetrics(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{Shadow: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}",
+	w := newWorld(t, Options{Shadow: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 5}",
 		"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}"))
 	w.ask1("a=1 hits=7", "s=1", "s=1")
 	w.json(`{"domain":"9z-é.x","descriptors":[{}]}`)
@@ -300,7 +300,7 @@ func TestMetrics(t *testing.T) {
 
 // The metadata of limits is merged, the first wins, and what the configuration has stays as it is.
 func TestMetadataIsMerged(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{Metadata: true}, limits(
+	w := newWorld(t, Options{Metadata: true}, limits(
 		"a metadata: {x: 1, m: {p: 1, q: {r: 1}}}, rate_limit: {unit: minute, requests_per_unit: 9}",
 		"b metadata: {x: 2, y: 2, m: {p: 2, q: {s: 2}}, t: {u: 2}}, rate_limit: {unit: minute, requests_per_unit: 1}"))
 	const ask = `{"domain":"d","descriptors":[{"entries":[{"key":"a"}]},{"entries":[{"key":"b"}]}]}`

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"celld/resp/config"
 	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/message"
@@ -29,7 +28,7 @@ type world struct {
 	asked    []store.TakeRequest
 }
 
-func newWorld(t testing.TB, o config.EnvoyOptions, files ...string) *world {
+func newWorld(t testing.TB, o Options, files ...string) *world {
 	t.Helper()
 	w := &world{keys: memory.New(memory.Options{}), nowNS: 1_800_000_030e9}
 	if o.NearLimit == 0 {
@@ -114,7 +113,7 @@ func TestRecordedAnswers(t *testing.T) {
 		for _, text := range r.Files {
 			files = append(files, text)
 		}
-		w := newWorld(t, config.EnvoyOptions{Shadow: r.Shadow, Quota: r.Quota, Metadata: true,
+		w := newWorld(t, Options{Shadow: r.Shadow, Quota: r.Quota, Metadata: true,
 			Headers: []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}}, files...)
 		for _, x := range r.Exchanges {
 			w.nowNS = x.At * 1e9

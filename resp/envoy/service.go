@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"celld/cell"
-	"celld/resp/config"
 	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/grpc"
@@ -21,7 +20,7 @@ import (
 // service decides on requests.
 type service struct {
 	limits  Limits
-	options config.EnvoyOptions
+	options Options
 	set     atomic.Pointer[domains.Set] // nil: none was ever good
 	stats   *statistics
 	now     func() time.Time

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
-	"celld/resp/config"
 	"celld/resp/door"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/message"
@@ -84,7 +83,7 @@ const mostHits = "hits=18446744073709551615"
 
 func TestAnswers(t *testing.T) {
 	for name, of := range map[string]struct {
-		options config.EnvoyOptions
+		options Options
 		limits  []string
 		steps   steps
 	}{
@@ -128,10 +127,10 @@ func TestAnswers(t *testing.T) {
 			{"q=x, r=x", "OK: OK 0/1 OK 1/2"}, {"q=x, r=x", "OK: OVER 0/1 OK 0/2"}, {"q=x, r=x", "OVER: OVER 0/1 OVER 0/2"},
 			{"s=x", "OK: OK 0/1"}, {"s=x", "OK: OK 0/1"}, {"s=x, q=x", "OVER: OK 0/1 OVER 0/1"},
 		}},
-		"all in shadow": {options: config.EnvoyOptions{Shadow: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
+		"all in shadow": {options: Options{Shadow: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
 			{"a=x", "OK: OVER 0/0"},
 		}},
-		"all are quotas": {options: config.EnvoyOptions{Quota: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
+		"all are quotas": {options: Options{Quota: true}, limits: []string{"a rate_limit: {unit: minute}"}, steps: steps{
 			{"a=x", "OVER: OVER 0/0"}, {"a=x, none=x", "OK: OVER 0/0 OK"},
 		}},
 		"algorithms": {limits: []string{"g rate_limit: {unit: minute, requests_per_unit: 3, algorithm: 'gcra,burst=4'}",
@@ -147,7 +146,7 @@ func TestAnswers(t *testing.T) {
 			{"p=z, m=x", "FAILED_PRECONDITION: there is no policy 'missing', which the configuration names"},
 			{"p=z", "OK: OK 1/2"}, // nothing was taken before
 		}},
-		"all or none": {options: config.EnvoyOptions{AllOrNone: true}, limits: []string{
+		"all or none": {options: Options{AllOrNone: true}, limits: []string{
 			"a rate_limit: {unit: minute, requests_per_unit: 3}",
 			"b rate_limit: {unit: minute, requests_per_unit: 1}", "z rate_limit: {unit: minute}",
 			"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}",
@@ -193,7 +192,7 @@ func TestManyLimits(t *testing.T) {
 	for n, want := range map[int]string{
 		128: "", 129: "INVALID_ARGUMENT: with all or none, a request has at most 128 limits",
 	} {
-		w := newWorld(t, config.EnvoyOptions{AllOrNone: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+		w := newWorld(t, Options{AllOrNone: true}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
 		var all []string
 		for i := range n {
 			all = append(all, fmt.Sprintf("a=%d", i))
@@ -201,7 +200,7 @@ func TestManyLimits(t *testing.T) {
 		if got := w.ask1(all...); !strings.HasPrefix(got, "OK: OK 2/3 OK 2/3") && got != want {
 			t.Errorf("%d limits: %.200s", n, got)
 		}
-		one := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+		one := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
 		if got, want := one.ask1(all...), "OK:"+strings.Repeat(" OK 2/3", n); got != want {
 			t.Errorf("%d counters: %.200s", n, got)
 		}
@@ -209,7 +208,7 @@ func TestManyLimits(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}"))
 	for request, want := range map[string]string{
 		`{}`:             "INVALID_ARGUMENT: rate limit domain must not be empty",
 		`{"domain":"d"}`: "INVALID_ARGUMENT: rate limit descriptor list must not be empty",
@@ -283,7 +282,7 @@ func TestShares(t *testing.T) {
 		// A share is 1 at least, except of nothing.
 		1000: {{"a=x", "OK: OK 0/40"}, {"a=x", "OVER: OVER 0/40"}, {"z=x", "OVER: OVER 0/0"}, {"s=x", "OK: OK 0/40"}, {"s=x", "OVER: OVER 0/40"}},
 	} {
-		w := newWorld(t, config.EnvoyOptions{}, limits(
+		w := newWorld(t, Options{}, limits(
 			"a rate_limit: {unit: minute, requests_per_unit: 40}", "z rate_limit: {unit: minute}",
 			"s rate_limit: {unit: minute, requests_per_unit: 40, algorithm: slide}"))
 		w.limits = away{w, shares}
@@ -299,7 +298,7 @@ func TestShares(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}",
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}",
 		"g rate_limit: {unit: minute, requests_per_unit: 3, algorithm: gcra}"))
 	for pattern, deny := range map[string]bool{"envoy|d|a=bad*": true, "envoy|d|a=good": false} {
 		if _, err := w.keys.PutRule(policy.Rule{Pattern: pattern, Deny: deny}, w.nowNS); err != nil {
@@ -395,7 +394,7 @@ func TestHitsAreSplit(t *testing.T) {
 	} {
 		for _, shadow := range []bool{false, true} {
 			line := fmt.Sprintf("a shadow_mode: %v, rate_limit: {unit: minute, requests_per_unit: 10}", shadow)
-			w := newWorld(t, config.EnvoyOptions{}, limits(line))
+			w := newWorld(t, Options{}, limits(line))
 			w.ask1(fmt.Sprintf("a=x hits=%d", of.before))
 			w.stats.series = map[domains.Series]*seriesStats{}
 			w.ask1(fmt.Sprintf("a=x hits=%d", of.hits), "a=x hits=1 negative")
@@ -414,7 +413,7 @@ func TestHitsAreSplit(t *testing.T) {
 
 // An algorithm's hits are near its limit as a counter's are; what is denied is over.
 func TestHitsOfAnAlgorithmAreSplit(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 10, algorithm: slide}"))
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 10, algorithm: slide}"))
 	w.ask1("a=x hits=9") // one of them is beyond 8
 	w.ask1("a=x hits=2") // denied
 	n := w.stats.of(domains.Series{Domain: "d", Key1: "a"})
@@ -433,7 +432,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 		"together": func(w *world) { w.options.AllOrNone = true },
 	} {
 		counter := limits("a rate_limit: {unit: minute, requests_per_unit: 5}")
-		w := newWorld(t, config.EnvoyOptions{}, counter)
+		w := newWorld(t, Options{}, counter)
 		w.ask1("a=x hits=2")
 		change(w)
 		if got := w.ask1("a=x"); got != "OK: OK 4/5" {
@@ -449,7 +448,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 
 // What callers are told is what is counted.
 func TestVerdicts(t *testing.T) {
-	w := newWorld(t, config.EnvoyOptions{}, limits("a rate_limit: {unit: minute, requests_per_unit: 1}",
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 1}",
 		"s shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}", "p rate_limit: {algorithm: '@two'}"))
 	var two []cell.Limit
 	for _, text := range []string{"1/1h,shadow", "2/1m"} {

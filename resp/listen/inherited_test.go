@@ -132,6 +132,11 @@ func TestInherited(t *testing.T) {
 		closeAll(listeners)
 		t.Errorf("a socket for TLS without certificates: %v", err)
 	}
+	s, _ = sockets(t, map[string]string{"port": "0"}, Inherited{HTTP: []net.Listener{secure}})
+	if listeners, err = s.Listen(); err == nil || err.Error() != "systemd passes a socket for HTTP, which this celld does not serve" {
+		closeAll(listeners)
+		t.Errorf("a socket for HTTP without its wing: %v", err)
+	}
 }
 
 // The port for TLS is one of its own, and tells who speaks without it what is wrong.
@@ -194,8 +199,8 @@ func TestMostClientsBesideHTTP(t *testing.T) {
 		t.Errorf("%d of %d files, want %d of %d", most, openFiles, plain, files)
 	}
 	for _, s := range []*Sockets{
-		first(sockets(t, map[string]string{"http-bind": "127.0.0.1:0", "http-max-connections": "100"}, Inherited{})),
-		first(sockets(t, map[string]string{"http-max-connections": "100"}, Inherited{HTTP: []net.Listener{open(t, "tcp", "127.0.0.1:0")}})),
+		New(config.New(door("http", 1, 100)), alone.log, Inherited{}),
+		New(config.New(door("closed", 0, 7), door("a", 1, 40), door("b", 3, 20)), alone.log, Inherited{}),
 	} {
 		want := most - 100
 		if most == wanted { // there is no limit
@@ -210,8 +215,6 @@ func TestMostClientsBesideHTTP(t *testing.T) {
 		t.Errorf("as many as before: %v", err)
 	}
 }
-
-func first(s *Sockets, _ *bytes.Buffer) *Sockets { return s }
 
 // New certificates are taken up while the server runs, and the log tells bad ones once.
 func TestWatchCertificates(t *testing.T) {

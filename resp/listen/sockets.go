@@ -126,15 +126,15 @@ func (s *Sockets) fitDescriptors() {
 		return
 	}
 	clients, room := share(all, wanted, others)
-	for _, most := range []*config.Param[int64]{s.cfg.HTTP.MaxConnections, s.cfg.Envoy.MaxConnections} {
+	about := []any{"wanted", wanted, "maxclients", clients}
+	for _, d := range s.cfg.Doors() {
 		if room < others {
-			most.Put(max(most.Get()*room/others, 1))
+			d.MaxConnections.Put(max(d.MaxConnections.Get()*room/others, 1))
 		}
+		about = append(about, d.Name+"_max_connections", d.MaxConnections.Get())
 	}
 	s.cfg.MaxClients.Put(clients)
-	s.log.Warn("maxclients lowered to what the limit on open files allows", "wanted", wanted, "maxclients", clients,
-		"http_max_connections", s.cfg.HTTP.MaxConnections.Get(), "envoy_max_connections", s.cfg.Envoy.MaxConnections.Get(),
-		"open_files", openFiles)
+	s.log.Warn("maxclients lowered to what the limit on open files allows", append(about, "open_files", openFiles)...)
 }
 
 // share divides connections between clients and other doors, which leave clients half of them.
@@ -145,13 +145,8 @@ func share(all, clients, others int64) (forClients, forOthers int64) {
 
 // otherConnections is how many connections there may be beside those of clients, at all addresses that are open.
 func (s *Sockets) otherConnections() (n int64) {
-	if s.cfg.HTTP.Bind.Get() != "" || len(s.inherited.HTTP) > 0 {
-		n = s.cfg.HTTP.MaxConnections.Get()
-	}
-	for _, bind := range []string{s.cfg.Envoy.Bind.Get(), s.cfg.Envoy.HTTPBind.Get(), s.cfg.Envoy.MetricsBind.Get()} {
-		if bind != "" {
-			n += s.cfg.Envoy.MaxConnections.Get()
-		}
+	for _, d := range s.cfg.Doors() {
+		n += int64(d.Addresses) * d.MaxConnections.Get()
 	}
 	return n
 }
@@ -192,6 +187,9 @@ func AddrTexts(listeners []transport.Listener) []string {
 func (s *Sockets) inherit() (open []transport.Listener, err error) {
 	for _, ln := range s.inherited.Plain {
 		open = append(open, transport.Listener{Listener: ln})
+	}
+	if len(s.inherited.HTTP) > 0 && s.cfg.Setting("http-bind") == nil {
+		return nil, errors.New("systemd passes a socket for HTTP, which this celld does not serve")
 	}
 	if len(s.inherited.TLS) > 0 && s.cfg.TLS.Keeper == nil {
 		return nil, errors.New("systemd passes a socket for TLS, but --tls-port and its certificates are not set")

@@ -162,24 +162,23 @@ func TestMaxClientsFitTheOpenFiles(t *testing.T) {
 	}
 }
 
-// Each door that is open has its connections in the budget of files, each address of Envoy's its own. Where files are few, clients have
-// half of them.
-func TestAllDoorsShareTheOpenFiles(t *testing.T) {
-	s := New(config.New(), loglimit.New(slog.New(slog.DiscardHandler), nil), Inherited{})
-	set := func(name, value string, want int64) {
-		t.Helper()
-		if err := s.cfg.Setting(name).Value.Set(value); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.otherConnections(); got != want {
-			t.Errorf("with %s: %d connections of other doors, want %d", name, got, want)
-		}
+// door is a part that serves at addresses of its own.
+func door(name string, addresses int, most int64) config.Part {
+	var param *config.Param[int64]
+	return config.Part{
+		Rows: func(*config.Config) []config.Setting {
+			return []config.Setting{{Name: name + "-max-connections", Value: config.In(&param, config.NewInt(most, 1, 1<<20, "n"))}}
+		},
+		Door: func() config.Door { return config.Door{Name: name, Addresses: addresses, MaxConnections: param} },
 	}
-	set("envoy-max-connections", "300", 0)
-	set("http-bind", "127.0.0.1:0", 1000)
-	set("envoy-bind", "127.0.0.1:0", 1300)
-	set("envoy-http-bind", "127.0.0.1:0", 1600)
-	set("envoy-metrics-bind", "127.0.0.1:0", 1900)
+}
+
+// Each door that is open has its connections in the budget of files, at each address its own. Where files are few, clients have half of
+// them.
+func TestAllDoorsShareTheOpenFiles(t *testing.T) {
+	var log bytes.Buffer
+	cfg := config.New(door("http", 1, 1<<20), door("envoy", 3, 1<<20))
+	s := New(cfg, loglimit.New(slog.New(slog.NewTextHandler(&log, nil)), nil), Inherited{})
 	for _, of := range []struct{ all, clients, others, forClients, forOthers int64 }{
 		{4064, 10000, 1000, 3064, 1000},
 		{992, 10000, 4000, 496, 496},
@@ -192,12 +191,13 @@ func TestAllDoorsShareTheOpenFiles(t *testing.T) {
 		}
 	}
 	s.cfg.MaxClients.Put(1 << 20)
-	s.cfg.HTTP.MaxConnections.Put(1 << 20)
-	s.cfg.Envoy.MaxConnections.Put(1 << 20)
 	all, _ := transport.MostConnections(5<<20, s.cfg.IOThreads.Get())
 	s.fitDescriptors()
 	clients, others := s.cfg.MaxClients.Get(), s.otherConnections()
 	if clients+others > all || clients < min(all/2, 1<<20) || others < min(all/2, 4<<20)-4 {
 		t.Errorf("%d clients and %d other connections, where %d may be open", clients, others, all)
+	}
+	if all < 5<<20 && !strings.Contains(log.String(), " http_max_connections=") {
+		t.Error(log.String())
 	}
 }

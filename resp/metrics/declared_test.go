@@ -13,7 +13,6 @@ import (
 	"celld/persistence/load"
 	"celld/store"
 	"celld/store/memory"
-	"celld/store/remote"
 )
 
 var update = flag.Bool("update", false, "write what is declared to testdata/")
@@ -21,14 +20,7 @@ var update = flag.Bool("update", false, "write what is declared to testdata/")
 // The declarations of files and of an engine: all names, and the values of each.
 func TestDeclared(t *testing.T) {
 	wall := func(nowNS int64) time.Time { return time.Unix(0, nowNS) }
-	var n remote.Stats
-	n.Requests.Store(31)
-	n.Failures.Store(32)
-	n.Timeouts.Store(33)
-	n.Conflicts.Store(34)
-	n.DenialsAnswered.Store(35)
-	n.DecidedWithout.Store(36)
-	n.Refused.Store(37)
+	n := store.Counts{Calls: 31, Failures: 32, Timeouts: 33, Conflicts: 34, DenialsRemembered: 35, DecidedWithout: 36, Refused: 37}
 	var b strings.Builder
 	for _, part := range []struct {
 		name string
@@ -51,7 +43,7 @@ func TestDeclared(t *testing.T) {
 			Engine(l, store.Facts{Name: "redis://there", Kind: "cluster", Mode: "engine", Since: time.Unix(24, 5e8), SlotsKnown: true,
 				SlotsWithoutMaster: 25, Version: "7.2", Eviction: "noeviction", Persistence: "none", ClockKnown: true,
 				ClockAhead: 26 * time.Microsecond, WaitingBytes: 27})
-			EngineCounters(l, &n)
+			EngineCounters(l, n)
 		}},
 		{"engine that is away", func(l *List) { Engine(l, store.Facts{Away: errors.New("it is gone")}) }},
 	} {

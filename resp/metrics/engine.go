@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"celld/store"
-	"celld/store/remote"
 )
 
 // Engine declares what is known of the engine.
@@ -39,21 +38,21 @@ func Engine(l *List, f store.Facts) {
 }
 
 // EngineCounters declares what is counted of the engine.
-func EngineCounters(l *List, n *remote.Stats) {
+func EngineCounters(l *List, n store.Counts) {
 	l.Counter(Metric{Field: "store_calls", Name: "celld_store_commands_total", JSON: "engine.calls",
-		Help: "Commands sent to the engine; one may decide many calls.", Value: n.Requests.Load()})
+		Help: "Commands sent to the engine; one may decide many calls.", Value: n.Calls})
 	l.Counter(Metric{Field: "store_failures", Name: "celld_store_failures_total", JSON: "engine.failures",
 		Help:  "Commands that the engine did not answer or could not serve.",
-		Value: n.Failures.Load()})
+		Value: n.Failures})
 	l.Counter(Metric{Field: "store_timeouts", Name: "celld_store_timeouts_total", Help: "Commands that the engine did not answer in time.",
-		Value: n.Timeouts.Load()})
+		Value: n.Timeouts})
 	l.Counter(Metric{Field: "store_conflicts", Name: "celld_store_conflicts_total",
-		Help: "Decisions repeated because the key had changed meanwhile.", Value: n.Conflicts.Load()})
+		Help: "Decisions repeated because the key had changed meanwhile.", Value: n.Conflicts})
 	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total",
-		Help: "Calls denied without asking the engine again.", Value: n.DenialsAnswered.Load()})
+		Help: "Calls denied without asking the engine again.", Value: n.DenialsRemembered})
 	l.Counter(Metric{Field: "store_decided_without", Name: "celld_store_decided_without_total", JSON: "engine.decided_without",
 		Help:  "Calls that store-failure decided by allow, deny or local.",
-		Value: n.DecidedWithout.Load()})
+		Value: n.DecidedWithout})
 	l.Counter(Metric{Field: "store_refused", Name: "celld_store_refused_total", JSON: "engine.refused",
-		Help: "Calls on limits that got STOREDOWN, because store-failure is error.", Value: n.Refused.Load()})
+		Help: "Calls on limits that got STOREDOWN, because store-failure is error.", Value: n.Refused})
 }

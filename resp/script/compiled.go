@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/script/plain"
 	"celld/resp/script/source"
+	"celld/resp/scripts"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
@@ -14,7 +15,8 @@ import (
 
 // A Compiled script belongs to no engine yet.
 type Compiled struct {
-	script    Script
+	script    scripts.Script
+	code      code
 	proto     *lua.FunctionProto
 	functions int
 	err       error
@@ -22,25 +24,25 @@ type Compiled struct {
 
 // Compile compiles a script, or notes why it cannot. Any goroutine may call it. 64 KB take some 15 ms, and up to 250 with many constants.
 func Compile(text []byte) *Compiled {
-	c := &Compiled{script: Script{SHA: SHA1(text)}}
+	c := &Compiled{script: scripts.Script{SHA: SHA1(text)}}
 	if len(text) > MaxScript {
 		c.err = fmt.Errorf("ERR Error compiling script (new function): %s:1: the script has more than %d bytes", source.Name, MaxScript)
 		return c
 	}
 	var code string
-	if code, c.err = c.script.shebang(string(text)); c.err != nil {
+	if code, c.err = shebang(&c.script, string(text)); c.err != nil {
 		return c
 	}
-	see := func(chunk []ast.Stmt) { c.script.plain = plain.Compile(chunk) }
+	see := func(chunk []ast.Stmt) { c.code.plain = plain.Compile(chunk) }
 	if c.proto, c.functions, c.err = source.Compile(code, source.Name, see); c.err != nil {
 		c.err = fmt.Errorf("ERR Error compiling script (new function): %w", c.err)
 	}
-	c.script.size = perScript + perByte*len(text) + perFunction*c.functions
+	c.code.size = perScript + perByte*len(text) + perFunction*c.functions
 	return c
 }
 
 // shebang reads a first line such as #!lua flags=no-writes, and returns the script with that line empty.
-func (s *Script) shebang(text string) (string, error) {
+func shebang(s *scripts.Script, text string) (string, error) {
 	if !strings.HasPrefix(text, "#!") {
 		return text, nil
 	}

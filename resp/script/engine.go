@@ -13,24 +13,12 @@ import (
 	"celld/resp/script/sandbox"
 	"celld/resp/script/source"
 	"celld/resp/script/value"
+	"celld/resp/scripts"
 	"celld/resp/wire"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	lua "github.com/yuin/gopher-lua"
 )
-
-// Host runs the commands of a script.
-type Host interface {
-	budget.Host
-	// Call runs a command and returns its reply as RESP. The arguments are valid during the call, the reply until the next one.
-	Call(args [][]byte) (reply []byte)
-	// Log is redis.log: level 0 is debug, 3 is a warning.
-	Log(level int, text string)
-	// SetProtocol sets the protocol of Call's replies: 2 or 3.
-	SetProtocol(version int)
-	// OverOutput says whether a reply of so many bytes is too long to be sent. Then no more is appended.
-	OverOutput(bytes int) bool
-}
 
 const (
 	// MaxScript is the longest script in bytes. Compiling takes up to 150 times as much memory, and 14 KB for each function.
@@ -44,19 +32,19 @@ const (
 	maxReplyDeep = 1000
 )
 
-// A Script is a compiled script. Only the Engine that compiled it can run it.
-type Script struct {
-	SHA      string // in lower case
-	ReadOnly bool   // its first line says flags=no-writes
-	fn       *lua.LFunction
-	plain    *plain.Program // nil: it needs the interpreter
-	size     int
+// code is a compiled script.
+type code struct {
+	fn    *lua.LFunction
+	plain *plain.Program // nil: it needs the interpreter
+	size  int
 }
 
-// Engine compiles, keeps and runs scripts. Its methods, and those of its Scripts, are for one goroutine at a time.
+func codeOf(s *scripts.Script) *code { return s.Code.(*code) }
+
+// Engine is a scripts.Engine.
 type Engine struct {
 	box     *sandbox.Sandbox
-	scripts *simplelru.LRU[string, *Script]
+	scripts *simplelru.LRU[string, *scripts.Script]
 	faulty  *simplelru.LRU[string, error] // why the last few that do not compile do not, by SHA1
 	bytes   int
 
@@ -64,8 +52,8 @@ type Engine struct {
 	budget  budget.Budget
 	machine plain.Machine
 	result  *plain.Result // of a plain script; nil: the value is on the interpreter's stack
-	host    Host
-	script  *Script
+	host    scripts.Host
+	script  *scripts.Script
 	failure error
 	resp3   bool // what redis.setresp asked for
 	broken  any  // a panic of a command
@@ -88,7 +76,7 @@ func (e *Engine) open() {
 	e.bytes = 0
 	e.box = sandbox.New(&e.budget, e.redisLibrary)
 	e.faulty, _ = simplelru.NewLRU[string, error](mostFaulty, nil)
-	e.scripts, _ = simplelru.NewLRU[string, *Script](cachedBytes/perScript, func(_ string, s *Script) { e.bytes -= s.size })
+	e.scripts, _ = simplelru.NewLRU(cachedBytes/perScript, func(_ string, s *scripts.Script) { e.bytes -= codeOf(s).size })
 }
 
 // SHA1 returns the name of a script: the SHA-1 of its text, in lower-case hexadecimal.
@@ -97,21 +85,24 @@ func SHA1(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Get returns a script by its SHA1, in upper or lower case. It counts as a use of the script.
-func (e *Engine) Get(sha string) (*Script, bool) {
+// Get is scripts.Engine's, as are Has, Knows, Flush, Compile, Load, Run, AppendReply and PassedOn.
+func (e *Engine) Get(sha string) (*scripts.Script, bool) {
 	if s, ok := e.scripts.Get(sha); ok || len(sha) != 2*sha1.Size {
 		return s, ok
 	}
 	return e.scripts.Get(strings.ToLower(sha))
 }
 
-// Has says whether Get would find a script. It does not count as a use.
 func (e *Engine) Has(sha string) bool { return e.scripts.Contains(strings.ToLower(sha)) }
 
-// Knows says whether Load need not compile a script.
-func (e *Engine) Knows(sha string) bool { return e.scripts.Contains(sha) || e.faulty.Contains(sha) }
+func (e *Engine) Knows(text []byte) bool {
+	if len(text) > MaxScript {
+		return true
+	}
+	sha := SHA1(text)
+	return e.scripts.Contains(sha) || e.faulty.Contains(sha)
+}
 
-// Flush forgets all scripts.
 func (e *Engine) Flush() {
 	e.scripts.Purge()
 	e.faulty.Purge()
@@ -122,7 +113,7 @@ func (e *Engine) Kept() (scripts, bytes int) { return e.scripts.Len(), e.bytes }
 
 // Keep keeps a compiled script. The least recently used scripts make room. The error is Redis's text for the reply. Keep may be called
 // once for each Compiled.
-func (e *Engine) Keep(c *Compiled) (*Script, error) {
+func (e *Engine) Keep(c *Compiled) (*scripts.Script, error) {
 	if c.err != nil {
 		e.faulty.Add(c.script.SHA, c.err)
 		return nil, c.err
@@ -131,12 +122,13 @@ func (e *Engine) Keep(c *Compiled) (*Script, error) {
 		return s, nil
 	}
 	s, err := &c.script, error(nil)
-	if s.fn, err = e.box.Function(c.proto, source.Name); err != nil {
+	if c.code.fn, err = e.box.Function(c.proto, source.Name); err != nil {
 		err = fmt.Errorf("ERR Error compiling script (new function): %w", err)
 		e.faulty.Add(s.SHA, err)
 		return nil, err
 	}
-	e.bytes += s.size
+	s.Code = &c.code
+	e.bytes += c.code.size
 	e.scripts.Add(s.SHA, s)
 	for e.bytes > cachedBytes {
 		e.scripts.RemoveOldest()
@@ -144,8 +136,15 @@ func (e *Engine) Keep(c *Compiled) (*Script, error) {
 	return s, nil
 }
 
-// Load compiles a script and keeps it, if it is not kept yet.
-func (e *Engine) Load(text []byte) (*Script, error) {
+func (e *Engine) Compile(text []byte) (keep func() error) {
+	c := Compile(text)
+	return func() error {
+		_, err := e.Keep(c)
+		return err
+	}
+}
+
+func (e *Engine) Load(text []byte) (*scripts.Script, error) {
 	sha := SHA1(text)
 	if s, ok := e.scripts.Get(sha); ok {
 		return s, nil
@@ -156,14 +155,13 @@ func (e *Engine) Load(text []byte) (*Script, error) {
 	return e.Keep(Compile(text))
 }
 
-// Run runs a script. AppendReply then gives its reply.
-//
-// A panic in Host.Call ends the script and comes out of Run, even if the script catches errors.
-func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
+// Run lets a panic in Host.Call end the script and come out, even if the script catches errors.
+func (e *Engine) Run(s *scripts.Script, host scripts.Host, keys, args [][]byte) {
+	code := codeOf(s)
 	e.box.L.SetTop(0)
 	e.script, e.host, e.resp3, e.broken, e.counted, e.result = s, host, false, nil, false, nil
-	if s.plain != nil && plain.Fit(keys, args) {
-		e.result, e.failure = e.machine.Run(s.plain, (*plainHost)(e), keys, args)
+	if code.plain != nil && plain.Fit(keys, args) {
+		e.result, e.failure = e.machine.Run(code.plain, (*plainHost)(e), keys, args)
 		return
 	}
 	keyTable, longestKey := e.stringTable(keys)
@@ -171,13 +169,12 @@ func (e *Engine) Run(s *Script, host Host, keys, args [][]byte) {
 	e.budget.Start(host, max(longestKey, longest))
 	e.box.Globals.RawSetString("KEYS", keyTable)
 	e.box.Globals.RawSetString("ARGV", argTable)
-	e.failure = e.box.Run(s.fn)
+	e.failure = e.box.Run(code.fn)
 	if e.broken != nil {
 		panic(e.broken)
 	}
 }
 
-// AppendReply appends the reply of the last Run to out, in RESP 2 or 3. Call it once after each Run.
 func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	if e.failure != nil {
 		out = e.appendFailure(out, e.script, e.failure)
@@ -202,7 +199,6 @@ func (e *Engine) AppendReply(out []byte, resp3 bool) []byte {
 	return out
 }
 
-// PassedOn says whether the last reply is an error of a command of the script. That command has already counted it.
 func (e *Engine) PassedOn() bool { return e.counted }
 
 // stringTable makes a list of texts, and tells the length of the longest.
@@ -216,7 +212,7 @@ func (e *Engine) stringTable(list [][]byte) (t *lua.LTable, longest int) {
 }
 
 // appendFailure appends the error that ended a script, with the script's name and line, in Redis's words.
-func (e *Engine) appendFailure(out []byte, s *Script, err error) []byte {
+func (e *Engine) appendFailure(out []byte, s *scripts.Script, err error) []byte {
 	text, line := "ERR "+err.Error(), 0
 	var api *lua.ApiError
 	if errors.As(err, &api) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/scripts"
 	"celld/resp/wire"
 )
 
@@ -60,7 +61,7 @@ func (h *fakeHost) OverOutput(bytes int) bool     { return h.limit > 0 && bytes 
 func replyOf(text string) func(_ []string) string { return func([]string) string { return text } }
 
 // eval runs a script as EVAL does.
-func eval(e *Engine, host Host, resp3 bool, text string, keysAndArgs ...string) string {
+func eval(e *Engine, host scripts.Host, resp3 bool, text string, keysAndArgs ...string) string {
 	s, err := e.Load([]byte(text))
 	if err != nil {
 		return string(wire.AppendError(nil, err.Error()))

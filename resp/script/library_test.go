@@ -83,9 +83,9 @@ func TestKnows(t *testing.T) {
 	good, faulty := "return 1", "return ("
 	knows := func(want, wantFaulty bool) {
 		t.Helper()
-		if e.Knows(SHA1([]byte(good))) != want || e.Has(SHA1([]byte(good))) != want || e.Knows(SHA1([]byte(faulty))) != wantFaulty ||
+		if e.Knows([]byte(good)) != want || e.Has(SHA1([]byte(good))) != want || e.Knows([]byte(faulty)) != wantFaulty ||
 			e.Has(SHA1([]byte(faulty))) {
-			t.Errorf("knows the script: %v, the faulty one: %v", e.Knows(SHA1([]byte(good))), e.Knows(SHA1([]byte(faulty))))
+			t.Errorf("knows the script: %v, the faulty one: %v", e.Knows([]byte(good)), e.Knows([]byte(faulty)))
 		}
 		n, bytes := e.Kept()
 		if size := perScript + perByte*len(good); want != (n == 1 && bytes == size) || !want && (n != 0 || bytes != 0) {
@@ -137,7 +137,7 @@ func TestKnows(t *testing.T) {
 			t.Errorf("61 upvalues: %v", err)
 		}
 	}
-	if !e.Knows(SHA1([]byte(upvalues))) {
+	if !e.Knows([]byte(upvalues)) {
 		t.Error("a script with 61 upvalues is compiled again")
 	}
 }

@@ -32,11 +32,11 @@ func (d *sink) RoundNS() int64    { return 0 }
 
 // realService is a service on the real clock, without files and a log.
 func realService(keys *memory.Store) *Service {
-	cfg, now := config.New(), clock.New().NowNS
+	cfg, now := config.New(config.Part{Rows: config.Scripts}), clock.New().NowNS
 	files, log := cfg.Persistence(), slog.New(slog.DiscardHandler)
 	files.Clock, files.Log = now, log
 	return New(Parts{Parts: door.Parts{Config: cfg, Clock: now, Log: loglimit.New(log, now), Store: keys,
-		Persist: persistence.New(keys, files), Stats: stats.NewServer()}})
+		Persist: persistence.New(keys, files), Stats: stats.NewServer()}, Scripts: sessiontest.Scripts})
 }
 
 // benchSession is a session on the real clock whose pipelines of the given depth go round all the keys.

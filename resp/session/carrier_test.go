@@ -118,7 +118,7 @@ func (o carrierTest) run(t *testing.T, test func(t *testing.T, srv *Service, add
 			now := func() int64 { return real() + skewNS.Load() }
 			keys, disk := sessiontest.Keep(memory.Options{Now: now}, cfg, files, now, slog.New(slog.DiscardHandler))
 			logged := cmp.Or(o.log, slog.New(slog.DiscardHandler))
-			srv := New(Parts{Rows: serverRows, Parts: door.Parts{
+			srv := New(Parts{Rows: serverRows, Scripts: sessiontest.Scripts, Parts: door.Parts{
 				Config: cfg, Store: keys, Log: loglimit.New(logged, now), Clock: now, Persist: disk, Stats: stats.NewServer(),
 				Exit: func(code int) { panic(fmt.Sprint("exit ", code)) }, // which shows why, as the log is thrown away
 			}})

@@ -15,7 +15,6 @@ import (
 	"celld/resp/gate"
 	"celld/resp/transport"
 	"celld/store"
-	"celld/store/remote"
 )
 
 // keyTx is a command on keys that an engine has. Its session waits until the engine has told what they hold, runs the handler on a
@@ -70,8 +69,8 @@ type sessionState struct {
 }
 
 // A handler that takes long is a script. Others' changes overtake it each time, and a key that is not there is a conflict after
-// remote.CommitWithin: so it does not run again once it has taken that long.
-var errLong = &remote.DownError{Cause: "the command took so long that others may have changed its keys"}
+// store.CommitWithin: so it does not run again once it has taken that long.
+var errLong = &store.DownError{Cause: "the command took so long that others may have changed its keys"}
 
 // mostEffects is how many effects of a key transaction wait until it is stored: 64 KB. Those of a longer script happen whenever it runs.
 const mostEffects = 1000
@@ -172,7 +171,7 @@ func (v *keyTx) step(s *Session) (done bool) {
 		s.call.Out = append(s.call.Out, v.reply...)
 	case v.tries == door.MostTries:
 		v.fail(s, door.ErrConflicts)
-	case v.ranNS > int64(remote.CommitWithin):
+	case v.ranNS > int64(store.CommitWithin):
 		v.fail(s, errLong)
 	default:
 		v.tries++

@@ -12,7 +12,6 @@ import (
 	"celld/resp/session/sessiontest"
 	"celld/resp/stats"
 	"celld/store"
-	"celld/store/remote"
 )
 
 const soon = "1790000900000000000" // a TAT that has not passed
@@ -131,7 +130,7 @@ func TestALongHandlerConflicts(t *testing.T) {
 		return nil
 	}
 	still := w.Service.Clock
-	w.Service.Clock = func() int64 { w.nowNS += int64(remote.CommitWithin) + 1; return w.nowNS }
+	w.Service.Clock = func() int64 { w.nowNS += int64(store.CommitWithin) + 1; return w.nowNS }
 	got := p.do("SET", "k", soon)
 	if got != "-STOREDOWN the command took so long that others may have changed its keys\r\n" || steps != 2 {
 		t.Errorf("%q after %d steps", got, steps)
@@ -146,14 +145,14 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		err  error
 		text string
 	}{
-		{&remote.DownError{Cause: "it is away"}, "STOREDOWN it is away"},
-		{&remote.DownError{Cause: "it is slow", Sent: true}, "STOREDOWN it is slow; the call may have been counted"},
-		{fmt.Errorf("open: %w", &remote.DownError{Cause: "it is away"}), "STOREDOWN it is away"},
-		{remote.ErrBusy, "STOREDOWN too many calls wait for the engine"},
-		{remote.ErrCrossSlot, errCrossSlot},
+		{&store.DownError{Cause: "it is away"}, "STOREDOWN it is away"},
+		{&store.DownError{Cause: "it is slow", Sent: true}, "STOREDOWN it is slow; the call may have been counted"},
+		{fmt.Errorf("open: %w", &store.DownError{Cause: "it is away"}), "STOREDOWN it is away"},
+		{store.ErrBusy, "STOREDOWN too many calls wait for the engine"},
+		{store.ErrCrossSlot, errCrossSlot},
 		{store.ErrWrongType, errWrongType},
 		{store.ErrFull, errOOM},
-		{&remote.EngineError{Text: "NOPERM this user may not"}, "NOPERM this user may not"},
+		{&store.EngineError{Text: "NOPERM this user may not"}, "NOPERM this user may not"},
 		{errors.New("unknown command"), "ERR unknown command"},
 	} {
 		w, e := engineWorld(t, false)
@@ -327,7 +326,8 @@ func TestForeignKeys(t *testing.T) {
 
 // What waits for the engine is bounded, and so are the keys of one view.
 func TestBoundsOfVisits(t *testing.T) {
-	w, e := engineWorld(t, true, "store-max-waiting", "100kb")
+	w, e := engineWorld(t, true)
+	w.Held.Most = 100 << 10
 	p, q, r := w.connect(), w.connect(), w.connect()
 	p.send("GET a\r\n")
 	q.send("GET b\r\n")

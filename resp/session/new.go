@@ -6,6 +6,7 @@ import (
 	"celld/resp/command/keys"
 	"celld/resp/door"
 	"celld/resp/gate"
+	"celld/resp/scripts"
 	"celld/resp/stats"
 	"celld/store"
 	"celld/store/memory"
@@ -14,11 +15,12 @@ import (
 // Parts are what a service is made of.
 type Parts struct {
 	door.Parts
-	Users *acl.File                     // nil: the user default alone
-	Rows  func(*Service) []*command.Row // of the families that sessions do not have; nil: none
+	Users   *acl.File                     // nil: the user default alone
+	Scripts func() scripts.Engine         // makes what runs scripts; nil: nothing does, and Config has no lua-time-limit
+	Rows    func(*Service) []*command.Row // of the families that sessions do not have; nil: none
 }
 
-// Engine is a store whose keys are on Redis or Valkey. A remote.Store is one.
+// Engine is a store whose keys are elsewhere.
 type Engine interface {
 	store.Store
 	keys.Space
@@ -26,7 +28,7 @@ type Engine interface {
 
 // New returns what sessions share.
 func New(p Parts) *Service {
-	srv := &Service{slowlog: stats.NewSlowlog(func() int64 { return p.Config.SlowlogMaxLen.Get() })}
+	srv := &Service{newScripts: p.Scripts, slowlog: stats.NewSlowlog(func() int64 { return p.Config.SlowlogMaxLen.Get() })}
 	srv.Init(p.Parts)
 	srv.Commands = NewTable(srv, p.Rows)
 	srv.useUsers(p.Users)
@@ -45,7 +47,7 @@ func (srv *Service) use(s store.Store, limiter store.Limiter) {
 // UseEngine makes an engine keep the keys, and decide. The store has the policies only from then on, which are those of the engine's views,
 // too. Nobody may be served yet.
 func (srv *Service) UseEngine(e Engine) {
-	srv.space = e
+	srv.space, srv.Held.Most = e, e.Facts().MaxWaiting
 	srv.use(e, e)
 	e.SetMaxWaiters(srv.Config.MaxWaiters.Get())
 }

@@ -5,7 +5,6 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/spec"
 	"celld/resp/gate"
-	"celld/resp/script"
 	"celld/resp/timeslice"
 )
 
@@ -65,12 +64,12 @@ func (f inFlight) permitted(text string) {
 	if text == "" {
 		text = s.srv.Closed(row)
 	}
-	if at := row.Script; text == "" && at > 0 && len(args[at]) >= offloadFrom && len(args[at]) <= script.MaxScript {
+	if at := row.Script; text == "" && at > 0 && len(args[at]) >= offloadFrom {
 		known := false
 		text = errBusy // if a script becomes busy
 		mark := len(s.call.Out)
 		s.alone(func() {
-			text, known = "", s.srv.scriptEngine().Knows(script.SHA1(args[at]))
+			text, known = "", s.srv.scriptEngine().Knows(args[at])
 		})
 		if s.call.Out = s.call.Out[:mark]; text == "" && !known {
 			f.compile()
@@ -87,10 +86,10 @@ func (f inFlight) compile() {
 	s.offload(func() func(*Session) {
 		srv.listing.Lock()
 		defer srv.listing.Unlock()
-		compiled := script.Compile(args[row.Script])
+		keep := srv.scripts.Compile(args[row.Script])
 		return func(*Session) {
 			mark := len(s.call.Out)
-			s.alone(func() { _, _ = srv.scriptEngine().Keep(compiled) })
+			s.alone(func() { _ = keep() })
 			s.call.Out = s.call.Out[:mark]
 			inFlight{s, row, args}.admitted(srv.Closed(row))
 		}

@@ -13,7 +13,7 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
-	"celld/resp/script"
+	"celld/resp/scripts"
 )
 
 // scriptRows are the commands on scripts.
@@ -53,7 +53,7 @@ type scriptEnd string
 func (e scriptEnd) Error() string { return string(e) }
 
 // compiled and kept find the script of a call: by its text, and by its SHA1. They return the text of an error, or "".
-func compiled(e *script.Engine, text []byte) (found *script.Script, problem string) {
+func compiled(e scripts.Engine, text []byte) (found *scripts.Script, problem string) {
 	found, err := e.Load(text)
 	if err != nil {
 		return nil, err.Error()
@@ -61,7 +61,7 @@ func compiled(e *script.Engine, text []byte) (found *script.Script, problem stri
 	return found, ""
 }
 
-func kept(e *script.Engine, sha []byte) (found *script.Script, problem string) {
+func kept(e scripts.Engine, sha []byte) (found *scripts.Script, problem string) {
 	found, ok := e.Get(string(sha))
 	if !ok {
 		return nil, errNoScript
@@ -70,7 +70,7 @@ func kept(e *script.Engine, sha []byte) (found *script.Script, problem string) {
 }
 
 // eval returns the handler of EVAL script numkeys [key ...] [arg ...], or of those like it.
-func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly bool) func(*command.Call) {
+func eval(find func(scripts.Engine, []byte) (*scripts.Script, string), readOnly bool) func(*command.Call) {
 	return func(c *command.Call) {
 		s, args := sessionOf(c), c.Args
 		if s.srv.Gate.Has(gate.Monitored) { // MONITOR shows the script before the commands that it calls
@@ -102,15 +102,15 @@ func eval(find func(*script.Engine, []byte) (*script.Script, string), readOnly b
 }
 
 // scriptEngine makes the engine when it is first needed. The caller holds the execution lock alone.
-func (srv *Service) scriptEngine() *script.Engine {
+func (srv *Service) scriptEngine() scripts.Engine {
 	if srv.scripts == nil {
-		srv.scripts = script.NewEngine()
+		srv.scripts = srv.newScripts()
 	}
 	return srv.scripts
 }
 
 // run runs the script and replies. The caller holds the execution lock alone.
-func (r *scriptRun) run(found *script.Script, keys, args [][]byte) {
+func (r *scriptRun) run(found *scripts.Script, keys, args [][]byte) {
 	s, engine := r.s, r.s.srv.scriptEngine()
 	resp3, inExec, last := s.call.RESP3, s.tx.running, s.client.LastCommand.Load()
 	s.call.RESP3, s.tx.running = false, true

@@ -9,21 +9,22 @@ import (
 	"celld/resp/command/keys"
 	"celld/resp/door"
 	"celld/resp/metrics"
-	"celld/resp/script"
+	"celld/resp/scripts"
 	"celld/resp/stats"
 )
 
 // Service is what all sessions share.
 type Service struct {
 	door.Door
-	space     keys.Space // all keys of an engine; nil: the keys are in the store
-	deciding  decide.Server
-	scripts   *script.Engine // used only while execution is held alone
-	running   running
-	listing   sync.Mutex // one long list is made at a time
-	slowlog   *stats.Slowlog
-	Heap      metrics.Heap
-	scratches sync.Pool // where sessions that answer nothing leave theirs
+	space      keys.Space // all keys of an engine; nil: the keys are in the store
+	deciding   decide.Server
+	newScripts func() scripts.Engine
+	scripts    scripts.Engine // nil: none was needed yet. Used only while execution is held alone
+	running    running
+	listing    sync.Mutex // one long list is made at a time
+	slowlog    *stats.Slowlog
+	Heap       metrics.Heap
+	scratches  sync.Pool // where sessions that answer nothing leave theirs
 }
 
 // running is the script that runs, as other connections know it. Its zero value is none.

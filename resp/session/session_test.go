@@ -47,7 +47,7 @@ func newWorldOn(t testing.TB, files dir.FileSystem, dir string, settings ...stri
 	cfg := sessiontest.Settings(t, append([]string{"dir", dir}, settings...)...)
 	clock, log := func() int64 { return w.nowNS }, slog.New(slog.NewTextHandler(w.log, nil))
 	keys, disk := sessiontest.Keep(sessiontest.Bounds(cfg, func() int64 { return w.Clock() }), cfg, files, clock, log)
-	w.Service = New(Parts{Rows: serverRows, Parts: door.Parts{
+	w.Service = New(Parts{Rows: serverRows, Scripts: sessiontest.Scripts, Parts: door.Parts{
 		Config: cfg, Store: keys, Log: loglimit.New(log, clock), Clock: clock, Persist: disk, Stats: stats.NewServer(),
 	}})
 	t.Cleanup(disk.Stop) // a snapshot may still be under way in the folder, which is removed

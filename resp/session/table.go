@@ -17,12 +17,13 @@ import (
 // RedisVersion is the version of Redis whose replies celld gives. Clients that ask for a version get this one.
 const RedisVersion = "7.2.4"
 
-// NewTable returns the rows of all families, others' among them. A table of which only names and rights are asked needs no service.
+// NewTable returns the rows of all families, others' among them. A table of which only names and rights are asked needs only the
+// Config of a service.
 func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table {
-	if srv == nil {
-		srv = &Service{}
-	}
 	rows := ownRows(srv)
+	if srv.Config.LuaTimeLimit != nil {
+		rows = append(rows, scriptRows()...)
+	}
 	if others != nil {
 		rows = append(rows, others(srv)...)
 	}
@@ -46,10 +47,10 @@ func ownRows(srv *Service) []*command.Row {
 			File: srv.Config.ACLFile.Get(), Log: srv.Log}
 	}
 	others := []*command.Row{
-		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: latency.Rows(srv.Latency, func() *command.Table { return srv.Commands })},
-		{Name: "slowlog", Arity: -2, Flags: spec.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: slowlog.Rows(srv.slowlog)},
+		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: srv.Latency.Rows(func() *command.Table { return srv.Commands })},
+		{Name: "slowlog", Arity: -2, Flags: spec.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: srv.slowlog.Rows()},
 		describe.Row(func() *command.Table { return srv.Commands }),
 	}
 	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),
-		keys.Rows(of), scriptRows(), transactionRows())
+		keys.Rows(of), transactionRows())
 }

@@ -226,7 +226,7 @@ func TestLeftUsersAreRemoved(t *testing.T) {
 	killed := fmt.Sprintf("%s.tmp-%d-1", path, os.Getpid()) // whose number this process has now
 	put(path, "user app on nopass ~* +@all\n")
 	put(killed, "user")
-	users, err := acl.ReadFile(NewTable(nil, nil).ACL(), path)
+	users, err := acl.ReadFile(NewTable(tableless(t), nil).ACL(), path)
 	if err != nil || left() != 1 {
 		t.Fatal(err, left()) // so does celld --check
 	}
@@ -268,8 +268,8 @@ func TestRightsChangeBeforeEXEC(t *testing.T) {
 
 // Tables number commands alike, as a file is read by one and its users are another's.
 func TestTablesAreAlike(t *testing.T) {
-	users := acl.NewUsers(NewTable(nil, nil).ACL())
-	other := NewTable(nil, nil)
+	users := acl.NewUsers(NewTable(tableless(t), nil).ACL())
+	other := NewTable(tableless(t), nil)
 	other.ACL()
 	other.Each(func(row *command.Row) {
 		if err := users.Set("u", []string{"reset", "+" + row.FullName()}); err != nil {
@@ -283,3 +283,10 @@ func TestTablesAreAlike(t *testing.T) {
 
 // settingFailed is the reply of CONFIG SET that names a setting and what is wrong.
 const settingFailed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
+
+// tableless is a service of which only the settings are there.
+func tableless(t *testing.T) *Service {
+	srv := &Service{}
+	srv.Config = sessiontest.Settings(t)
+	return srv
+}

@@ -6,8 +6,8 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/metrics"
+	"celld/store"
 	"celld/store/memory"
-	"celld/store/remote"
 )
 
 // Server is the counts of the whole server. They only grow.
@@ -35,15 +35,15 @@ type Server struct {
 	CommandsPerSecond atomic.Int64 // of the last second; the cron updates this and the next two
 	InputPerSecond    atomic.Int64
 	OutputPerSecond   atomic.Int64
-	DroppedLines      func() int64  // of the log
-	Engine            *remote.Stats // of the store's engine; zeros where there is none
-	Errors            ErrorWords    // CONFIG RESETSTAT empties it
+	DroppedLines      func() int64        // of the log
+	Engine            func() store.Counts // zeros where there is none
+	Errors            ErrorWords          // CONFIG RESETSTAT empties it
 }
 
 // NewServer returns counts of 0.
 func NewServer() *Server {
 	return &Server{DroppedLines: func() int64 { return 0 }, Commands: NewCounter(), InputBytes: NewCounter(), OutputBytes: NewCounter(),
-		Engine: &remote.Stats{}}
+		Engine: func() (n store.Counts) { return n }}
 }
 
 // DeclareTraffic declares the first part of INFO's section Stats.
@@ -100,7 +100,7 @@ func (st *Server) DeclareTroubles(l *metrics.List) {
 		Help: "Log lines dropped because nobody read them.", Value: st.DroppedLines()})
 	l.Counter(metrics.Metric{Field: "handler_panics", Name: "celld_handler_panics_total",
 		Help: "Faults in celld; each closed one connection.", Value: st.Panics.Load()})
-	metrics.EngineCounters(l, st.Engine)
+	metrics.EngineCounters(l, st.Engine())
 	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total",
 		Help: "TLS handshakes that failed.", Value: st.FailedHandshakes.Load()})
 	l.Counter(metrics.Metric{Field: "tls_reload_failures", Name: "celld_tls_reload_failures_total",

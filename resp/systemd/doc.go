@@ -3,10 +3,8 @@
 //
 //	inherited, err := systemd.Sockets()
 //	n := systemd.Notifier{Log: log}
-//	n.Ready("127.0.0.1:6379") // it serves
+//	n.Tell(resp.Ready, addrs)
 //	go n.Watch(server.Decides)
-//	n.Reloading()             // until the next Ready
-//	n.Stopping()
 //
 // The protocols are those of sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3). celld starts no other process, so none inherits
 // NOTIFY_SOCKET.

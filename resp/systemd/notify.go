@@ -7,26 +7,26 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+
+	"celld/resp"
 )
 
 // Notifier tells systemd how the service is.
 type Notifier struct{ Log *slog.Logger }
 
-// Ready tells that the service serves, for the first time or again after a reload. addrs are for people.
-func (n Notifier) Ready(addrs ...string) {
-	n.tell(daemon.SdNotifyReady + "\nSTATUS=serving on " + strings.Join(addrs, " "))
+// Tell tells systemd of a state, and people at which addresses the service is.
+func (n Notifier) Tell(state resp.State, addrs []string) {
+	switch state {
+	case resp.Loading:
+		n.tell("STATUS=loading")
+	case resp.Ready, resp.Reloaded:
+		n.tell(daemon.SdNotifyReady + "\nSTATUS=serving on " + strings.Join(addrs, " "))
+	case resp.Reloading:
+		n.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec() + "STATUS=reloading")
+	case resp.Stopping:
+		n.tell(daemon.SdNotifyStopping + "\nSTATUS=stopping")
+	}
 }
-
-// Loading tells people that files are being loaded.
-func (n Notifier) Loading() { n.tell("STATUS=loading") }
-
-// Reloading tells that the service reloads its files.
-func (n Notifier) Reloading() {
-	n.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec() + "STATUS=reloading")
-}
-
-// Stopping tells that the service is about to end.
-func (n Notifier) Stopping() { n.tell(daemon.SdNotifyStopping + "\nSTATUS=stopping") }
 
 func (n Notifier) tell(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/resp"
 )
 
 // manager is what hears, in place of systemd.
@@ -59,15 +61,16 @@ func TestNotifier(t *testing.T) {
 	var log bytes.Buffer
 	n := Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, test := range []struct {
-		tell func()
-		want string
+		state resp.State
+		want  string
 	}{
-		{n.Loading, "STATUS=loading"},
-		{func() { n.Ready("127.0.0.1:1", "/s") }, "READY=1\nSTATUS=serving on 127.0.0.1:1 /s"},
-		{n.Reloading, "RELOADING=1\nMONOTONIC_USEC=N\nSTATUS=reloading"},
-		{n.Stopping, "STOPPING=1\nSTATUS=stopping"},
+		{resp.Loading, "STATUS=loading"},
+		{resp.Reloaded, "READY=1\nSTATUS=serving on 127.0.0.1:1 /s"},
+		{resp.Ready, "READY=1\nSTATUS=serving on 127.0.0.1:1 /s"},
+		{resp.Reloading, "RELOADING=1\nMONOTONIC_USEC=N\nSTATUS=reloading"},
+		{resp.Stopping, "STOPPING=1\nSTATUS=stopping"},
 	} {
-		test.tell()
+		n.Tell(test.state, []string{"127.0.0.1:1", "/s"})
 		got := m.heard(t)
 		if _, rest, ok := strings.Cut(got, "USEC="); ok {
 			digits, _, _ := strings.Cut(rest, "\n")
@@ -81,12 +84,12 @@ func TestNotifier(t *testing.T) {
 		t.Error(log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", "/none")
-	if n.Stopping(); !strings.Contains(log.String(), "cannot notify systemd") {
+	if n.Tell(resp.Stopping, nil); !strings.Contains(log.String(), "cannot notify systemd") {
 		t.Errorf("nobody hears it, and the log has %q", log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", "")
 	log.Reset()
-	if n.Stopping(); log.Len() > 0 {
+	if n.Tell(resp.Stopping, nil); log.Len() > 0 {
 		t.Errorf("without systemd: %q", log.String())
 	}
 }

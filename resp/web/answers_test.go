@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"celld/resp"
-	"celld/resp/config"
 	"celld/resp/door"
 )
 
@@ -33,7 +32,7 @@ const (
 func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) }
 
 func testAnswers(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{})
+	s := newTestSite(t, Options{})
 	for _, test := range []struct{ request, want string }{
 		{"GET /livez", "200\n" + text + "ok\n"},
 		{"HEAD /readyz", "200\n" + text + "ok\n"},
@@ -73,7 +72,7 @@ func testAnswers(t *testing.T) {
 
 // Where two may see two ends of a request, its connection does not go on.
 func TestChunkedRequests(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{})
+	s := newTestSite(t, Options{})
 	const chunked = "POST /v1/take HTTP/1.1\n" + here + "\nTransfer-Encoding: chunked"
 	for wire, want := range map[string]string{
 		chunked + "\nContent-Length: 5\n\n0": "close", chunked + "\n\n0": "close",
@@ -145,7 +144,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"resetkeys ~app:*":               {"check": 403, "take": 403, "own": 200, "calls": 403, "show": 403, "stats": 200, "metrics": 200},
 		"-@all +ping +cl.show resetkeys": {"check": 403, "take": 403, "own": 403, "calls": 403, "show": 403, "stats": 403, "metrics": 200},
 	} {
-		for _, h := range []config.HTTPOptions{{}, withToken} {
+		for _, h := range []Options{{}, withToken} {
 			s := newTestSiteThat(t, h, slog.New(slog.DiscardHandler), "user default on nopass ~* +@all "+rules)
 			for name, request := range requests {
 				status, head := want[name], request
@@ -167,7 +166,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 // A header that is there twice may be a client's and a proxy's: neither is believed.
 func TestDoubledHeaders(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{})
+	s := newTestSite(t, Options{})
 	for headers, want := range map[string]string{
 		"X-A: a\nX-A: b": "the request has the header X-A 2 times",
 		"X-A: a\nx-a:":   "the request has the header X-A 2 times",
@@ -199,7 +198,7 @@ func TestDoubledHeaders(t *testing.T) {
 
 // /metrics has what the server counts, as seconds and by kind, requests by page, and Go's own.
 func TestMetricsPage(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{Pprof: true})
+	s := newTestSite(t, Options{Pprof: true})
 	for _, wire := range []string{
 		"GET /", "GET /stats.json", "GET /livez", "GET /readyz", "GET /check/api/by/word:x", "GET /check/x", "GET /debug/pprof/",
 		"GET /none", "GET /none", "POST /metrics",
@@ -243,7 +242,7 @@ func TestCounted(t *testing.T) {
 
 // A fault costs its request, which is answered.
 func TestAPanic(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{})
+	s := newTestSite(t, Options{})
 	s.readings.take = func() *resp.Overview { panic("at the disco") }
 	if got := answer(ask(t, s, "GET /stats.json HTTP/1.1\n"+here)); got != "500\nCache-Control: no-store\nContent-Type: application/problem+json\nCross-Origin-Resource-Policy: same-origin\nX-Content-Type-Options: nosniff\n\n"+`{"title":"Internal Server Error","status":500,"detail":"internal error"}`+"\n" {
 		t.Error(got)
@@ -255,7 +254,7 @@ func TestAPanic(t *testing.T) {
 
 // Profiles are taken one at a time, for as long as there is time to send them.
 func TestProfiles(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{Pprof: true})
+	s := newTestSite(t, Options{Pprof: true})
 	get := func(path string) *httptest.ResponseRecorder {
 		return ask(t, s, "GET /debug/pprof/"+path+" HTTP/1.1\n"+here)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"celld/internal/celldtest"
-	"celld/resp/config"
 )
 
 // pipes is a listener on the loopback in memory, by simulated time.
@@ -46,9 +45,9 @@ const post = "POST /v1/take HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 // A call may wait for longer than other requests may take, and gives its place up when its client goes.
 func TestACallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSite(t, config.HTTPOptions{})
+		s := newTestSite(t, Options{})
 		ln := &pipes{make(chan net.Conn), make(chan struct{})}
-		h := config.HTTPOptions{MaxConnections: 10, Inherited: []net.Listener{ln}}
+		h := Options{MaxConnections: 10, Inherited: []net.Listener{ln}}
 		if err := Serve(s.server, h, logger(&celldtest.LogBuffer{})); err != nil {
 			t.Fatal(err)
 		}

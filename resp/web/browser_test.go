@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"celld/resp/config"
 )
 
 // ask sends what stands on the wire, and returns the answer.
@@ -67,7 +65,7 @@ func TestWhoseChecks(t *testing.T) {
 		"a user's preflight, by Caddy":        {"OPTIONS /check/api/by/word:x HTTP/1.1\nHost: app.example" + user + "\nAccess-Control-Request-Method: PUT\nVia: 1.1 Caddy", 200},
 		"the Host passed on, and all headers": {"GET /check/api/by/x-real-ip HTTP/1.1\nHost: app.example" + user + "\nX-Real-IP: 192.0.2.1", 403},
 	} {
-		s := newTestSite(t, config.HTTPOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		s := newTestSite(t, Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		w := ask(t, s, test.wire)
 		if w.Code != test.status {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
@@ -80,7 +78,7 @@ func TestWhoseChecks(t *testing.T) {
 
 // Pages for people and tools are served by addresses only, to links, and to no other request of another site's page.
 func TestWhoReads(t *testing.T) {
-	s := newTestSite(t, config.HTTPOptions{Pprof: true})
+	s := newTestSite(t, Options{Pprof: true})
 	for _, path := range []string{"/", "/stats.json", "/metrics", "/debug/pprof/"} {
 		for wire, want := range map[string]int{
 			here: 200, here + "\nAccept: */*": 200, rebound: 403, "Host: celld:8080": 403,

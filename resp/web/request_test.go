@@ -24,15 +24,15 @@ import (
 	"celld/store/policy"
 )
 
-var withToken = config.HTTPOptions{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+var withToken = Options{Token: "secret", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 
 // newTestSite returns a site with the policy api.
-func newTestSite(t testing.TB, h config.HTTPOptions) *site {
+func newTestSite(t testing.TB, h Options) *site {
 	return newTestSiteThat(t, h, slog.New(slog.DiscardHandler))
 }
 
 // newTestSiteThat makes a site, for the users of a file where one is given.
-func newTestSiteThat(t testing.TB, h config.HTTPOptions, logs *slog.Logger, users ...string) *site {
+func newTestSiteThat(t testing.TB, h Options, logs *slog.Logger, users ...string) *site {
 	t.Helper()
 	cfg, clock := config.New(), clock.New()
 	if users != nil {

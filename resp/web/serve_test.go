@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"celld/internal/celldtest"
-	"celld/resp/config"
 	"celld/resp/loglimit"
 	"celld/resp/web/guard"
 )
@@ -39,14 +38,14 @@ func listenOn(t *testing.T, network, at string) net.Listener {
 func TestListen(t *testing.T) {
 	loopback, all, unix := listenOn(t, "tcp", "127.0.0.1:0"), listenOn(t, "tcp", ":0"), listenOn(t, "unix", filepath.Join(t.TempDir(), "s"))
 	for name, test := range map[string]struct {
-		h     config.HTTPOptions
+		h     Options
 		fails string
 	}{
-		"nothing":              {config.HTTPOptions{}, ""},
-		"loopback":             {config.HTTPOptions{Inherited: []net.Listener{loopback}}, ""},
-		"all, with a token":    {config.HTTPOptions{Inherited: []net.Listener{loopback, all}, Token: "x"}, ""},
-		"all, without a token": {config.HTTPOptions{Inherited: []net.Listener{loopback, all}}, "is not a loopback address, so it needs --http-token-file"},
-		"unix":                 {config.HTTPOptions{Inherited: []net.Listener{unix}, Token: "x"}, "is not on TCP"},
+		"nothing":              {Options{}, ""},
+		"loopback":             {Options{Inherited: []net.Listener{loopback}}, ""},
+		"all, with a token":    {Options{Inherited: []net.Listener{loopback, all}, Token: "x"}, ""},
+		"all, without a token": {Options{Inherited: []net.Listener{loopback, all}}, "is not a loopback address, so it needs --http-token-file"},
+		"unix":                 {Options{Inherited: []net.Listener{unix}, Token: "x"}, "is not on TCP"},
 	} {
 		got, err := listen(test.h)
 		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
@@ -54,21 +53,21 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	both := config.HTTPOptions{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}
+	both := Options{Inherited: []net.Listener{loopback}, Bind: loopback.Addr().String()}
 	if got, err := listen(both); err != nil || len(got) != 1 || got[0] != loopback {
 		t.Errorf("%v, %v", got, err)
 	}
 	taken := "--http-bind: listen on " + loopback.Addr().String() + ": address already in use"
-	if got, err := listen(config.HTTPOptions{Bind: loopback.Addr().String()}); err == nil || err.Error() != taken {
+	if got, err := listen(Options{Bind: loopback.Addr().String()}); err == nil || err.Error() != taken {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := Serve(nil, config.HTTPOptions{Bind: loopback.Addr().String()}, nil); err == nil {
+	if err := Serve(nil, Options{Bind: loopback.Addr().String()}, nil); err == nil {
 		t.Error("it listens twice")
 	}
-	if err := Serve(nil, config.HTTPOptions{}, nil); err != nil {
+	if err := Serve(nil, Options{}, nil); err != nil {
 		t.Error(err)
 	}
-	got, err := listen(config.HTTPOptions{Bind: "127.0.0.1:0"})
+	got, err := listen(Options{Bind: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func TestListen(t *testing.T) {
 }
 
 // run serves until stop is called, and tells what the server logged.
-func run(t *testing.T, h config.HTTPOptions) (addr string, log *celldtest.LogBuffer, stop func()) {
+func run(t *testing.T, h Options) (addr string, log *celldtest.LogBuffer, stop func()) {
 	t.Helper()
 	log = &celldtest.LogBuffer{}
 	site := newTestSiteThat(t, h, logger(log))
@@ -101,7 +100,7 @@ func run(t *testing.T, h config.HTTPOptions) (addr string, log *celldtest.LogBuf
 
 // The port is served until the server stops.
 func TestServe(t *testing.T) {
-	addr, log, stop := run(t, config.HTTPOptions{MaxConnections: 10})
+	addr, log, stop := run(t, Options{MaxConnections: 10})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	got, err := client.Get("http://" + addr + "/readyz")
 	if err != nil || got.StatusCode != 200 {
@@ -119,7 +118,7 @@ func TestServe(t *testing.T) {
 
 // One connection more than there may be hears so, and is logged; the next one after another's end is served.
 func TestMostConnections(t *testing.T) {
-	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 2})
+	addr, log, _ := run(t, Options{MaxConnections: 2})
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -222,7 +221,7 @@ func TestServeTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, log, _ := run(t, config.HTTPOptions{MaxConnections: 10, TLS: func() *tls.Config {
+	addr, log, _ := run(t, Options{MaxConnections: 10, TLS: func() *tls.Config {
 		return &tls.Config{Certificates: []tls.Certificate{pair}}
 	}})
 	look, err := net.Dial("tcp", addr)
@@ -263,7 +262,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	log := &celldtest.LogBuffer{}
 	verbose := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: loglimit.Verbose}))
 	ask(t, newTestSiteThat(t, withToken, verbose), "GET /metrics HTTP/1.1\n"+here)
-	ask(t, newTestSiteThat(t, config.HTTPOptions{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
+	ask(t, newTestSiteThat(t, Options{}, verbose), "GET /check/api/by/word:x HTTP/1.1\n"+fetch)
 	for _, want := range []string{
 		`client=127.0.0.1:1 reason="not the token of --http-token-file"`,
 		`level=WARN msg="an HTTP request is refused" client=127.0.0.1:1 reason="` + guard.AnotherSite,

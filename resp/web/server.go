@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"celld/resp"
-	"celld/resp/config"
 	"celld/resp/door"
 	"celld/resp/transport"
 	"celld/resp/web/answers"
@@ -33,7 +32,7 @@ const (
 
 // Serve listens as h says, and answers until the server stops. It returns once it listens. Without h.Bind and h.Inherited it does nothing.
 // The error says why it cannot listen.
-func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error {
+func Serve(server *resp.Server, h Options, logger *slog.Logger) error {
 	listeners, err := listen(h)
 	if err != nil || len(listeners) == 0 {
 		return err
@@ -67,7 +66,7 @@ func Serve(server *resp.Server, h config.HTTPOptions, logger *slog.Logger) error
 }
 
 // listen returns the inherited sockets, or opens that of h.Bind. One that others than this machine may reach needs a token.
-func listen(h config.HTTPOptions) ([]net.Listener, error) {
+func listen(h Options) ([]net.Listener, error) {
 	for _, ln := range h.Inherited {
 		addr, ok := ln.Addr().(*net.TCPAddr)
 		switch {
@@ -93,7 +92,7 @@ func listen(h config.HTTPOptions) ([]net.Listener, error) {
 // site answers requests.
 type site struct {
 	server  *resp.Server
-	limits  config.HTTPOptions
+	limits  Options
 	token   *[sha256.Size]byte // nil: none is needed
 	guard   guard.Guard
 	metrics *metricsPage
@@ -103,7 +102,7 @@ type site struct {
 	profiling atomic.Bool // a profile is being taken
 }
 
-func newSite(server *resp.Server, h config.HTTPOptions) *site {
+func newSite(server *resp.Server, h Options) *site {
 	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server),
 		api: api.API{Door: server.Door, Trusted: h.Token != ""}}
 	if h.Token != "" {

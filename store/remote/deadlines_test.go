@@ -70,7 +70,7 @@ func TestFewGoroutinesAreLeftBehind(t *testing.T) {
 			switch i % 10 {
 			case 0:
 				failed := make(chan error, 1)
-				s.Scan(t.Context(), ScanOptions{Pattern: "*", Count: 10}, func(_ uint64, _ []string, err error) { failed <- err })
+				s.Scan(t.Context(), store.ScanOptions{Pattern: "*", Count: 10}, func(_ uint64, _ []string, err error) { failed <- err })
 				if err := <-failed; !linktest.IsDown(err) {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ func (s *Store) Facts() store.Facts {
 	f := store.Facts{
 		Name: s.link.Name(), Kind: s.link.Kind(), Away: s.Away(), Version: strings.Join(e.Versions, ", "),
 		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.Bytes(),
+		MaxWaiting: s.options.MaxWaiting, Counts: s.stats.counts(),
 	}
 	f.Mode, f.Since = s.Mode()
 	if n, known := s.link.Uncovered(); known {

@@ -67,7 +67,7 @@ func (s *Store) later(key []byte, twice bool, decide func(v *view.View)) {
 	var ask func()
 	done := func(err error) {
 		down := (*DownError)(nil)
-		failed := errors.Is(err, ErrBusy) || errors.As(err, &down) && (twice || !down.Sent)
+		failed := errors.Is(err, store.ErrBusy) || errors.As(err, &down) && (twice || !down.Sent)
 		if ctx := d.again.Load(); failed && ctx != nil && (*ctx).Err() == nil {
 			time.AfterFunc(drainAgain, ask)
 			return

@@ -7,7 +7,6 @@ import (
 
 	"celld/internal/celldtest"
 	"celld/store"
-	"celld/store/remote/view"
 )
 
 // A new key is decided for an instant that the engine's time has reached when the caller has its answer, and held back until then. A script
@@ -21,8 +20,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 		answered    time.Duration
 	}{
 		{0, 0, false, true, false, 0},
-		{0, view.CommitWithin, false, true, false, view.CommitWithin},
-		{0, view.CommitWithin + 1, false, true, true, view.CommitWithin + 1},
+		{0, store.CommitWithin, false, true, false, store.CommitWithin},
+		{0, store.CommitWithin + 1, false, true, true, store.CommitWithin + 1},
 		{nearby / 2, 0, false, true, false, 0}, // which any answer takes
 		{nearby/2 + 1, 0, true, true, false, nearby/2 + 1},
 		{nearby/2 + 1, 0, false, false, false, 0},

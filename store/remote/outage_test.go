@@ -2,6 +2,7 @@ package remote
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,8 +48,17 @@ func TestFacts(t *testing.T) {
 	s, _ := byItself(t)
 	s.heldUp("k")
 	f := s.Facts()
-	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: s.queues.Bytes()}) {
+	if f.Since = (time.Time{}); f != (store.Facts{Kind: "standalone", Mode: "error", WaitingBytes: s.queues.Bytes(),
+		MaxWaiting: defaultMaxWaiting}) {
 		t.Errorf("%+v", f)
+	}
+	for i, n := range []*atomic.Int64{&s.stats.Requests, &s.stats.Failures, &s.stats.Timeouts, &s.stats.Conflicts,
+		&s.stats.DenialsAnswered, &s.stats.DecidedWithout, &s.stats.Refused} {
+		n.Store(int64(i + 1))
+	}
+	if n := s.Facts().Counts; n != (store.Counts{Calls: 1, Failures: 2, Timeouts: 3, Conflicts: 4, DenialsRemembered: 5,
+		DecidedWithout: 6, Refused: 7}) {
+		t.Errorf("%+v", n)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(celldtest.StartRedis(t), "unix:"),
 		Failures: modesOf("local")})

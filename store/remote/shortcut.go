@@ -113,7 +113,7 @@ func (d *deciding) setNew() bool {
 func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Duration) {
 	took := time.Since(asked)
 	switch {
-	case took > view.CommitWithin:
+	case took > store.CommitWithin:
 		d.again(tat)
 	case ahead > took:
 		time.AfterFunc(ahead-took, func() { d.decided(0, now) })

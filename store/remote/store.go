@@ -16,31 +16,14 @@ import (
 	"celld/store/remote/waits"
 )
 
-// Errors of calls that the engine has not decided: see package link.
-type (
-	DownError   = link.DownError
-	EngineError = link.EngineError
-)
+// DownError is store's.
+type DownError = store.DownError
 
 // Failures say what is answered while the engine does not answer. The zero value is an error for all.
 type Failures = failure.Modes
 
 // ParseFailures reads --store-failure: see failure.Parse.
 func ParseFailures(text string) (Failures, error) { return failure.Parse(text) }
-
-// ErrBusy and ErrCrossSlot are link's.
-var (
-	ErrBusy      = link.ErrBusy
-	ErrCrossSlot = link.ErrCrossSlot
-)
-
-// ScanOptions and ErrNoPrefix are keyspace's.
-type ScanOptions = keyspace.ScanOptions
-
-var ErrNoPrefix = keyspace.ErrNoPrefix
-
-// CommitWithin is how soon after it was read a transaction must be committed for a key that was not there.
-const CommitWithin = view.CommitWithin
 
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {

@@ -69,12 +69,16 @@ func engineSide(t *testing.T, e *enginetest.Engine) *side {
 }
 
 func newSide(table *memory.Store, s *remote.Store) *side {
-	cfg := settings.New()
+	cfg := settings.New(settings.Part{Rows: settings.Scripts})
 	read, err := resp.ReadFiles(cfg)
 	if err != nil {
 		panic(err)
 	}
-	return &side{server: resp.NewServer(resp.Options{Config: cfg, Files: read, Store: table, Clock: unixNano, Engine: s})}
+	o := resp.Options{Config: cfg, Files: read, Store: table, Clock: unixNano, Scripts: sessiontest.Scripts}
+	if s != nil {
+		o.Engine = s
+	}
+	return &side{server: resp.NewServer(o)}
 }
 
 func unixNano() int64 { return time.Now().UnixNano() }

@@ -81,7 +81,7 @@ func (u *user) leaves(key string, want int64) {
 func (u *user) fails(key, cause string, sent bool) {
 	u.t.Helper()
 	left, err := u.take(key)
-	var down *remote.DownError
+	var down *store.DownError
 	if !errors.As(err, &down) || !strings.Contains(down.Cause, cause) || down.Sent != sent {
 		u.t.Errorf("%s: %d left, %v (%+v), want %q, sent: %v", key, left, err, down, cause, sent)
 	}

@@ -83,7 +83,7 @@ func (b *both) store(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer late.Close()
-	b.late.Store(int64(2 * remote.CommitWithin))
+	b.late.Store(int64(2 * store.CommitWithin))
 	(&user{late, t}).leaves("new", 99)
 	for _, request := range []store.Count{
 		{Counter: cell.Counter{By: 5, Lower: -9, Upper: 9, Strict: true}},

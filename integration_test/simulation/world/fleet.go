@@ -12,7 +12,6 @@ import (
 
 	"celld/integration_test/simulation/check"
 	"celld/internal/enginetest"
-	"celld/resp/config"
 	"celld/store/policy"
 	"celld/store/remote"
 	"celld/store/remote/link"
@@ -97,8 +96,7 @@ func (f *fleet) serve(addr string, ln net.Listener) {
 }
 
 // open opens the engine for a process.
-func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slog.Logger) (*remote.Store, error) {
-	o := cfg.EngineOptions()
+func (f *fleet) open(l *life, o remote.Options, policies *policy.Set, log *slog.Logger) (*remote.Store, error) {
 	o.URL, o.Policies, o.Log = f.engine.URL(), policies, log
 	o.Dial = func(_ context.Context, to string) (net.Conn, error) {
 		if l.isKilled() {
@@ -111,7 +109,7 @@ func (f *fleet) open(l *life, cfg *config.Config, policies *policy.Set, log *slo
 		}
 		return conn, nil
 	}
-	return remote.Open(*o)
+	return remote.Open(o)
 }
 
 // slack is how far celld's idea of the engine's time may be wrong: it knows when it has asked, and when the answer came.

@@ -17,6 +17,9 @@ import (
 	"celld/persistence"
 	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/engine"
+	"celld/resp/script"
+	"celld/resp/scripts"
 	"celld/resp/transport"
 	"celld/resp/web"
 	"celld/store/memory"
@@ -157,7 +160,8 @@ func (m *machine) between(from, to int) []int64 {
 // start starts a process, and returns when it serves or has ended.
 func (m *machine) start() {
 	w := m.w
-	cfg := config.New()
+	keeps := &engine.Settings{}
+	cfg := config.New(config.Part{Rows: config.Scripts}, keeps.Part())
 	for _, s := range append([][2]string{{"maxmemory", "0"}, {"save", ""}}, w.plan.settings...) {
 		if err := cfg.Setting(s[0]).Value.Set(s[1]); err != nil {
 			panic(err)
@@ -179,9 +183,10 @@ func (m *machine) start() {
 	files := cfg.Persistence()
 	files.Clock, files.Log, files.Files, files.Exit = m.now, log, l.files, exit
 	o := resp.Options{Config: cfg, Files: read, Store: keys, Log: log, Clock: m.now, Version: "simulated",
-		Persistence: persistence.New(keys, files), Exit: exit, ReadClocks: m.readClocks}
+		Persistence: persistence.New(keys, files), Exit: exit, ReadClocks: m.readClocks,
+		Scripts: func() scripts.Engine { return script.NewEngine() }}
 	if w.fleet != nil {
-		if o.Engine, err = w.fleet.open(l, cfg, keys.Set, log); err != nil {
+		if o.Engine, err = w.fleet.open(l, keeps.Options(cfg), keys.Set, log); err != nil {
 			panic(err)
 		}
 	}
@@ -195,7 +200,7 @@ func (m *machine) start() {
 		if err != nil {
 			panic(err)
 		}
-		if err := web.Serve(l.server, config.HTTPOptions{Inherited: []net.Listener{ln}, MaxConnections: 100}, log); err != nil {
+		if err := web.Serve(l.server, web.Options{Inherited: []net.Listener{ln}, MaxConnections: 100}, log); err != nil {
 			panic(err)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"celld/resp/glob"
 	"celld/store"
 	"celld/store/memory"
-	"celld/store/remote"
 )
 
 var (
@@ -317,7 +316,7 @@ type space struct {
 	none  bool
 }
 
-func (s *space) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {
+func (s *space) Scan(_ context.Context, o store.ScanOptions, done func(uint64, []string, error)) {
 	s.asked = fmt.Sprintf("%d %s %d %s", o.Cursor, o.Pattern, o.Count, o.Type)
 	done(7, []string{"a", "bc"}, s.err)
 }

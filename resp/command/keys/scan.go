@@ -11,12 +11,11 @@ import (
 	"celld/resp/glob"
 	"celld/resp/wire"
 	"celld/store"
-	"celld/store/remote"
 )
 
 // Space reaches all keys where an engine keeps them. It calls done once, from any goroutine, before it returns or later.
 type Space interface {
-	Scan(ctx context.Context, o remote.ScanOptions, done func(next uint64, keys []string, err error))
+	Scan(ctx context.Context, o store.ScanOptions, done func(next uint64, keys []string, err error))
 	Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error))
 	Size(ctx context.Context, done func(n int64, err error))
 	RandomKey(ctx context.Context, done func(key string, found bool, err error))
@@ -200,7 +199,7 @@ func (a all) scan(c *command.Call) {
 	case o.typed && o.ofType == "":
 		replyScan(c, 0, nil)
 	default:
-		of := remote.ScanOptions{Cursor: cursor, Count: min(o.count, maxScanStep), Type: o.ofType, Pattern: "*"}
+		of := store.ScanOptions{Cursor: cursor, Count: min(o.count, maxScanStep), Type: o.ofType, Pattern: "*"}
 		if o.pattern != nil {
 			of.Pattern = string(o.pattern)
 		}

@@ -1,6 +1,7 @@
 package sessiontest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/policy"
-	"celld/store/remote"
 )
 
 // Engine is an engine that has its keys in a store. Where it does not answer at once, it does when a test has it.
@@ -61,7 +61,11 @@ func (e *Engine) Drain(ctx context.Context) (drained func() bool) {
 	return func() bool { return e.Drained == nil || e.Drained(ctx) }
 }
 
-func (e *Engine) Facts() store.Facts     { return e.Known }
+func (e *Engine) Facts() store.Facts {
+	f := e.Known
+	f.MaxWaiting = cmp.Or(f.MaxWaiting, 64<<20)
+	return f
+}
 func (e *Engine) PoliciesUnknown() error { return e.Unknown }
 
 func (e *Engine) InProcess() bool { return false }
@@ -212,7 +216,7 @@ func (e *Engine) KeepRules(list []policy.Rule) (refused int, err error) {
 	return memory.Port{Store: e.Store}.KeepRules(list)
 }
 
-func (e *Engine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64, []string, error)) {
+func (e *Engine) Scan(_ context.Context, o store.ScanOptions, done func(uint64, []string, error)) {
 	e.do(func() {
 		var keys []string
 		pattern, _ := glob.Compile([]byte(o.Pattern), false)
@@ -226,7 +230,7 @@ func (e *Engine) Scan(_ context.Context, o remote.ScanOptions, done func(uint64,
 }
 
 func (e *Engine) Keys(ctx context.Context, pattern string, _ int, done func([]string, error)) {
-	e.Scan(ctx, remote.ScanOptions{Pattern: pattern, Count: 1 << 30}, func(_ uint64, keys []string, err error) { done(keys, err) })
+	e.Scan(ctx, store.ScanOptions{Pattern: pattern, Count: 1 << 30}, func(_ uint64, keys []string, err error) { done(keys, err) })
 }
 
 func (e *Engine) Size(_ context.Context, done func(int64, error)) {

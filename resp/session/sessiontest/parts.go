@@ -7,13 +7,15 @@ import (
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/resp/config"
+	"celld/resp/script"
+	"celld/resp/scripts"
 	"celld/store/memory"
 )
 
 // Settings are the defaults with others in their place: each a name, and then its value.
 func Settings(t testing.TB, others ...string) *config.Config {
 	t.Helper()
-	cfg := config.New()
+	cfg := config.New(config.Part{Rows: config.Scripts})
 	for i := 0; i < len(others); i += 2 {
 		if err := cfg.Setting(others[i]).Value.Set(others[i+1]); err != nil {
 			t.Fatalf("%s: %v", others[i], err)
@@ -21,6 +23,9 @@ func Settings(t testing.TB, others ...string) *config.Config {
 	}
 	return cfg
 }
+
+// Scripts makes what runs scripts.
+func Scripts() scripts.Engine { return script.NewEngine() }
 
 // Keep returns a store in memory, and the disk that keeps it in a file system, with an append-only file that replies wait for. Without a
 // file system nothing is kept.

@@ -43,13 +43,13 @@ type tested struct {
 // newAPI returns an API to an empty store, at a time.
 func newAPI(t tester, nowNS func() int64) tested {
 	t.Helper()
-	cfg, clock := config.New(), clock.New()
+	cfg, clock := config.New(config.Part{Rows: config.Scripts}), clock.New()
 	keys := memory.New(memory.Options{MaxKeys: 1000, Now: nowNS})
 	disk := cfg.Persistence()
 	disk.Clock, disk.Log = nowNS, slog.New(slog.DiscardHandler)
 	server := resp.NewServer(resp.Options{
 		Config: cfg, Store: keys, Log: slog.New(slog.DiscardHandler), Clock: nowNS, ReadClocks: clock.Read,
-		Persistence: persistence.New(keys, disk),
+		Persistence: persistence.New(keys, disk), Scripts: sessiontest.Scripts,
 	})
 	return tested{API{Door: server.Door, Trusted: true}, server}
 }

@@ -71,6 +71,13 @@ func (g Guard) bearer(r *http.Request) bool {
 	return g.Token && !basic
 }
 
+// LoopbackOnly says that only this machine reaches an address. Of names, only localhost is known to be so.
+func LoopbackOnly(hostPort string) bool {
+	host, _, _ := net.SplitHostPort(hostPort)
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
 func isAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

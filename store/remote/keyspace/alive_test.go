@@ -12,6 +12,7 @@ import (
 
 	"celld/cell"
 	"celld/internal/celldtest"
+	"celld/store"
 	"celld/store/remote/link/linktest"
 	"celld/store/remote/view"
 )
@@ -32,7 +33,8 @@ func TestKeysThatLingerAreNotListed(t *testing.T) {
 		s.do(t, "SET", "p:other", "text", "PXAT", until)
 		got := fmt.Sprint(keysOf(t, s, "*"))
 		got += fmt.Sprint(wait(t, func(done func([]string, error)) {
-			s.Scan(t.Context(), ScanOptions{Pattern: "[ob]*", Count: 100}, func(_ uint64, keys []string, err error) { done(keys, err) })
+			o := store.ScanOptions{Pattern: "[ob]*", Count: 100}
+			s.Scan(t.Context(), o, func(_ uint64, keys []string, err error) { done(keys, err) })
 		}))
 		got += fmt.Sprint(wait(t, func(done func(int64, error)) { s.Size(t.Context(), done) }))
 		random := map[string]bool{}

@@ -11,12 +11,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/view"
 )
-
-// ErrNoPrefix reports a Flush without a prefix: the engine may hold others' keys.
-var ErrNoPrefix = errors.New("there is no prefix")
 
 // Options say which keys there are. All except Prefix must be set. Keys are without the prefix, names with it.
 type Options struct {
@@ -42,22 +40,18 @@ type Keyspace struct {
 // New returns a Keyspace.
 func New(o Options) *Keyspace { return &Keyspace{Options: o, admission: make(chan struct{}, atOnce)} }
 
-// ScanOptions are those of SCAN.
-type ScanOptions struct {
-	Cursor  uint64 // 0: from the start
-	Pattern string // of keys without the prefix
-	Count   int64  // about how many keys are looked at
-	Type    string // "": any
-
+// scan is a walk, or a step of one.
+type scan struct {
+	store.ScanOptions
 	over bool // keys that linger, too: see alive
 }
 
 // Scan tells some keys, and the cursor of the next, which is 0 after the last. As with SCAN, a key may be told twice.
-func (k *Keyspace) Scan(ctx context.Context, o ScanOptions, done func(next uint64, keys []string, err error)) {
+func (k *Keyspace) Scan(ctx context.Context, o store.ScanOptions, done func(next uint64, keys []string, err error)) {
 	var next uint64
 	offload(k, func() (keys []string, err error) {
 		err = k.admitted(ctx, func(ctx context.Context) (err error) {
-			keys, next, err = k.look(ctx, o)
+			keys, next, err = k.look(ctx, scan{ScanOptions: o})
 			return err
 		})
 		return keys, err
@@ -68,7 +62,7 @@ func (k *Keyspace) Scan(ctx context.Context, o ScanOptions, done func(next uint6
 func (k *Keyspace) Keys(ctx context.Context, pattern string, mostBytes int, done func(keys []string, err error)) {
 	offload(k, func() (found []string, err error) {
 		bytes, seen := 0, map[string]struct{}{}
-		err = k.walk(ctx, ScanOptions{Pattern: pattern}, func(_ context.Context, keys []string) (bool, error) {
+		err = k.walk(ctx, scan{ScanOptions: store.ScanOptions{Pattern: pattern}}, func(_ context.Context, keys []string) (bool, error) {
 			for _, key := range keys {
 				if _, again := seen[key]; !again {
 					seen[key] = struct{}{}
@@ -86,7 +80,7 @@ func (k *Keyspace) Keys(ctx context.Context, pattern string, mostBytes int, done
 func (k *Keyspace) Size(ctx context.Context, done func(n int64, err error)) {
 	offload(k, func() (n int64, err error) {
 		if k.Prefix != "" {
-			err = k.walk(ctx, ScanOptions{Pattern: "*"}, func(_ context.Context, keys []string) (bool, error) {
+			err = k.walk(ctx, scan{ScanOptions: store.ScanOptions{Pattern: "*"}}, func(_ context.Context, keys []string) (bool, error) {
 				n += int64(len(keys))
 				return true, nil
 			})
@@ -123,7 +117,7 @@ func (k *Keyspace) RandomKey(ctx context.Context, done func(key string, found bo
 				return keys, err
 			}
 		}
-		err = k.walk(ctx, ScanOptions{Pattern: "*"}, func(_ context.Context, some []string) (bool, error) {
+		err = k.walk(ctx, scan{ScanOptions: store.ScanOptions{Pattern: "*"}}, func(_ context.Context, some []string) (bool, error) {
 			keys = some
 			return len(some) == 0, nil
 		})
@@ -157,14 +151,14 @@ func (k *Keyspace) anyOf(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// Flush removes all keys, step by step. Keys that are added meanwhile may stay. The error is ErrNoPrefix if there is no prefix.
+// Flush removes all keys, step by step. Keys that are added meanwhile may stay. The error is store.ErrNoPrefix if there is no prefix.
 func (k *Keyspace) Flush(done func(err error)) {
 	if k.Prefix == "" {
-		done(ErrNoPrefix)
+		done(store.ErrNoPrefix)
 		return
 	}
 	offload(k, func() (struct{}, error) {
-		return struct{}{}, k.walk(context.Background(), ScanOptions{Pattern: "*", over: true},
+		return struct{}{}, k.walk(context.Background(), scan{store.ScanOptions{Pattern: "*"}, true},
 			func(ctx context.Context, keys []string) (bool, error) {
 				return true, k.unlink(ctx, keys)
 			})
@@ -203,7 +197,7 @@ func (k *Keyspace) shown(name string) (key string, shown bool) {
 const walkStep = 1000
 
 // walk goes over the keys of all masters, one after the other, as long as page wants more.
-func (k *Keyspace) walk(ctx context.Context, o ScanOptions, page func(ctx context.Context, keys []string) (more bool, err error)) error {
+func (k *Keyspace) walk(ctx context.Context, o scan, page func(ctx context.Context, keys []string) (more bool, err error)) error {
 	o.Count = walkStep
 	for {
 		more := false
@@ -231,7 +225,7 @@ const (
 var errCursor = errors.New("invalid cursor")
 
 // look asks one master once.
-func (k *Keyspace) look(ctx context.Context, o ScanOptions) (keys []string, next uint64, err error) {
+func (k *Keyspace) look(ctx context.Context, o scan) (keys []string, next uint64, err error) {
 	nodes, err := k.masters(ctx)
 	place := int(o.Cursor >> cursorBits)
 	if err != nil || place >= len(nodes) {

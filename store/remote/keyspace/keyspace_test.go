@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/internal/celldtest"
+	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
 )
@@ -73,7 +74,7 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 	}
 
 	seen := map[string]bool{}
-	for o := (ScanOptions{Pattern: "k?*", Count: 100, Type: "string"}); ; {
+	for o := (store.ScanOptions{Pattern: "k?*", Count: 100, Type: "string"}); ; {
 		var keys []string
 		o.Cursor = wait(t, func(done func(uint64, error)) {
 			s.Scan(t.Context(), o, func(next uint64, found []string, err error) { keys = found; done(next, err) })
@@ -91,7 +92,7 @@ func TestAllKeysAreThoseOfThePrefix(t *testing.T) {
 	if len(seen) != 3000 {
 		t.Errorf("%d keys are scanned", len(seen))
 	}
-	s.Scan(t.Context(), ScanOptions{Pattern: "*", Count: 10, Cursor: 5 << cursorBits}, func(next uint64, keys []string, err error) {
+	s.Scan(t.Context(), store.ScanOptions{Pattern: "*", Count: 10, Cursor: 5 << cursorBits}, func(next uint64, keys []string, err error) {
 		if next != 0 || len(keys) > 0 || err != nil {
 			t.Errorf("a cursor of no master: %d, %q, %v", next, keys, err)
 		}
@@ -135,7 +136,7 @@ func TestAllKeysWithoutAPrefix(t *testing.T) {
 	s := newTestStore(t, linktest.StartRedis(t), Options{})
 	put(t, s, "celld:k", "celld:policies")
 	s.Flush(func(err error) {
-		if err != ErrNoPrefix {
+		if err != store.ErrNoPrefix {
 			t.Error(err)
 		}
 	})
@@ -184,7 +185,7 @@ func TestTicketsOfAllKeys(t *testing.T) {
 	}
 	s = newStore(Options{})
 	s.Size(t.Context(), func(_ int64, err error) { failed <- err })
-	s.Scan(t.Context(), ScanOptions{Pattern: "*"}, func(_ uint64, _ []string, err error) { failed <- err })
+	s.Scan(t.Context(), store.ScanOptions{Pattern: "*"}, func(_ uint64, _ []string, err error) { failed <- err })
 	for range 2 {
 		if err := <-failed; err != link.ErrNoConnection {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/internal/celldtest"
+	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/link/linktest"
 )
@@ -19,7 +20,7 @@ func TestQuestionsAboutAllKeysDoNotWaitForAConnection(t *testing.T) {
 	s.Timeout = time.Millisecond
 	answered := make(chan error, 4*atOnce)
 	for range atOnce {
-		s.Scan(t.Context(), ScanOptions{Pattern: "*", Count: 10}, func(_ uint64, _ []string, err error) { answered <- err })
+		s.Scan(t.Context(), store.ScanOptions{Pattern: "*", Count: 10}, func(_ uint64, _ []string, err error) { answered <- err })
 		s.Keys(t.Context(), "*", 1000, func(_ []string, err error) { answered <- err })
 		s.Size(t.Context(), func(_ int64, err error) { answered <- err })
 		s.RandomKey(t.Context(), func(_ string, _ bool, err error) { answered <- err })

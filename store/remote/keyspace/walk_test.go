@@ -93,7 +93,7 @@ func TestMastersOfACluster(t *testing.T) {
 }
 
 // scan is what Scan tells.
-func (s *Store) scan(t *testing.T, o ScanOptions) (next uint64, keys []string, err error) {
+func (s *Store) scan(t *testing.T, o store.ScanOptions) (next uint64, keys []string, err error) {
 	t.Helper()
 	done := make(chan struct{})
 	s.Scan(t.Context(), o, func(n uint64, k []string, e error) {
@@ -116,7 +116,7 @@ func TestAWalkOverACluster(t *testing.T) {
 		cursor, next uint64
 		keys         string
 	}{{0, 5, "a"}, {5, second, "b"}, {second, second + cursorMask, "c"}, {second + cursorMask, 0, "d"}, {2 * second, 0, ""}} {
-		next, keys, err := s.scan(t, ScanOptions{Cursor: c.cursor, Pattern: "*", Count: 10})
+		next, keys, err := s.scan(t, store.ScanOptions{Cursor: c.cursor, Pattern: "*", Count: 10})
 		if next != c.next || strings.Join(keys, " ") != c.keys || err != nil {
 			t.Errorf("%d: %d, %q, %v", c.cursor, next, keys, err)
 		}
@@ -130,17 +130,17 @@ func TestAWalkOverACluster(t *testing.T) {
 		}
 	}
 	engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": page(cursorMask + 1)})
-	if next, _, err := s.scan(t, ScanOptions{Cursor: second}); next != 0 || err != errCursor {
+	if next, _, err := s.scan(t, store.ScanOptions{Cursor: second}); next != 0 || err != errCursor {
 		t.Errorf("a cursor that does not fit: %d, %v", next, err)
 	}
 	engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": "-ERR unknown type name 'x'\r\n"})
-	if next, keys, err := s.scan(t, ScanOptions{Cursor: second, Type: "x"}); next != 0 || len(keys) > 0 || err != nil {
+	if next, keys, err := s.scan(t, store.ScanOptions{Cursor: second, Type: "x"}); next != 0 || len(keys) > 0 || err != nil {
 		t.Errorf("an unknown type: %d, %q, %v", next, keys, err)
 	}
 	for answer, want := range map[string]string{"-ERR odd\r\n": "ERR odd", "-OOM command not allowed\r\n": store.ErrFull.Error(),
 		"close": "the connection to the engine was lost"} {
 		engines["h:2"].Does(map[string]string{"ROLE": master, "SCAN": answer})
-		next, _, err := s.scan(t, ScanOptions{Cursor: second})
+		next, _, err := s.scan(t, store.ScanOptions{Cursor: second})
 		if down := (*link.DownError)(nil); next != 0 || err == nil || err.Error() != want || errors.As(err, &down) && down.Sent {
 			t.Errorf("%q: %d, %#v", answer, next, err)
 		}

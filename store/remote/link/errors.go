@@ -13,8 +13,16 @@ import (
 	"celld/store"
 )
 
-// ErrBusy reports that too much waits for the engine already. Nothing was sent.
-var ErrBusy = errors.New("too many calls wait for the engine")
+// Errors that callers know: see package store.
+type (
+	DownError   = store.DownError
+	EngineError = store.EngineError
+)
+
+var (
+	ErrBusy      = store.ErrBusy
+	ErrCrossSlot = store.ErrCrossSlot
+)
 
 // ErrLate is the error of a request that has waited too long to be sent.
 var ErrLate = &DownError{Cause: CauseTimeout}
@@ -24,14 +32,6 @@ var ErrNoConnection = &DownError{Cause: "there is no connection to the engine"}
 
 // ErrAnswer reports an answer that no script of celld gives.
 var ErrAnswer = errors.New("the engine's answer is not one that celld's script gives")
-
-// DownError reports that the engine has not decided, or that nobody knows whether it has.
-type DownError struct {
-	Cause string // one of the constants, if one fits
-	Sent  bool   // the call may have been counted
-}
-
-func (e *DownError) Error() string { return e.Cause }
 
 // Unsent returns a DownError as that of a call which cannot have been counted, and any other error as it is.
 func Unsent(err error) error {
@@ -71,6 +71,7 @@ var refusals = []struct{ prefix, cause string }{
 	{"max number of clients reached", "the engine has no room for a connection"},
 }
 
+// Causes of DownErrors.
 const (
 	CauseTimeout = "the engine has not answered in time"
 	causeAway    = "the engine cannot be reached"
@@ -92,16 +93,6 @@ func Is(err error, cause string) bool {
 	down := (*DownError)(nil)
 	return errors.As(err, &down) && strings.HasPrefix(down.Cause, cause)
 }
-
-// EngineError is another error of the engine's, with its code: ERR syntax error.
-type EngineError struct {
-	Text string
-	is   error // one of the variables, if one fits
-}
-
-func (e *EngineError) Error() string { return e.Text }
-
-func (e *EngineError) Unwrap() error { return e.is }
 
 // kinds are the errors of EngineErrors by their beginning. rueidis has cut off an ERR.
 var kinds = []struct {
@@ -149,7 +140,7 @@ func Classify(err error) error {
 		e := &EngineError{Text: withCode(reply.Error())}
 		for _, k := range kinds {
 			if strings.HasPrefix(text, k.prefix) {
-				e.is = k.is
+				e.Kind = k.is
 			}
 		}
 		return e

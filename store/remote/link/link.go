@@ -133,9 +133,6 @@ func (l *Link) Kind() string {
 	return "standalone"
 }
 
-// ErrCrossSlot reports keys of one request that a Cluster keeps in several places.
-var ErrCrossSlot = errors.New("keys in request don't hash to the same slot; use a hash tag such as {user1}")
-
 // CheckHashSlot returns ErrCrossSlot for keys that no request can name together.
 func (l *Link) CheckHashSlot(keys []string) error {
 	if !l.cluster.Load() {

@@ -42,14 +42,11 @@ const noExpiry = -1
 // is decided before another and stored after it would not see that call, if its TAT has passed in between. Before, 4 stores with one key of
 // 200/1s on a loaded machine let 10 calls too many pass in 10 s now and then.
 //
-// quickest is Linger less a margin for the clocks.
+// quickest is Linger less a margin for the clocks, as callers know it.
 const (
-	Linger   = time.Second
-	quickest = Linger - 50*time.Millisecond
+	Linger   = quickest + 50*time.Millisecond
+	quickest = store.CommitWithin
 )
-
-// CommitWithin is how soon after its reading a view must be committed, if a key was not there.
-const CommitWithin = quickest
 
 // persisted is how many ms a key whose TTL reads -1 stays on the engine after it has nothing left to remember. So it goes although PERSIST
 // was called, and differs from one that lingers.

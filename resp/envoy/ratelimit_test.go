@@ -1,13 +1,16 @@
-package cli
+package envoy
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/engine"
 )
 
 // ratelimitOf reads variables, after these flags, and returns the settings that were set, as name=value in the order of the settings.
@@ -26,18 +29,30 @@ func ratelimitOf(t *testing.T, program, variables string, flagsBefore ...string)
 		name, value, _ := strings.Cut(entry, "=")
 		os.Setenv(name, value)
 	}
-	cfg := config.New()
-	flags := defineFlags(cfg)
-	if err := flags.Parse(flagsBefore); err != nil {
-		t.Fatal(err)
+	cfg, given, e := resp.Settings(engine.Wing(), Wing()), map[string]bool{}, config.Environment{Program: program}
+	set := func(setting, from, value string) {
+		if err := cfg.Setting(setting).Value.Set(value); err != nil {
+			e.Fail(fmt.Errorf("%s %q: %w", from, value, err))
+		}
+		given[setting] = true
 	}
-	warnings, errs := readRatelimit(flags, cfg, program)
+	e.Given = func(setting string) bool { return given[setting] }
+	e.Set = func(setting, from, value string) {
+		if !given[setting] {
+			set(setting, "environment variable "+from, value)
+		}
+	}
+	e.Fail = func(err error) { wrong = errors.Join(wrong, err) }
+	for i := 0; i < len(flagsBefore); i += 2 {
+		set(strings.TrimPrefix(flagsBefore[i], "--"), "flag", flagsBefore[i+1])
+	}
+	warnings = ratelimitVariables(e)
 	for _, s := range cfg.Settings() {
-		if flags.Changed(s.Name) {
+		if given[s.Name] {
 			settings = append(settings, s.Name+"="+s.Value.String())
 		}
 	}
-	return settings, warnings, errors.Join(errs...)
+	return settings, warnings, wrong
 }
 
 func TestRatelimitVariables(t *testing.T) {

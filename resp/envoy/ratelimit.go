@@ -1,4 +1,4 @@
-package cli
+package envoy
 
 import (
 	"cmp"
@@ -11,46 +11,40 @@ import (
 	"strings"
 
 	"celld/resp/config"
-
-	"github.com/spf13/pflag"
 )
 
 // ratelimit reads the environment variables of envoyproxy/ratelimit, so that its manifests start celld: those that its f2fb157 knows, with
 // its defaults. They hold where RUNTIME_ROOT or RUNTIME_SUBDIRECTORY is set, or where the program is called ratelimit, as in manifests that
 // name the command. Flags and CELLD_ variables go before them.
-type ratelimit struct {
-	flags *pflag.FlagSet
-	cfg   *config.Config
-	wrong []error
-}
+type ratelimit struct{ config.Environment }
 
 // ratelimitName is the name of envoyproxy/ratelimit's program. Images have celld under it, too.
 const ratelimitName = "ratelimit"
 
-// readRatelimit applies the variables. It returns a UsageError for each mistake, and lines about what celld does not do.
-func readRatelimit(flags *pflag.FlagSet, cfg *config.Config, program string) (warnings []string, wrong []error) {
-	r := &ratelimit{flags: flags, cfg: cfg}
-	if os.Getenv("RUNTIME_ROOT") == "" && os.Getenv("RUNTIME_SUBDIRECTORY") == "" && filepath.Base(program) != ratelimitName {
-		return nil, nil
+// ratelimitVariables applies the variables. It returns lines about what celld does not do.
+func ratelimitVariables(e config.Environment) (warnings []string) {
+	r := ratelimit{e}
+	if os.Getenv("RUNTIME_ROOT") == "" && os.Getenv("RUNTIME_SUBDIRECTORY") == "" && filepath.Base(e.Program) != ratelimitName {
+		return nil
 	}
-	r.set("envoy-config", "RUNTIME_ROOT", filepath.Join(env("RUNTIME_ROOT", "/srv/runtime_data/current"), os.Getenv("RUNTIME_SUBDIRECTORY"),
+	r.Set("envoy-config", "RUNTIME_ROOT", filepath.Join(env("RUNTIME_ROOT", "/srv/runtime_data/current"), os.Getenv("RUNTIME_SUBDIRECTORY"),
 		env("RUNTIME_APPDIRECTORY", "config")))
 	if path := os.Getenv("GRPC_UDS"); path != "" {
-		r.set("envoy-bind", "GRPC_UDS", "unix://"+path)
+		r.Set("envoy-bind", "GRPC_UDS", "unix://"+path)
 	} else {
-		r.set("envoy-bind", "GRPC_HOST and GRPC_PORT", net.JoinHostPort(env("GRPC_HOST", "0.0.0.0"), env("GRPC_PORT", "8081")))
+		r.Set("envoy-bind", "GRPC_HOST and GRPC_PORT", net.JoinHostPort(env("GRPC_HOST", "0.0.0.0"), env("GRPC_PORT", "8081")))
 	}
-	r.set("envoy-http-bind", "HOST and PORT", net.JoinHostPort(env("HOST", "0.0.0.0"), env("PORT", "8080")))
+	r.Set("envoy-http-bind", "HOST and PORT", net.JoinHostPort(env("HOST", "0.0.0.0"), env("PORT", "8080")))
 	if r.yes("USE_PROMETHEUS") {
 		host, port, _ := net.SplitHostPort(env("PROMETHEUS_ADDR", ":9090"))
-		r.set("envoy-metrics-bind", "PROMETHEUS_ADDR", net.JoinHostPort(cmp.Or(host, "0.0.0.0"), port))
+		r.Set("envoy-metrics-bind", "PROMETHEUS_ADDR", net.JoinHostPort(cmp.Or(host, "0.0.0.0"), port))
 	}
 	for variable, setting := range map[string]string{
 		"GRPC_MAX_CONNECTION_AGE": "envoy-max-connection-age", "GRPC_MAX_CONNECTION_AGE_GRACE": "envoy-max-connection-age-grace",
 		"NEAR_LIMIT_RATIO": "envoy-near-limit", "LOG_FORMAT": "log-format",
 	} {
 		if value := os.Getenv(variable); value != "" {
-			r.set(setting, variable, value)
+			r.Set(setting, variable, value)
 		}
 	}
 	for variable, setting := range map[string]string{
@@ -59,38 +53,28 @@ func readRatelimit(flags *pflag.FlagSet, cfg *config.Config, program string) (wa
 		"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": "envoy-all-or-none",
 	} {
 		if r.yes(variable) {
-			r.set(setting, variable, "yes")
+			r.Set(setting, variable, "yes")
 		}
 	}
 	if r.yes("LIMIT_RESPONSE_HEADERS_ENABLED") {
-		r.set("envoy-headers", "LIMIT_RESPONSE_HEADERS_ENABLED", strings.Join([]string{env("LIMIT_LIMIT_HEADER", "RateLimit-Limit"),
+		r.Set("envoy-headers", "LIMIT_RESPONSE_HEADERS_ENABLED", strings.Join([]string{env("LIMIT_LIMIT_HEADER", "RateLimit-Limit"),
 			env("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"), env("LIMIT_RESET_HEADER", "RateLimit-Reset")}, " "))
 	}
 	r.log()
 	r.tls()
 	r.redis()
-	return r.warnings(), r.wrong
+	return r.warnings()
 }
 
 // env is a variable, or its default.
 func env(variable, byDefault string) string { return cmp.Or(os.Getenv(variable), byDefault) }
 
-// set sets a setting that nothing before has set. from names the variables.
-func (r *ratelimit) set(setting, from, value string) {
-	if r.flags.Changed(setting) {
-		return
-	}
-	if err := r.flags.Set(setting, value); err != nil {
-		r.wrong = append(r.wrong, badValue(r.cfg, "environment variable "+from, setting, value, err))
-	}
-}
-
-func (r *ratelimit) fail(format string, args ...any) {
-	r.wrong = append(r.wrong, UsageError{fmt.Errorf(format, args...)})
+func (r ratelimit) fail(format string, args ...any) {
+	r.Fail(fmt.Errorf(format, args...))
 }
 
 // yes reads a variable that says yes or no.
-func (r *ratelimit) yes(variable string) bool {
+func (r ratelimit) yes(variable string) bool {
 	text := os.Getenv(variable)
 	if text == "" {
 		return false
@@ -103,49 +87,49 @@ func (r *ratelimit) yes(variable string) bool {
 }
 
 // log reads how much to log. celld has fewer levels.
-func (r *ratelimit) log() {
+func (r ratelimit) log() {
 	switch level := strings.ToLower(os.Getenv("LOG_LEVEL")); level {
 	case "":
 	case "trace", "debug":
-		r.set("loglevel", "LOG_LEVEL", "debug")
+		r.Set("loglevel", "LOG_LEVEL", "debug")
 	case "info":
-		r.set("loglevel", "LOG_LEVEL", "notice")
+		r.Set("loglevel", "LOG_LEVEL", "notice")
 	case "warn", "warning", "error", "fatal", "panic":
-		r.set("loglevel", "LOG_LEVEL", "warning")
+		r.Set("loglevel", "LOG_LEVEL", "warning")
 	default:
 		r.fail("environment variable LOG_LEVEL: expected debug, info, warn or error, not '%.64s'", level)
 	}
 }
 
 // tls reads the certificates.
-func (r *ratelimit) tls() {
+func (r ratelimit) tls() {
 	if !r.yes("GRPC_SERVER_USE_TLS") {
 		return
 	}
-	r.set("envoy-tls", "GRPC_SERVER_USE_TLS", "yes")
+	r.Set("envoy-tls", "GRPC_SERVER_USE_TLS", "yes")
 	clients := "no"
 	for variable, setting := range map[string]string{
 		"GRPC_SERVER_TLS_CERT": "tls-cert-file", "GRPC_SERVER_TLS_KEY": "tls-key-file", "GRPC_CLIENT_TLS_CACERT": "tls-ca-cert-file",
 		"GRPC_CLIENT_TLS_SAN": "envoy-tls-client-san",
 	} {
 		if value := os.Getenv(variable); value != "" {
-			r.set(setting, variable, value)
+			r.Set(setting, variable, value)
 		}
 	}
 	if os.Getenv("GRPC_CLIENT_TLS_CACERT") != "" {
 		clients = "yes"
 	}
-	r.set("tls-auth-clients", "GRPC_CLIENT_TLS_CACERT", clients)
+	r.Set("tls-auth-clients", "GRPC_CLIENT_TLS_CACERT", clients)
 }
 
 // redis reads where the counts are. Without REDIS_URL they are in celld.
-func (r *ratelimit) redis() {
+func (r ratelimit) redis() {
 	address := os.Getenv("REDIS_URL")
 	switch backend := env("BACKEND_TYPE", "redis"); {
 	case backend != "redis":
 		r.fail("environment variable BACKEND_TYPE: celld keeps counts in itself or on a Redis, not on '%.64s'; leave it out", backend)
 		return
-	case address == "" || r.flags.Changed("store"):
+	case address == "" || r.Given("store"):
 		return
 	}
 	scheme, rest, hasScheme := strings.Cut(address, "://")
@@ -166,12 +150,12 @@ func (r *ratelimit) redis() {
 		r.fail("environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not '%.64s'", kind)
 		return
 	}
-	r.set("store", "REDIS_URL", scheme+"://"+rest)
+	r.Set("store", "REDIS_URL", scheme+"://"+rest)
 	if auth := os.Getenv("REDIS_AUTH"); auth != "" {
 		user, password := userOf(auth)
-		r.set("store-password", "REDIS_AUTH", password)
+		r.Set("store-password", "REDIS_AUTH", password)
 		if user != "" {
-			r.set("store-username", "REDIS_AUTH", user)
+			r.Set("store-username", "REDIS_AUTH", user)
 		}
 	}
 	for variable, setting := range map[string]string{
@@ -179,7 +163,7 @@ func (r *ratelimit) redis() {
 		"REDIS_TLS_CACERT": "store-tls-ca-cert-file", "CACHE_KEY_PREFIX": "store-prefix",
 	} {
 		if value := os.Getenv(variable); value != "" {
-			r.set(setting, variable, value)
+			r.Set(setting, variable, value)
 		}
 	}
 	if r.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") {
@@ -187,7 +171,7 @@ func (r *ratelimit) redis() {
 			"give the one in the certificate: REDIS_URL=rediss://host:port?server-name=name")
 	}
 	if host, port, _ := net.SplitHostPort(rest); port == "6379" && (host == "localhost" || host == "127.0.0.1") {
-		r.set("port", "REDIS_URL", "0") // its default is that Redis's
+		r.Set("port", "REDIS_URL", "0") // its default is that Redis's
 	}
 }
 
@@ -214,7 +198,7 @@ func sentinelOptions(master, auth string) string {
 }
 
 // warnings name what is asked for and not done. What has no effect on decisions is not named: pools, jitter, local caches.
-func (r *ratelimit) warnings() (lines []string) {
+func (r ratelimit) warnings() (lines []string) {
 	if kind := os.Getenv("CONFIG_TYPE"); kind != "" && kind != "FILE" {
 		r.fail("environment variable CONFIG_TYPE: celld reads files only, and no xDS: expected FILE, not '%.64s'", kind)
 	}
