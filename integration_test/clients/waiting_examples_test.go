@@ -136,9 +136,7 @@ func TestExampleJobs(t *testing.T) {
 		}
 		switch r.URL.Path {
 		case "/long":
-			for deadline := time.Now().Add(harness.ReplyTimeout); most.Load() < int64(len(languages)) && time.Now().Before(deadline); {
-				time.Sleep(10 * time.Millisecond) // until all are built, and have begun
-			}
+			celldtest.Eventually(t, "all are built, and have begun", func() bool { return most.Load() == int64(len(languages)) })
 			time.Sleep(11 * time.Second)
 		case "/stuck":
 			stuck <- true

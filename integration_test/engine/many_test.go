@@ -8,6 +8,7 @@ import (
 
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
 )
 
 // The limit of TestManyProcesses, which slow machines use up, too. Its burst flows back in 3 s, so a pause of the machine loses
@@ -133,7 +134,11 @@ func TestManyProcessesKilledMaster(t *testing.T) {
 				f := kind.Start(e, t)
 				c := crowd{processes: 10}
 				c.ask(t, f.URL, "500ms", "CL.THROTTLE k 599 200 1", 3*time.Second, func() {
-					time.Sleep(time.Second) // its burst is spent by then
+					celldtest.Eventually(t, "its burst is spent", func() bool {
+						c.mu.Lock()
+						defer c.mu.Unlock()
+						return c.denied > 0
+					})
 					master, killed := f.MasterOf("k"), time.Now()
 					master.Kill()
 					f.MasterOf("k") // the next one

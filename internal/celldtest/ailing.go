@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/redcon"
 )
@@ -16,6 +17,7 @@ type Ailing struct {
 	Socket string // its path
 	mu     sync.Mutex
 	answer func(command string) string // the reply's bytes; "close": the connection is closed
+	takes  time.Duration               // from each command to its answer
 	asked  []string                    // all commands but those of the connection
 }
 
@@ -58,9 +60,10 @@ func (e *Ailing) serve(conn redcon.Conn, cmd redcon.Command) {
 		return
 	}
 	e.mu.Lock()
-	command, answer := strings.Join(words, " "), e.answer
+	command, answer, takes := strings.Join(words, " "), e.answer, e.takes
 	e.asked = append(e.asked, command)
 	e.mu.Unlock()
+	time.Sleep(takes)
 	if text := answer(command); text != "close" {
 		conn.WriteRaw([]byte(text))
 		return
@@ -73,6 +76,13 @@ func (e *Ailing) Answers(text string) { e.AnswersBy(func(string) string { return
 func (e *Ailing) AnswersBy(answer func(command string) string) {
 	e.mu.Lock()
 	e.answer = answer
+	e.mu.Unlock()
+}
+
+// Takes lets each answer take so long, in fake time.
+func (e *Ailing) Takes(d time.Duration) {
+	e.mu.Lock()
+	e.takes = d
 	e.mu.Unlock()
 }
 

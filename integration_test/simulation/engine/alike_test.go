@@ -154,9 +154,9 @@ func converse(t *testing.T, r *rand.Rand, e *Engine, sides [2]*side, number stri
 	}
 	for range most {
 		pass := time.Duration(pick64(r, 0, 0, 0, 0, 1000, 1e6, 313e6, 991e6, 1013e6, 2029e6, 10037e6))
-		time.Sleep(pass)
+		celldtest.Pass(pass)
 		for strings.Contains(e.raw(t, e.Nodes()[0], "PTTL p:k"+number+"a", "PTTL p:k"+number+"b"), ":0\r\n") {
-			time.Sleep(time.Millisecond) // an engine's key lives until the end of that ms
+			celldtest.Pass(time.Millisecond) // an engine's key lives until the end of that ms
 		}
 		words := drawn(r)
 		for i := range words {
