@@ -132,3 +132,13 @@ func TestTheClockWasSetBackAndThen(t *testing.T) {
 	w.pass(second)
 	w.reopen().expect(want)
 }
+
+// redis7Files turns the snapshot into the files of Redis 7: a base and what followed.
+func redis7Files(files *memoryFS, w *world) {
+	files.put(w.path("appendonlydir/appendonly.aof.1.base.rdb"), []byte(files.text(w.path("dump.rdb"))))
+	files.put(w.path("appendonlydir/appendonly.aof.1.incr.aof"), []byte("*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"))
+	files.put(w.path("appendonlydir/appendonly.aof.manifest"), fmt.Appendf(nil,
+		"file appendonly.aof.1.base.rdb seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"))
+	_ = files.Remove(w.path("appendonly.aof"))
+	_ = files.Remove(w.path("dump.rdb"))
+}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
 
 	"celld/integration_test/simulation/runner"
@@ -45,18 +43,19 @@ func TestSeedsThatHaveFoundAFault(t *testing.T) {
 	}
 }
 
-// TestSeeds runs each seed twice, which takes a minute on 2 cores. A failing one is run by go run ./simulation -seed N. CELLD_SEEDS is how
-// many there are.
+// TestSeeds runs seeds, each of which takes 2 s of CPU time, the first of them twice. A failing one is run by go run ./simulation -seed N.
 func TestSeeds(t *testing.T) {
-	seeds, err := strconv.ParseUint(os.Getenv("CELLD_SEEDS"), 10, 64)
-	if err != nil {
-		seeds = 16
+	const twice = 4
+	seeds := uint64(20)
+	if celldtest.Thorough {
+		seeds = 500
 	}
-	sum := program(t).Many(t.Context(), 1, seeds, "", runtime.GOMAXPROCS(0), true, nil)
-	for _, r := range sum.Failed {
+	s := program(t)
+	sum := s.Many(t.Context(), twice+1, seeds-twice, "", runtime.GOMAXPROCS(0), false, nil)
+	t.Log(sum)
+	for _, r := range append(sum.Failed, s.Many(t.Context(), 1, twice, "", runtime.GOMAXPROCS(0), true, nil).Failed...) {
 		t.Error(r.Err)
 	}
-	t.Log(sum)
 	if n := sum.Counts["undecided-keys"]; n*10 > sum.Counts["keys"] {
 		t.Errorf("%d of %d keys have too many orders to try", n, sum.Counts["keys"])
 	}

@@ -37,8 +37,11 @@ func Redis(t testing.TB) Engine {
 // Engines are Redis and those that `make engines` puts into .cache/engines; with build tag all also those of `make engines-all`.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
-	all := []Engine{Redis(t)}
-	for _, name := range packaged {
+	all, names := []Engine{Redis(t)}, always
+	if celldtest.Thorough {
+		names = append(slices.Clone(names), "redis-6.2", "redis-8.0", "valkey-8.0", "valkey-9.1")
+	}
+	for _, name := range names {
 		path := harness.CachePath(t, "engines/"+name+"/server")
 		if _, err := os.Stat(path); err != nil {
 			celldtest.Missing(t, "%s is not installed (make engines-all): %v", name, err)
@@ -93,7 +96,7 @@ func EachFleet(t *testing.T, test func(*testing.T, *Fleet)) {
 	for _, kind := range Kinds {
 		t.Run(kind.Name, func(t *testing.T) {
 			EachEngine(t, func(t *testing.T, e Engine) {
-				if only := few[kind.Name]; All || only == "" || only == e.Name {
+				if only := few[kind.Name]; celldtest.Thorough || only == "" || only == e.Name {
 					test(t, kind.Start(e, t))
 				}
 			})

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
 	"celld/resp"
 	settings "celld/resp/config"
@@ -30,7 +29,7 @@ func TestAlike(t *testing.T) {
 	r := celldtest.NewRand(t)
 	const each = 100
 	said, most := 0, 10_000
-	if engines.All {
+	if celldtest.Thorough {
 		most = 120_000
 	}
 	for n := 0; said < most && !t.Failed(); n += 10 {
