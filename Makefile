@@ -32,13 +32,14 @@ TOWER := $(CACHE)/tower/debug/limit-tower
 
 test-all: TAGS := all
 test-all: SEED := SEED=
-test-all: TOOLS += mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium php:php-cli ruby:ruby \
-	mandoc:mandoc zsh:zsh fish:fish lintian:lintian debootstrap:debootstrap rpm:rpm qemu-aarch64-static:qemu-user-static
-test-all: FILES += /usr/share/php/Illuminate/Cache/RateLimiter.php:php-illuminate-cache \
+test-all: TOOLS += nginx:nginx-light haproxy:haproxy java:default-jre-headless \
+	prometheus-redis-exporter:prometheus-redis-exporter prometheus:prometheus promtool:prometheus \
+	mvn:maven javac:default-jdk-headless buildah:buildah runc:runc chromium:chromium php:php-cli ruby:ruby mandoc:mandoc zsh:zsh fish:fish lintian:lintian debootstrap:debootstrap rpm:rpm qemu-aarch64-static:qemu-user-static
+test-all: FILES += /usr/share/java/guava.jar:libguava-java /usr/share/php/Illuminate/Cache/RateLimiter.php:php-illuminate-cache \
 	/usr/share/php/Illuminate/Redis/RedisManager.php:php-illuminate-redis /etc/php/*/mods-available/redis.ini:php-redis \
 	/usr/share/php/Predis/Client.php:php-predis $(GEMS)/rack-attack-*:ruby-rack-attack $(GEMS)/redis-[0-9]*:ruby-redis \
 	$(GEMS)/redis-store-*:ruby-redis-store $(GEMS)/activesupport-*:ruby-activesupport $(GEMS)/redis-activesupport-*:ruby-redis-activesupport
-test-all: tools tower proxies ratelimit counting engines-all dist-tools $(CACHE)/debian/.done test ## the same, with the tests that download and compile a lot (build tag all)
+test-all: tools tower proxies ratelimit counting engines-all dist-tools $(CACHE)/debian/.done test ## the same with every case (build tag all)
 
 tower: $(TOWER) ## build a program with the crate tower-redis-cell, for test-all; needs Rust 1.85
 
@@ -93,12 +94,10 @@ go: ## check that Go is installed and new enough
 # Each entry is a command and the Debian package that has it. redis-server's and nginx's packages would start servers of their own;
 # a policy-rc.d forbids that while they are installed. The tests start their servers themselves.
 TOOLS := redis-server:redis-server redis-cli:redis-tools redis-benchmark:redis-tools python3:python3 node:nodejs npm:npm \
-	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux nginx:nginx-light \
-	prometheus-redis-exporter:prometheus-redis-exporter prometheus:prometheus promtool:prometheus haproxy:haproxy systemd-analyze:systemd java:default-jre-headless openssl:openssl
+	cargo:cargo gcc:gcc ip:iproute2 unshare:util-linux prlimit:util-linux systemd-analyze:systemd openssl:openssl
 
 # Of packages that have no command each entry is a file and the package. A * stands for a version.
 GEMS := /usr/share/rubygems-integration/all/gems
-FILES := /usr/share/java/guava.jar:libguava-java
 
 tools: ## install with apt what the tests need and the machine lacks
 	@missing=; PATH=$$PATH:/usr/sbin; \
@@ -186,13 +185,13 @@ fmt: go ## fail if a file is not formatted by gofmt
 	@unformatted=$$(gofmt -l $(GO_FILES)); if [ -n "$$unformatted" ]; then echo "Not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 
 vet: go ## go vet, in each module
-	for module in $(MODULES); do go -C $$module vet -tags="long,$(TAGS)" ./... || exit 1; done
+	for module in $(MODULES); do go -C $$module vet -tags=all ./... || exit 1; done
 
 $(BIN): go
 	@go -C bench build -o $(BIN)/ ./walls ./mutants honnef.co/go/tools/cmd/staticcheck
 
 staticcheck: $(BIN) ## staticcheck with its checks of comments, in the version that bench/go.mod names, in each module
-	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck -checks inherit,ST1020,ST1021,ST1022 -tags="long,$(TAGS)" ./...) || exit 1; done
+	for module in $(MODULES); do (cd $$module && $(BIN)/staticcheck -checks inherit,ST1020,ST1021,ST1022 -tags=all ./...) || exit 1; done
 
 walls: $(BIN) ## print for each package its files, its lines and its largest circle of files; fail if one has more than 12
 	$(BIN)/walls -most 12 ./...

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 func TestParseStat(t *testing.T) {
@@ -64,18 +66,14 @@ func TestGroupPSS(t *testing.T) {
 	group := cmd.Process.Pid
 	defer cmd.Wait()
 	defer syscall.Kill(-group, syscall.SIGKILL)
-	for range 3000 {
+	celldtest.Eventually(t, "the child's memory counts", func() bool {
 		own, err := readField(group, "smaps_rollup", "Pss")
 		sum, err2 := readGroupPSS(group)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		if own > 0 && sum > own {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("the child's memory does not count")
+		return own > 0 && sum > own
+	})
 }
 
 func TestCPUSince(t *testing.T) {

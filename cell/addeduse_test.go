@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/store"
 	"celld/store/memory"
@@ -63,15 +64,15 @@ func TestAnAddedAlgorithmInTheStore(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Duration(2*tenth) - 1)
-		if synctest.Wait(); woken.Load() != 0 {
+		celldtest.Pass(time.Duration(2*tenth) - 1)
+		if woken.Load() != 0 {
 			t.Error("it was woken too early")
 		}
-		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); woken.Load() != 1 || waits.Taken.Limited || waits.Taken.Granted != 1 {
+		celldtest.Pass(time.Nanosecond)
+		if woken.Load() != 1 || waits.Taken.Limited || waits.Taken.Granted != 1 {
 			t.Errorf("woken %d times: %+v", woken.Load(), waits.Taken)
 		}
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		leased, _ := ask(store.Terms{LeaseNS: int64(time.Minute)}, nil)
 		if ended, err := s.Release([]byte("k"), leased.Terms.Lease, store.Access{NowNS: clock()}); !ended || err != nil {
 			t.Errorf("released: %v, %v", ended, err)

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/store"
 )
@@ -133,9 +133,7 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 					w.commit()
 				} else {
 					w.tick(second / 2)
-					for w.m.Status().AOFPending > 0 {
-						time.Sleep(time.Millisecond)
-					}
+					celldtest.Eventually(t, "it is appended", func() bool { return w.m.Status().AOFPending == 0 })
 				}
 			})
 			if err := w.m.Rewrite(); err != nil {
@@ -153,9 +151,8 @@ func TestARewriteBehindAForeignTail(t *testing.T) {
 
 // takenAgain waits until no decision is refused.
 func (w *world) takenAgain() {
-	for w.m.Refusal() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	w.t.Helper()
+	celldtest.Eventually(w.t, "decisions are taken again", func() bool { return w.m.Refusal() == nil })
 }
 
 // Many connections decide while the disk fails now and then, and rewrites go on. In the end the file holds what the store holds.

@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
 // passes is tick in the time of a bubble too, by which the next try of a write is timed.
 func (w *world) passes(ns int64) {
-	time.Sleep(time.Duration(ns))
+	celldtest.Pass(time.Duration(ns))
 	w.tick(ns)
 	synctest.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/persistence"
 	"celld/persistence/dir"
 	"celld/store"
@@ -104,12 +105,7 @@ func TestADirectoryThatIsWaitedFor(t *testing.T) {
 	other.set = func(o *persistence.Options) { set(o); log <- other.log }
 	go func() { opened <- other.open() }()
 	text := <-log
-	waits := func() bool { return strings.Contains(text.String(), "waiting for another process") }
-	for deadline := time.Now().Add(time.Minute); !waits(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not wait: %s", text)
-		}
-	}
+	celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(text.String(), "waiting for another process") })
 	w.throttle("b")
 	w.handOver(other, opened)
 	if n := strings.Count(text.String(), "waiting"); n != 1 {

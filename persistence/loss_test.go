@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/store"
 )
 
@@ -33,7 +34,7 @@ func TestWhatEverySecondLoses(t *testing.T) {
 					t.Errorf("lost %v, want %v at most", lost, test.most)
 				}
 				files.failing(nil)
-				time.Sleep(test.disk) // what is under way ends
+				celldtest.Pass(test.disk) // what is under way ends
 				if err := w.close(); err != nil {
 					t.Error(err)
 				}
@@ -64,7 +65,7 @@ func TestWhatEverySecondLosesOfManyChanges(t *testing.T) {
 			t.Errorf("%d bytes are on the disk 0.9 s later", size)
 		}
 		files.failing(nil)
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		if err := w.close(); err != nil {
 			t.Error(err)
 		}
@@ -79,7 +80,7 @@ func (w *world) runs(files *memoryFS, length, step time.Duration) (lost time.Dur
 	began, ticked := w.now, w.now
 	for w.now-began < int64(length) {
 		w.put("k", store.Value{TAT: uint64(w.now + 9000*second)})
-		time.Sleep(step)
+		celldtest.Pass(step)
 		if w.pass(int64(step)); w.now-ticked >= second/10 {
 			ticked = w.now
 			w.m.Tick()

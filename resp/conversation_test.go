@@ -60,8 +60,7 @@ func (p *peer) say(t *testing.T, x *celldtest.Exchange) (got string, end bool) {
 	more := p.serve([]byte(text))
 	for more || p.tr.HasMore() {
 		if synctest.Wait(); p.tr.IsPaused() { // it waits for the time
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
+			celldtest.Pass(time.Millisecond)
 		}
 		more = p.serve(nil)
 	}
@@ -79,7 +78,7 @@ func (w *world) play(t *testing.T, resp3 bool, paragraph []*celldtest.Exchange, 
 	p.do("FLUSHALL")
 	for _, x := range paragraph {
 		if d := x.Sleep(); d > 0 {
-			time.Sleep(d)
+			celldtest.Pass(d)
 			continue
 		}
 		got, end := p.say(t, x)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/resp/config"
 	"celld/resp/door"
 	"celld/store/memory"
@@ -47,9 +48,10 @@ func TestLeasesWithoutTheEngine(t *testing.T) {
 // later is do of a command that a remote.Store answers.
 func (p *peer) later(words ...string) string {
 	reply := p.do(words...)
-	for ; reply == ""; reply = p.send("") {
-		time.Sleep(time.Millisecond)
-	}
+	celldtest.Eventually(p.t, "it is answered", func() bool {
+		reply += p.send("")
+		return reply != ""
+	})
 	return reply
 }
 

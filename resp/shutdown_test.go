@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/resp/gate"
 )
 
@@ -51,7 +52,7 @@ func TestAwaitStop(t *testing.T) {
 				}()
 				c := w.connect()
 				for _, e := range test.events {
-					time.Sleep(e.at - time.Since(began))
+					celldtest.Pass(e.at - time.Since(began))
 					switch e.what {
 					case "TERM":
 						signals <- syscall.SIGTERM

@@ -24,15 +24,13 @@ func TestCarriersStopAnswers(t *testing.T) {
 		conns      int
 		send, want string
 	}{
-		"slow commands":      {1, strings.Repeat("SLOW\r\n", 250), strings.Repeat("+OK\r\n", 250)}, // for longer than busyNS
-		"one slow command":   {1, "SLEEPY\r\nPING\r\n", "+OK\r\n+PONG\r\n"},
-		"more than one read": {1, strings.Repeat("SLOW\r\n"+sessiontest.Frame("ECHO", strings.Repeat("y", 10_000)), 250), strings.Repeat("+OK\r\n$10000\r\n"+strings.Repeat("y", 10_000)+"\r\n", 250)},
-		"many connections":   {500, "SLOW\r\n", "+OK\r\n"},
+		"slow commands":      {1, strings.Repeat("SLEEP 0.006\r\n", 250), strings.Repeat("+OK\r\n", 250)}, // for longer than busyNS
+		"one slow command":   {1, "SLEEP 0.2\r\nPING\r\n", "+OK\r\n+PONG\r\n"},
+		"more than one read": {1, strings.Repeat("SLEEP 0.006\r\n"+sessiontest.Frame("ECHO", strings.Repeat("y", 10_000)), 250), strings.Repeat("+OK\r\n$10000\r\n"+strings.Repeat("y", 10_000)+"\r\n", 250)},
+		"many connections":   {500, "SLEEP 0.006\r\n", "+OK\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			slow := &command.Row{Name: "slow", Arity: 1, Run: func(c *command.Call) { time.Sleep(6 * time.Millisecond); c.OK() }}
-			sleepy := &command.Row{Name: "sleepy", Arity: 1, Run: func(c *command.Call) { time.Sleep(200 * time.Millisecond); c.OK() }}
-			o := carrierTest{rows: []*command.Row{slow, sleepy},
+			o := carrierTest{rows: []*command.Row{sleepRow(t)},
 				settings: []string{"client-output-buffer-limit", "64mb", "shutdown-timeout", "60"}}
 			o.run(t, func(t *testing.T, srv *Server, addr string) {
 				var conns []sessiontest.Client

@@ -93,7 +93,7 @@ func build(ctx context.Context, scratch, tree, pkg string, o options) (*binary, 
 		if err := b.write(parsed, without); err != nil {
 			return nil, err
 		}
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags=long", "-vet=off", "-ldflags=-s -w", "-gcflags=-e", "-o", b.path, pkg)
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags=all", "-vet=off", "-ldflags=-s -w", "-gcflags=-e", "-o", b.path, pkg)
 		cmd.Dir = tree
 		out, err := cmd.CombinedOutput()
 		if err == nil {
@@ -143,7 +143,7 @@ type parsedPackage struct {
 
 // parse checks the package's types by what the compiler exports of those that it imports.
 func parse(tree, pkg string) (*parsedPackage, error) {
-	cmd := exec.Command("go", "list", "-tags=long", "-export", "-deps", "-test",
+	cmd := exec.Command("go", "list", "-tags=all", "-export", "-deps", "-test",
 		"-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,ForTest", pkg)
 	cmd.Dir = tree
 	cmd.Stderr = os.Stderr

@@ -10,6 +10,7 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"celld/integration_test/harness"
+	"celld/internal/celldtest"
 )
 
 // post asks by JSON.
@@ -164,10 +165,12 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", url, series, got, want)
 			}
 		}
-		out, _ := harness.TryTool(t, page, "promtool", "check", "metrics")
-		for line := range strings.Lines(out) {
-			if !strings.HasPrefix(line, "ratelimit_service_") || !strings.Contains(line, `should have "_total" suffix`) {
-				t.Errorf("promtool: %s", line)
+		if celldtest.Thorough {
+			out, _ := harness.TryTool(t, page, "promtool", "check", "metrics")
+			for line := range strings.Lines(out) {
+				if !strings.HasPrefix(line, "ratelimit_service_") || !strings.Contains(line, `should have "_total" suffix`) {
+					t.Errorf("promtool: %s", line)
+				}
 			}
 		}
 		if strings.Contains(page, "ann") {

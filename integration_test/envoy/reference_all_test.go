@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
@@ -56,20 +55,19 @@ func startReference(t *testing.T, dir string, env ...string) *reference {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
+		if t.Failed() {
+			t.Log(log)
+		}
 	})
 	r := &reference{grpc: net.JoinHostPort("127.0.0.1", grpcPort), http: "http://127.0.0.1:" + httpPort,
 		prometheus: "http://127.0.0.1:" + prometheus}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if answer, err := http.Get(r.http + "/healthcheck"); err == nil {
+	celldtest.Eventually(t, "envoyproxy/ratelimit starts", func() bool {
+		answer, err := http.Get(r.http + "/healthcheck")
+		if err == nil {
 			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				break
-			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("envoyproxy/ratelimit does not start: %s", log)
-		}
-	}
+		return err == nil && answer.StatusCode == http.StatusOK
+	})
 	r.client = dial(t, r.grpc)
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"celld/integration_test/harness"
 	"celld/internal/celldtest"
@@ -32,23 +31,17 @@ func TestUnblock(t *testing.T) {
 		}
 		begin := func() {
 			waits.Send(harness.Frame(s.call...))
-			for deadline := time.Now().Add(20 * time.Second); !strings.Contains(flags(), "b"); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("it does not wait")
-				}
-			}
+			celldtest.Eventually(t, "it waits", func() bool { return strings.Contains(flags(), "b") })
 		}
-		blocked := func() {
-			say(harness.InfoSections(other.Do("INFO", "clients"))["Clients"]["blocked_clients"])
-		}
+		blocked := func() string { return harness.InfoSections(other.Do("INFO", "clients"))["Clients"]["blocked_clients"] }
 		say(other.Do("CLIENT", "UNBLOCK", id))
 		begin()
-		blocked()
+		say(blocked())
 		say(other.Do("CLIENT", "UNBLOCK", id, "ERROR"))
 		say(other.Do("CLIENT", "UNBLOCK", id))
 		say(waits.Reply())
 		say(waits.Do("PING"))
-		blocked()
+		say(blocked())
 		begin()
 		say(other.Do("CLIENT", "UNBLOCK", id))
 		waits.Reply()
@@ -57,13 +50,7 @@ func TestUnblock(t *testing.T) {
 		say(other.Do("CLIENT", "KILL", "ID", id))
 		waits.Closed()
 		say(other.Do("CLIENT", "UNBLOCK", id))
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			if n := harness.InfoSections(other.Do("INFO", "clients"))["Clients"]["blocked_clients"]; n == "0" {
-				break
-			} else if time.Now().After(deadline) {
-				t.Fatalf("%s wait", n)
-			}
-		}
+		celldtest.Eventually(t, "nobody waits", func() bool { return blocked() == "0" })
 	}
 	if a, b := strings.Join(said[0], " "), strings.Join(said[1], " "); a != b {
 		t.Errorf("celld %q\nredis %q", a, b)

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -186,43 +185,5 @@ func TestIdleTimeout(t *testing.T) {
 	}
 	if got := busy.Do("PING"); got != "+PONG\r\n" {
 		t.Errorf("a busy connection: %q", got)
-	}
-}
-
-// A client cannot make the process take more than its bound by leaving a few keys of each size in place.
-func TestMemoryBoundWithGaps(t *testing.T) {
-	t.Parallel()
-	const most = 24 << 20
-	const bound = most*3/2 + 64<<20
-	srv := harness.Start(t, "--maxmemory", "24mb", "--max-keys", "1000000")
-	c := harness.Dial(t, srv.Addr)
-	pipeline := func(n int, command func(i int) []string) {
-		for at := 0; at < n; at += 100 {
-			var all []byte
-			for i := at; i < at+100; i++ {
-				all = append(all, harness.Frame(command(i)...)...)
-			}
-			c.Send(all)
-			for range 100 {
-				if got := c.Reply(); strings.HasPrefix(got, "-") {
-					t.Fatal(got)
-				}
-			}
-		}
-	}
-	for _, buckets := range []int{128, 112, 96, 88, 80, 72, 64, 60, 56, 52, 48, 44, 40, 36, 32} {
-		key := func(i int) string { return fmt.Sprintf("%d:%d", buckets, i) }
-		n, inSpan := most/2/(176+8*buckets), 1024/buckets // of 8 KB
-		limit := fmt.Sprintf("9/1h,algo=slide,buckets=%d", buckets)
-		pipeline(n, func(i int) []string { return []string{"CL.TAKE", key(i), limit} })
-		pipeline(n, func(i int) []string {
-			if i%inSpan == 0 {
-				return []string{"PING"}
-			}
-			return []string{"DEL", key(i)}
-		})
-		if rss := vmRSS(t, srv.Cmd.Process.Pid); rss > bound {
-			t.Errorf("after %d buckets, resident memory is %d MB of %d", buckets, rss>>20, bound>>20)
-		}
 	}
 }

@@ -29,7 +29,7 @@
 //     leases.go counts who holds what.
 //   - A mutant is a row of the table in mutants.go: a change of a file that breaks celld, by defects that it has had. It names the focus
 //     whose worlds see it; seeds of other worlds are passed over.
-//   - A seed that found a fault becomes a row in simulation_test.go. The mended package gets a test of its own, because a seed may become
+//   - A seed that found a fault becomes a row in found_all_test.go. The mended package gets a test of its own, because a seed may become
 //     another run.
 //   - What a new fault, scene or client draws comes from a source of its own, p.chance("its name"). So older seeds stay the runs that they
 //     were, as far as nothing else changes.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
 
 	"celld/integration_test/simulation/runner"
@@ -13,19 +11,6 @@ import (
 
 	_ "pgregory.net/rapid" // for its flags, which all tests here are given
 )
-
-// found are seeds that have found a fault of celld once. A change of the world may make them other runs: the tests of the packages guard
-// what was mended.
-var found = []struct {
-	seed uint64
-	was  string
-}{
-	{98, "a new append-only file whose directory was not synced was gone after a loss of power, with appendfsync always, too"},
-	{198, "on an engine a call was denied with one of 3 left, as another was granted in the same round trip, and counted twice"},
-	{241, "on an engine a call was denied with 98 of 100 left, as one with WAIT waited for its first answer in that moment"},
-	{288, "a process was killed before a sync, and the next one's first sync failed: after a loss of power the file had a hole, and was refused"},
-	{2135, "while the master that Sentinels name was away, celld opened 800 connections a second, and left a goroutine for each third"},
-}
 
 func program(t *testing.T) Simulation {
 	t.Helper()
@@ -36,27 +21,19 @@ func program(t *testing.T) Simulation {
 	return Simulation{Program: p}
 }
 
-func TestSeedsThatHaveFoundAFault(t *testing.T) {
-	s := program(t)
-	for _, f := range found {
-		if r := s.Run(t.Context(), Seed{Number: f.seed}); r.Err != nil {
-			t.Errorf("%s: %v", f.was, r.Err)
-		}
-	}
-}
-
-// TestSeeds runs each seed twice, which takes a minute on 2 cores. A failing one is run by go run ./simulation -seed N. CELLD_SEEDS is how
-// many there are.
+// TestSeeds runs seeds, each of which takes 2 s of CPU time, the first of them twice. A failing one is run by go run ./simulation -seed N.
 func TestSeeds(t *testing.T) {
-	seeds, err := strconv.ParseUint(os.Getenv("CELLD_SEEDS"), 10, 64)
-	if err != nil {
-		seeds = 16
+	const twice = 4
+	seeds := uint64(20)
+	if celldtest.Thorough {
+		seeds = 500
 	}
-	sum := program(t).Many(t.Context(), 1, seeds, "", runtime.GOMAXPROCS(0), true, nil)
-	for _, r := range sum.Failed {
+	s := program(t)
+	sum := s.Many(t.Context(), twice+1, seeds-twice, "", runtime.GOMAXPROCS(0), false, nil)
+	t.Log(sum)
+	for _, r := range append(sum.Failed, s.Many(t.Context(), 1, twice, "", runtime.GOMAXPROCS(0), true, nil).Failed...) {
 		t.Error(r.Err)
 	}
-	t.Log(sum)
 	if n := sum.Counts["undecided-keys"]; n*10 > sum.Counts["keys"] {
 		t.Errorf("%d of %d keys have too many orders to try", n, sum.Counts["keys"])
 	}

@@ -50,7 +50,8 @@ func TestClients(t *testing.T) {
 		"redis-py": `
 import sys, redis
 port, ca, cert, key = sys.argv[1:]
-r = redis.Redis(port=int(port), password="sesame", ssl=True, ssl_ca_certs=ca, ssl_certfile=cert, ssl_keyfile=key)
+r = redis.Redis(port=int(port), password="sesame", ssl=True, ssl_ca_certs=ca, ssl_certfile=cert, ssl_keyfile=key,
+    socket_timeout=180, socket_connect_timeout=180)
 print(r.execute_command("CL.THROTTLE", "py", 15, 30, 60))`,
 		"ioredis": `
 const [port, ca, cert, key] = process.argv.slice(1), read = require("fs").readFileSync

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/redcon"
 )
@@ -20,6 +21,7 @@ type Ailing struct {
 	server *redcon.Server
 	mu     sync.Mutex
 	answer func(command string) string // the reply's bytes; "none": nothing, nor anything after it; "close": the connection is closed
+	takes  time.Duration               // from each command to its answer
 	asked  []string                    // all commands, without those of the connection unless whole
 }
 
@@ -69,12 +71,13 @@ func (e *Ailing) serve(conn redcon.Conn, cmd redcon.Command) {
 	command := strings.Join(words, " ")
 	text := e.own(words[0], command)
 	e.mu.Lock()
-	answer, asks := e.answer, e.whole || text == ""
+	answer, takes, asks := e.answer, e.takes, e.whole || text == ""
 	if asks {
 		e.asked = append(e.asked, command)
 	}
 	e.mu.Unlock()
 	if asks {
+		time.Sleep(takes)
 		text = cmp.Or(answer(command), text)
 	}
 	switch {
@@ -111,6 +114,13 @@ func (e *Ailing) Answers(text string) { e.AnswersBy(func(string) string { return
 func (e *Ailing) AnswersBy(answer func(command string) string) {
 	e.mu.Lock()
 	e.answer = answer
+	e.mu.Unlock()
+}
+
+// Takes lets each answer take so long, in fake time.
+func (e *Ailing) Takes(d time.Duration) {
+	e.mu.Lock()
+	e.takes = d
 	e.mu.Unlock()
 }
 

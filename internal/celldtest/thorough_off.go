@@ -1,7 +1,7 @@
-//go:build !long
+//go:build !all
 
 package celldtest
 
-// Thorough says that tests take the time that they need: with build tag long, as in `make test`. Otherwise they try a part of their cases,
-// and `go test ./...` ends in two minutes.
+// Thorough says that tests try all their cases, however long that takes: with build tag all, as in `make test-all`. Otherwise they try a
+// part of them.
 const Thorough = false

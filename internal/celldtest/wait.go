@@ -3,6 +3,7 @@ package celldtest
 import (
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -33,4 +34,10 @@ func Again(t *testing.T, compare func(attempt string) string) {
 		}
 	}
 	t.Error(difference)
+}
+
+// Pass lets the fake time of a synctest bubble pass, and all that is due by then happen. Outside a bubble it panics, so it never waits.
+func Pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/persistence/aof"
 	"celld/persistence/dir"
 	"celld/persistence/rdb"
@@ -477,8 +478,7 @@ func TestLogProgress(t *testing.T) {
 		for i := range 3 {
 			l.progress.done.Add(50)
 			l.now.Add(2 * second)
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
+			celldtest.Pass(2 * time.Second)
 			want := fmt.Sprintf("percent=%d.0 loaded_bytes=%d total_bytes=200", 25*(i+1), 50*(i+1))
 			if strings.Count(l.log.String(), "\n") != i+1 || !strings.Contains(l.log.String(), want) {
 				t.Errorf("%s, want %s", &l.log, want)
@@ -486,7 +486,7 @@ func TestLogProgress(t *testing.T) {
 		}
 		stop()
 		synctest.Wait()
-		time.Sleep(9 * time.Second)
+		celldtest.Pass(9 * time.Second)
 		if strings.Count(l.log.String(), "\n") != 3 {
 			t.Error(l.log.String())
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/resp/command"
 	"celld/resp/command/calltest"
 	"celld/store"
@@ -156,7 +157,7 @@ func TestGiveBack(t *testing.T) {
 		if !r.GivesBack() {
 			t.Error("it has not begun")
 		}
-		if time.Sleep(2 * time.Second); r.GivesBack() || !given {
+		if celldtest.Pass(2 * time.Second); r.GivesBack() || !given {
 			t.Errorf("given back: %v", given)
 		}
 	})

@@ -323,10 +323,9 @@ func TestManyFilesAreReadLessOften(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		})
-		time.Sleep(50 * time.Second)
+		celldtest.Pass(50 * time.Second)
 		close(stopped)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		celldtest.Pass(time.Minute)
 		half := time.Second / 2
 		if want := []time.Duration{half, 2 * half, 3 * half, 3*half + 21*time.Second, 3*half + 42*time.Second}; !slices.Equal(read, want) {
 			t.Fatalf("read at %v, want %v", read, want)

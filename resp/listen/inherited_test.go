@@ -246,10 +246,10 @@ func TestWatchCertificates(t *testing.T) {
 		}
 		logs("the certificate ends soon")
 		p.put(t, time.Now().Add(47*time.Hour))
-		time.Sleep(3 * certsEvery)
+		celldtest.Pass(3 * certsEvery)
 		logs("new certificates are used")
 		celldtest.WriteFile(t, "nothing", p.files.Cert)
-		time.Sleep(5 * certsEvery)
+		celldtest.Pass(5 * certsEvery)
 		if logs("new certificates are not used, the old ones stay"); failed != 1 {
 			t.Errorf("%d have failed", failed)
 		}

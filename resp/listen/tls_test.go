@@ -55,13 +55,13 @@ func TestWarnOfCertificate(t *testing.T) {
 		start := time.Now()
 		open(start.Add(47 * time.Hour))
 		warned()
-		time.Sleep(32 * time.Hour) // 15 are left
+		celldtest.Pass(32 * time.Hour) // 15 are left
 		warned("the certificate ends soon", "not_after=2000-01-02T23:00:00Z")
-		time.Sleep(16 * time.Hour)
+		celldtest.Pass(16 * time.Hour)
 		warned("clients refuse the certificate", "it was valid until 2000-01-02T23:00:00Z")
 		open(time.Now().Add(72 * time.Hour))
 		warned("clients refuse the certificate", "it is valid from 2000-01-04T00:00:00Z on")
-		time.Sleep(24 * time.Hour)
+		celldtest.Pass(24 * time.Hour)
 		warned()
 		open(time.Now().Add(time.Hour))
 		warned("the certificate ends soon")

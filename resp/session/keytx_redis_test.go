@@ -80,13 +80,7 @@ func (w *redisWorld) say(p *peer, x *celldtest.Exchange) (got string, end bool) 
 	if !raw {
 		text = sessiontest.Frame(words...)
 	}
-	got = p.send(text)
-	for p.unserved || p.waits != nil {
-		for p.waits != nil && !p.waits.ready() {
-			time.Sleep(20 * time.Microsecond)
-		}
-		got += p.send("")
-	}
+	got = p.finish(p.send(text))
 	if strings.HasSuffix(x.Command, " US") { // µs that look like instants
 		return got, p.tr.Closed
 	}

@@ -40,13 +40,17 @@ type seenField struct{ name, text string }
 
 var rightsKeys = []string{"a1", "a2", "b1", "b2", "c-with-a-long-name"}
 
-// sayTo sends a command, or several as they are, and waits for the answer where that takes time.
+// sayTo sends a command, or several as they are, and waits for the answer.
 func (p *peer) sayTo(words ...string) string {
 	raw := words[0]
 	if !strings.HasPrefix(raw, "*") {
 		raw = sessiontest.Frame(words...)
 	}
-	got := p.send(raw)
+	return p.finish(p.send(raw))
+}
+
+// finish adds the rest of what a session sends, where that takes time.
+func (p *peer) finish(got string) string {
 	for p.unserved || p.waits != nil {
 		for p.waits != nil && !p.waits.ready() {
 			time.Sleep(20 * time.Microsecond)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/resp/command/decide"
 	"celld/resp/door"
 	"celld/store"
@@ -30,8 +31,7 @@ func inTime(t *testing.T, test func(t *testing.T, w *world), settings ...string)
 
 // after returns what the session sends when so much time has passed.
 func (p *peer) after(d time.Duration) string {
-	time.Sleep(d)
-	synctest.Wait()
+	celldtest.Pass(d)
 	return p.send("")
 }
 
@@ -89,7 +89,7 @@ var ends = map[string]func(p, other *peer){
 	"protocol": func(p, _ *peer) { p.send("*1\r\n$-2\r\n"); p.Closed() },
 	"broken":   func(p, _ *peer) { p.borrow(); p.broken(); p.Closed() },
 	"idle": func(p, _ *peer) {
-		time.Sleep(2 * time.Second)
+		celldtest.Pass(2 * time.Second)
 		p.srv.WakeIdle()
 		p.Serve(nil)
 		p.Closed()
@@ -139,7 +139,7 @@ func TestARepeatFromAnotherConnection(t *testing.T) {
 		if got := other.send(call + "\r\n"); got != first {
 			t.Errorf("%q, want %q", got, first)
 		}
-		time.Sleep(5 * time.Second)
+		celldtest.Pass(5 * time.Second)
 		got := other.send(call + "\r\n")
 		if id := func(reply string) string { return reply[strings.LastIndex(reply, ":"):] }; !granted(got) || id(got) <= id(first) {
 			t.Errorf("%q after %q", got, first)
@@ -197,7 +197,7 @@ func TestAWaitThatIsEnded(t *testing.T) {
 			other.send(call + "\r\n")
 			p.send(call + " WAIT 60000\r\n")
 			behind.send(call + " WAIT 60000\r\n")
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			other.want(fmt.Sprintf(how, p.client.ID), ":1\r\n")
 			if got := p.after(0); got != want {
 				t.Errorf("%s: %q, want %q", how, got, want)
@@ -346,8 +346,7 @@ func TestManyBoundLeasesEndLater(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Millisecond {
 			t.Errorf("the connection's end took %v", took)
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
+		celldtest.Pass(time.Second)
 		got := w.connect().send("CL.TAKE k 100/1h,algo=conc PEEK\r\n")
 		if !strings.HasPrefix(got, "*8\r\n:0\r\n:100\r\n:100\r\n") || slow.released != 101 {
 			t.Errorf("%d released: %q", slow.released, got)

@@ -215,7 +215,7 @@ func TestWhatComesBehindAWait(t *testing.T) {
 func TestAPausedSessionStays(t *testing.T) {
 	paused(t, "stay\nnow\nstay\n", func(t *testing.T, c *carried, p peer, s *fakeSession) {
 		p.closeWrite()
-		time.Sleep(10 * time.Millisecond) // in which it would end
+		c.Settle(t.Context()) // in which it would end
 		s.finish()
 		p.want("stay\nnow\n")
 		eventually(t, "second wait", func() bool { return !s.finished.Load() })

@@ -62,7 +62,7 @@ func TestACallWaits(t *testing.T) {
 		for i, want := range []int{0, 50, 100} {
 			if i == 2 {
 				gone := dial(take)
-				time.Sleep(time.Second)
+				celldtest.Pass(time.Second)
 				gone.Close()
 				synctest.Wait()
 			}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"celld/internal/celldtest"
 	"celld/resp"
 )
 
@@ -22,7 +22,7 @@ func TestReadings(t *testing.T) {
 			if got := string(r.read()); !strings.Contains(got, `"allowed":`+want+",") {
 				t.Errorf("after %d: %s", at, got)
 			}
-			time.Sleep(readingTime / 2)
+			celldtest.Pass(readingTime / 2)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -67,7 +68,7 @@ func TestReserveBehindOthers(t *testing.T) {
 		if w.err() != store.ErrTooManyWaiters || w.taken().Granted != 0 {
 			t.Errorf("without a place: %+v, %v", w.taken(), w.err())
 		}
-		pass(time.Second)
+		celldtest.Pass(time.Second)
 		if !first.granted() || !second.granted() {
 			t.Error("who waits does not pass")
 		}
@@ -81,7 +82,7 @@ func TestReserveBehindOthers(t *testing.T) {
 		if !twice.granted() || twice.reqs[0].Terms.WaitNS != 5e8 {
 			t.Errorf("two calls of two each: %+v, %+v", twice.taken(), twice.reqs[0].Terms)
 		}
-		pass(2 * time.Second)
+		celldtest.Pass(2 * time.Second)
 		if first.at(start) != 100*time.Millisecond || last.at(start) != 600*time.Millisecond {
 			t.Errorf("the others pass after %v and %v", first.at(start), last.at(start))
 		}
@@ -205,7 +206,7 @@ func TestAWaitBesideABatch(t *testing.T) {
 			if !s.TakeBatch(batch, memtest.At(clock()), &waiter{}) || !batch[0].Taken.Limited || !batch[1].Taken.Limited {
 				t.Errorf("a batch waits: %+v", batch)
 			}
-			if pass(time.Second); !w.granted() || w.at(start) != 100*time.Millisecond {
+			if celldtest.Pass(time.Second); !w.granted() || w.at(start) != 100*time.Millisecond {
 				t.Errorf("it passes after %v", w.at(start))
 			}
 			if d := (cell.Decision{}); batch[0].Calls[0].Decision == d {

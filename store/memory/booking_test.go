@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -65,7 +66,7 @@ func TestReserve(t *testing.T) {
 		if callers, _ := s.Waiting(); callers != 2 {
 			t.Errorf("%d wait", callers)
 		}
-		pass(time.Second)
+		celldtest.Pass(time.Second)
 		if first.at(start) != 100*time.Millisecond || last.at(start) != 300*time.Millisecond {
 			t.Errorf("they pass after %v and %v", first.at(start), last.at(start))
 		}
@@ -111,6 +112,6 @@ func TestWhoStandsBehindAReservation(t *testing.T) {
 				t.Errorf("reserved behind %d: %+v", i, w.reqs[0].Terms)
 			}
 		}
-		pass(time.Minute)
+		celldtest.Pass(time.Minute)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -102,7 +103,7 @@ func TestWhoWaitsCarriesOver(t *testing.T) {
 				t.Errorf("%s: %+v", text, w.taken())
 			}
 			memtest.MustAudit(t, s)
-			if pass(time.Hour); !w.granted() {
+			if celldtest.Pass(time.Hour); !w.granted() {
 				t.Errorf("%s: it does not pass", text)
 			}
 			memtest.MustAudit(t, s)

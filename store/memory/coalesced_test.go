@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -43,7 +44,7 @@ func TestAFollowerKeepsThePlace(t *testing.T) {
 			case 2:
 				a.leave(errUnblocked)
 			}
-			pass(10 * time.Minute)
+			celldtest.Pass(10 * time.Minute)
 			if a.granted() || how > 0 && a.woken.Load() != 1 || !b.waits() || !c.denied() || c.at(start) != 3*time.Minute {
 				t.Fatalf("%d: %+v, %+v", how, a.taken(), c.taken())
 			}
@@ -52,7 +53,7 @@ func TestAFollowerKeepsThePlace(t *testing.T) {
 				b.leave(nil)
 				b = d
 			}
-			pass(110 * time.Minute)
+			celldtest.Pass(110 * time.Minute)
 			if !b.granted() || b.at(start) != time.Hour || !d.granted() || d.lease() != b.lease() || behind.waits() != false ||
 				behind.granted() && behind.at(start) != 2*time.Hour {
 				t.Errorf("%d: %v: %+v, %+v, %v", how, b.at(start), b.taken(), d.taken(), behind.at(start))
@@ -75,7 +76,7 @@ func TestCoalescedByChance(t *testing.T) {
 							rapid.SampledFrom([]error{store.ErrRefused, errUnblocked}).Draw(rt, "why"))
 					}
 				case 1:
-					time.Sleep(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)
+					celldtest.Pass(time.Duration(rapid.Int64Range(0, 40).Draw(rt, "s")) * time.Second)
 				case 2:
 					if len(all) > 0 {
 						s.Release([]byte("k"), rapid.SampledFrom(all).Draw(rt, "released").lease(), memtest.At(clock()))
@@ -96,7 +97,7 @@ func TestCoalescedByChance(t *testing.T) {
 					}
 				}
 			}
-			pass(10 * time.Minute)
+			celldtest.Pass(10 * time.Minute)
 			for i, w := range all {
 				if w.waits() {
 					rt.Fatalf("%d still waits", i)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -54,7 +55,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *memory.Store) {
 			each := strings.Fields(limits)
 			crowd(t, s, 4, int64(30*time.Second), each...)
-			pass(5050 * time.Millisecond)
+			celldtest.Pass(5050 * time.Millisecond)
 			for range 3 {
 				var calls []store.Call
 				for i, limit := range each {
@@ -62,7 +63,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 				}
 				begun := clock()
 				w := takeLease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, calls...)
-				pass(8 * time.Second)
+				celldtest.Pass(8 * time.Second)
 				if !w.granted() {
 					t.Errorf("%s: it waits for %v", limits, time.Duration(clock()-begun))
 				} else {
@@ -71,7 +72,7 @@ func TestSeveralBusyLimits(t *testing.T) {
 				s.Release([]byte("a"), w.lease(), memtest.At(clock()))
 				w.leave(nil)
 			}
-			pass(30 * time.Second)
+			celldtest.Pass(30 * time.Second)
 		})
 	}
 }
@@ -81,17 +82,17 @@ func TestASlowLimitDoesNotStopAFastOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memory.Store) {
 		const fast, slow = "1000/1s,burst=1", "1/10s,burst=1"
 		answers := crowd(t, s, 20, int64(52*time.Second), fast)
-		pass(time.Second)
+		celldtest.Pass(time.Second)
 		for range 5 {
 			w := await(s, 20*time.Second, 1, memtest.Call(t, "a", fast), memtest.Call(t, "b", slow)) // for the fast one
 			if !plainly(s, 1, memtest.Call(t, "b", slow)).granted() {                                // which takes the slow one before it
 				t.Fatal("the slow one does not pass")
 			}
-			pass(10*time.Second + 50*time.Millisecond)
+			celldtest.Pass(10*time.Second + 50*time.Millisecond)
 			w.leave(nil)
 			s.Delete([]byte("b"), clock())
 		}
-		pass(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		if n := answers[0].Load(); n < 51_900 {
 			t.Errorf("%d calls in 52 s", n)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -23,7 +24,7 @@ func TestDeadlines(t *testing.T) {
 		if !first.waits() || !second.waits() {
 			t.Fatal("they do not wait")
 		}
-		pass(3 * time.Second)
+		celldtest.Pass(3 * time.Second)
 		if !first.granted() || first.at(start) != time.Second {
 			t.Errorf("the moment is the deadline: %+v", first.taken())
 		}
@@ -46,7 +47,7 @@ func TestARefusedWaitBlocks(t *testing.T) {
 			t.Errorf("%+v", d.taken())
 		}
 		start := clock()
-		pass(time.Minute)
+		celldtest.Pass(time.Minute)
 		if w.at(start) != 5*time.Second || !w.granted() {
 			t.Errorf("who waits passes after %v", w.at(start))
 		}
@@ -115,7 +116,7 @@ func TestRefusedWhenGranted(t *testing.T) {
 			if w.woken.Load() != 1 || refused && w.waits() {
 				t.Fatalf("refused %v, woken %d times", refused, w.woken.Load())
 			}
-			pass(time.Minute)
+			celldtest.Pass(time.Minute)
 		}
 	})
 }
@@ -135,17 +136,17 @@ func TestDeadlinesOfAnotherClock(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := clock() / 350e6 * 350e6
-				pass(time.Duration(start + 350e6 - clock()))
+				celldtest.Pass(time.Duration(start + 350e6 - clock()))
 				start = clock()
 				s := memory.New(memory.Options{Now: c.clock})
 				one := func() store.Call { return memtest.Call(t, "k", "100/1s,burst=1") }
 				plainly(s, 1, one())
 				w := await(s, most, 1, one())
-				pass(5 * time.Millisecond)
+				celldtest.Pass(5 * time.Millisecond)
 				if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Cost: 1, Mode: cell.Force}, memtest.At(clock())); err != nil {
 					t.Fatal(err)
 				}
-				if pass(time.Second); !w.denied() || w.at(start) != c.denied || w.woken.Load() != 1 {
+				if celldtest.Pass(time.Second); !w.denied() || w.at(start) != c.denied || w.woken.Load() != 1 {
 					t.Errorf("after %v: %+v, %v", w.at(start), w.taken(), w.err())
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -35,7 +36,7 @@ func TestWhatIsToldBehindAWindow(t *testing.T) {
 			told(t, s, one, 4*time.Second)
 			all[0].leave(nil)
 			told(t, s, one, 3*time.Second)
-			pass(time.Minute)
+			celldtest.Pass(time.Minute)
 		})
 	})
 	t.Run("to another queue", func(t *testing.T) {
@@ -48,9 +49,9 @@ func TestWhatIsToldBehindAWindow(t *testing.T) {
 			}
 			plainly(s, 1, memtest.Call(t, "slow", slow))
 			told(t, s, one, 4*time.Second)
-			pass(1500 * time.Millisecond) // the first has gone, and the second has passed
+			celldtest.Pass(1500 * time.Millisecond) // the first has gone, and the second has passed
 			told(t, s, one, 1500*time.Millisecond)
-			pass(time.Minute)
+			celldtest.Pass(time.Minute)
 			if !both.granted() {
 				t.Errorf("%+v", both.taken())
 			}
@@ -62,17 +63,17 @@ func TestWhatIsToldBehindAWindow(t *testing.T) {
 			plainly(s, 2, memtest.Call(t, "slow", slow))
 			start := clock()
 			both := await(s, time.Minute, 2, memtest.Call(t, "k", three), memtest.Call(t, "slow", slow))
-			time.Sleep(100 * time.Millisecond)
+			celldtest.Pass(100 * time.Millisecond)
 			plainly(s, 3, memtest.Call(t, "k", three))
 			var all []*waiter
 			for _, cost := range []int64{3, 3, 2, 1} {
 				all = append(all, await(s, time.Minute, cost, memtest.Call(t, "k", three)))
 			}
-			pass(2800 * time.Millisecond)
+			celldtest.Pass(2800 * time.Millisecond)
 			told(t, s, three, 1200*time.Millisecond) // behind 2 and 1, which pass together
-			pass(150 * time.Millisecond)
+			celldtest.Pass(150 * time.Millisecond)
 			told(t, s, three, 2050*time.Millisecond) // behind 2, and then 2 and 1
-			pass(time.Minute)
+			celldtest.Pass(time.Minute)
 			for i, want := range []time.Duration{1100, 2100, 4100, 4100} {
 				if got := all[i].at(start); got != want*time.Millisecond {
 					t.Errorf("%d passes after %v", i, got)
@@ -95,7 +96,7 @@ func TestAPolicyThatChangesAsACallComes(t *testing.T) {
 			plainly(s, 1, late)
 			setPolicy(t, s, to)
 			w := await(s, 2*time.Hour, 1, late)
-			if pass(time.Minute); !w.granted() || w.at(start) != after {
+			if celldtest.Pass(time.Minute); !w.granted() || w.at(start) != after {
 				t.Errorf("%s: after %v: %+v, %v", to, w.at(start), w.taken(), w.err())
 			}
 			w.leave(nil)
@@ -133,7 +134,7 @@ func waitForAPolicyThatGoes(t *testing.T, s *memory.Store, carried bool) {
 	if carried {
 		plainly(s, 1, ofPolicy(s))
 	}
-	pass(time.Second)
+	celldtest.Pass(time.Second)
 	if d := large.reqs[0].Calls[0].Decision; !large.denied() || large.at(start) != 0 || large.taken().RetryAfterNS != cell.Never ||
 		d.ResetAfterNS > uint64(hour) || !small.waits() {
 		t.Errorf("too small: after %v: %+v, %+v", large.at(start), large.taken(), d)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
 )
@@ -29,7 +30,7 @@ func TestTheRateOfALine(t *testing.T) {
 				for range c.n {
 					all = append(all, await(s, time.Hour, 1, memtest.Call(t, "k", c.limit)))
 				}
-				pass(time.Duration(c.n)*c.gap + late)
+				celldtest.Pass(time.Duration(c.n)*c.gap + late)
 				last := all[c.n-1]
 				if want := time.Duration(c.n-1) * c.gap; !last.granted() || last.at(start) < want-late || last.at(start) > want+late {
 					t.Errorf("%s, late by %v: %v for %d, want %v", c.limit, late, last.at(start), c.n, want)

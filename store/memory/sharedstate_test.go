@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -74,7 +75,7 @@ func TestCallsThatShareALine(t *testing.T) {
 			t.Errorf("behind three: %+v", w.taken())
 		}
 		start := clock()
-		pass(time.Second)
+		celldtest.Pass(time.Second)
 		if first.at(start) != 100*time.Millisecond || both.at(start) != 300*time.Millisecond {
 			t.Errorf("they pass after %v and %v", first.at(start), both.at(start))
 		}
@@ -85,7 +86,7 @@ func TestCallsThatShareALine(t *testing.T) {
 		if w := plainly(s, 1, memtest.Call(t, "k", window)); w.taken().RetryAfterNS != 2e9 {
 			t.Errorf("behind a whole window: %+v", w.taken())
 		}
-		if pass(time.Second); !both.granted() {
+		if celldtest.Pass(time.Second); !both.granted() {
 			t.Errorf("%+v", both.taken())
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -80,12 +81,6 @@ func inBubble(t *testing.T, test func(t *testing.T, s *memory.Store)) {
 			t.Errorf("%d callers wait for %d keys", callers, keys)
 		}
 	})
-}
-
-// pass lets time pass, and all that is due happen.
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }
 
 // While somebody waits a plain call is denied, also when it would pass by itself, and is told when it passes behind all others.
@@ -162,12 +157,12 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"settle", "1/3h,algo=conc", ends(func(s *memory.Store) bool { return memtest.Did(s.Settle([]byte("k"), id, 1, memtest.At(clock()))) }), granted},
 		{"renew for less", "1/3h,algo=conc", ends(func(s *memory.Store) bool {
 			ok := memtest.Did(s.Renew([]byte("k"), id, int64(time.Second), memtest.At(clock())))
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			return ok
 		}), granted},
 		{"renew for more", "1/90m,algo=conc", ends(func(s *memory.Store) bool {
 			ok := memtest.Did(s.Renew([]byte("k"), id, int64(3*time.Hour), memtest.At(clock())))
-			time.Sleep(100 * time.Minute)
+			celldtest.Pass(100 * time.Minute)
 			return ok
 		}), (*waiter).waits},
 		{"give", literal, func(tb testing.TB, s *memory.Store) {
@@ -197,7 +192,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 				st.ExpiryNS = clock() + int64(time.Second)
 				return st, true
 			})
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			for s.Sweep(clock()) {
 			}
 		}, granted},
@@ -212,7 +207,7 @@ func TestWhatLetsWaitersGo(t *testing.T) {
 		{"allow", literal, func(_ testing.TB, s *memory.Store) { _, _ = s.PutRule(policy.Rule{Pattern: "k"}, clock()) }, granted},
 		{"policy is set", "@p", func(tb testing.TB, s *memory.Store) {
 			set(tb, s, "2/1s", policy.Options{})
-			time.Sleep(time.Second / 2)
+			celldtest.Pass(time.Second / 2)
 		}, granted},
 		{"policy is shadow", "@p", func(tb testing.TB, s *memory.Store) {
 			set(tb, s, "1/1h,shadow", policy.Options{})
@@ -289,11 +284,11 @@ func TestALineOutlivesItsKey(t *testing.T) {
 				t.Fatalf("%d waits: %v", i, w.waits())
 			}
 		}
-		pass(600 * time.Millisecond)
+		celldtest.Pass(600 * time.Millisecond)
 		if plainly(s, 1, c()).granted() || s.Delete([]byte("k"), clock()) && plainly(s, 1, c()).granted() {
 			t.Fatal("a plain call overtakes")
 		}
-		pass(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		for i, want := range []time.Duration{0, 0, 500, 600, 1100, 1600} {
 			if got := all[i].at(start); got != want*time.Millisecond {
 				t.Errorf("%d passes after %v", i, got)
@@ -312,12 +307,12 @@ func TestSeveralLimits(t *testing.T) {
 		if !plainly(s, 1, memtest.Call(t, "b", fast)).granted() {
 			t.Error("it holds what it does not have yet")
 		}
-		time.Sleep(950 * time.Millisecond)
+		celldtest.Pass(950 * time.Millisecond)
 		var fasts []*waiter
 		for range 3 {
 			fasts = append(fasts, await(s, time.Minute, 1, memtest.Call(t, "b", fast)))
 		}
-		pass(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		// At 1000 a passes, and b does not. There it is before those who came later.
 		if both.at(start) != 1050*time.Millisecond || !both.granted() {
 			t.Errorf("both pass after %v", both.at(start))
@@ -340,7 +335,7 @@ func TestNoDeadlock(t *testing.T) {
 			calls := []store.Call{memtest.Call(t, keys[i%3], l), memtest.Call(t, keys[(i+1+i/3%2)%3], l)}
 			all = append(all, await(s, time.Hour, 1, calls...))
 		}
-		pass(time.Minute)
+		celldtest.Pass(time.Minute)
 		for i, w := range all {
 			if !w.granted() {
 				t.Errorf("%d: waits %v: %+v", i, w.waits(), w.taken())
@@ -390,7 +385,7 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 		s.Rename([]byte("k"), []byte("other"), memtest.At(clock()))
 		plainly(s, 1, memtest.Call(t, "other", "1/1h"))
 		start := clock()
-		pass(time.Minute)
+		celldtest.Pass(time.Minute)
 		if first.err() != store.ErrFull || second.err() != store.ErrFull || first.at(start) != 0 || second.at(start) != 0 {
 			t.Errorf("%v after %v, %v after %v", first.err(), first.at(start), second.err(), second.at(start))
 		}
@@ -439,7 +434,7 @@ func TestWaitersOfAPolicyThatBecomesAWindow(t *testing.T) {
 			all = append(all, await(s, 100*time.Hour, 1, c()))
 		}
 		set("1/1h,algo=window")
-		pass(time.Millisecond)
+		celldtest.Pass(time.Millisecond)
 		if w := plainly(s, 1, c()); !w.denied() {
 			t.Errorf("%+v, %v", w.taken(), w.err())
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -98,11 +99,11 @@ func TestWhatLetsGoOfALease(t *testing.T) {
 				if !first.granted() || !second.waits() || !third.waits() {
 					t.Fatal(limit, c.name, first.taken(), second.taken(), third.taken())
 				}
-				pass(time.Minute)
+				celldtest.Pass(time.Minute)
 				if c.do != nil {
 					c.do(t, s, first.lease())
 				}
-				pass(500 * time.Hour)
+				celldtest.Pass(500 * time.Hour)
 				if !second.granted() || second.at(start) != c.after || second.lease() == 0 || third.granted() && third.at(start) < c.after {
 					t.Errorf("%s, %s: %v: %+v, %d", limit, c.name, second.at(start), second.taken(), second.lease())
 				}
@@ -129,7 +130,7 @@ func TestWhatIsSureOfAWait(t *testing.T) {
 			t.Errorf("it may pass: %+v", w.taken())
 		}
 		start := clock()
-		pass(5 * time.Second)
+		celldtest.Pass(5 * time.Second)
 		if !w.granted() || w.at(start) != 2*time.Second {
 			t.Errorf("%v: %+v", w.at(start), w.taken())
 		}
@@ -164,11 +165,11 @@ func TestNobodyPassesBeforeALeaseEnds(t *testing.T) {
 		takeLease(s, store.Terms{LeaseNS: 3e9}, 5, one())
 		w := await(s, 10*time.Second, 6, one())
 		start := clock()
-		pass(2 * time.Second)
+		celldtest.Pass(2 * time.Second)
 		if _, err := s.Take([]store.Call{one()}, store.TakeOptions{Mode: cell.Peek}, memtest.At(start+35e8)); err != nil {
 			t.Fatal(err)
 		}
-		pass(5 * time.Second)
+		celldtest.Pass(5 * time.Second)
 		if !w.granted() || w.at(start) != 3e9 {
 			t.Errorf("%v: %+v", w.at(start), w.taken())
 		}
@@ -197,7 +198,7 @@ func TestAReservedLease(t *testing.T) {
 					t.Fatalf("%s: %+v, %+v", limit, w.taken(), w.reqs[0].Terms)
 				}
 				look(1)
-				pass(time.Second)
+				celldtest.Pass(time.Second)
 				if again := reserve(); again.lease() != w.lease() || again.reqs[0].Terms.WaitNS != waits[0]-1e9 {
 					t.Errorf("%s: again: %+v, %+v", limit, again.taken(), again.reqs[0].Terms)
 				}
@@ -210,11 +211,11 @@ func TestAReservedLease(t *testing.T) {
 						t.Errorf("%s: plain calls wait for %v", limit, waits)
 					}
 				case "end":
-					pass(time.Hour + time.Duration(waits[0]) - 2*time.Second)
+					celldtest.Pass(time.Hour + time.Duration(waits[0]) - 2*time.Second)
 					if !memtest.Did(s.Renew([]byte("k"), w.lease(), int64(2*time.Second), memtest.At(clock()))) {
 						t.Errorf("%s: it ends before the hour is over", limit)
 					}
-					pass(2 * time.Second)
+					celldtest.Pass(2 * time.Second)
 					if memtest.Did(s.Release([]byte("k"), w.lease(), memtest.At(clock()))) {
 						t.Errorf("%s: it does not end", limit)
 					}
@@ -228,7 +229,7 @@ func TestAReservedLease(t *testing.T) {
 						t.Errorf("%s: behind another: %+v", limit, behind.taken())
 					}
 				}
-				pass(10 * time.Hour)
+				celldtest.Pass(10 * time.Hour)
 			})
 		}
 	}
@@ -244,7 +245,7 @@ func TestLateLeases(t *testing.T) {
 		start := clock()
 		w := takeLease(s, store.Terms{LeaseNS: 1e9, Mode: store.Wait, MaxNS: forever}, 1, one())
 		next := takeLease(s, store.Terms{Mode: store.Wait, MaxNS: forever}, 1, one())
-		pass(3 * time.Second)
+		celldtest.Pass(3 * time.Second)
 		if !w.granted() || !next.granted() || w.at(start) > time.Second+8*time.Millisecond ||
 			next.at(start) > 2*time.Second+16*time.Millisecond {
 			t.Errorf("%v and %v", w.at(start), next.at(start))

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory/memtest"
 	"celld/store/policy"
@@ -185,11 +186,11 @@ func TestALineAgainstItsModel(t *testing.T) {
 					plainly(s, 1, memtest.Call(t, "k", "1/1s"), memtest.Call(t, "other", "5/1s"))
 					m.sinceNS = max(m.sinceNS, now)
 				default:
-					time.Sleep(time.Duration(rapid.Int64Range(0, 60).Draw(rt, "ms") * ms))
+					celldtest.Pass(time.Duration(rapid.Int64Range(0, 60).Draw(rt, "ms") * ms))
 				}
 				check()
 			}
-			time.Sleep(10 * time.Second)
+			celldtest.Pass(10 * time.Second)
 			check()
 			if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
 				rt.Fatalf("%d callers wait for %d keys", callers, keys)
@@ -305,7 +306,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 				case 12:
 					s.SetWall(clock()+rapid.Int64Range(-2000, 2000).Draw(rt, "ahead")*1e6, clock())
 				default:
-					time.Sleep(time.Duration(rapid.Int64Range(0, 300).Draw(rt, "ms")) * time.Millisecond)
+					celldtest.Pass(time.Duration(rapid.Int64Range(0, 300).Draw(rt, "ms")) * time.Millisecond)
 					for s.Sweep(clock()) {
 					}
 				}
@@ -328,7 +329,7 @@ func TestLinesOfAllKinds(t *testing.T) {
 					}
 				}
 			}
-			pass(10 * time.Second)
+			celldtest.Pass(10 * time.Second)
 			if callers, keys := s.Waiting(); callers != 0 || keys != 0 {
 				rt.Fatalf("%d callers wait for %d keys", callers, keys)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
@@ -33,15 +34,15 @@ func TestWhoWaitsKeepsAnotherLimit(t *testing.T) {
 				start := clock()
 				plainly(s, 2, memtest.Call(t, "k", shared))
 				both := await(s, time.Minute, 1, memtest.Calls(t, "slow", slow, "k", shared, "k", shared)...) // for shared, until 200 ms
-				pass(50 * time.Millisecond)
+				celldtest.Pass(50 * time.Millisecond)
 				other := await(s, time.Minute, 1, memtest.Call(t, "k", shared))
-				pass(50 * time.Millisecond)
+				celldtest.Pass(50 * time.Millisecond)
 				memtest.MustTake(t, s, 1, start+50e6+c.busyNS, memtest.Calls(t, "slow", slow)) // by a clock that is ahead
-				pass(150 * time.Millisecond)
+				celldtest.Pass(150 * time.Millisecond)
 				if c.at250 != nil {
 					c.at250(s, both)
 				}
-				pass(10 * time.Second)
+				celldtest.Pass(10 * time.Second)
 				for i, w := range []*waiter{both, other} {
 					want := []time.Duration{c.both, c.other}[i] * time.Millisecond
 					if w.granted() != (want > 0) || want > 0 && w.at(start) != want {

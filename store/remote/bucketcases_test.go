@@ -291,7 +291,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			if c.asked {
 				s.heldUp("k")
 			}
-			time.Sleep(c.pause)
+			celldtest.Pass(c.pause)
 			if c.clock {
 				s.link.Clock("k").Observe(time.Now().UnixNano(), time.Now(), time.Now())
 			}

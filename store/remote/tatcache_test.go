@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/store/remote/view"
 )
 
@@ -23,7 +24,7 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 			tat, ok := k.denied(key, field, p)
 			return ok && tat == 7
 		}
-		time.Sleep(time.Second - 1)
+		celldtest.Pass(time.Second - 1)
 		if !denied("k", "f", params) {
 			t.Error("it is forgotten before a second is over")
 		}
@@ -31,7 +32,7 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 			denied("passed", "f", params) {
 			t.Error("it is taken for another's")
 		}
-		time.Sleep(time.Nanosecond)
+		celldtest.Pass(time.Nanosecond)
 		if denied("k", "f", params) {
 			t.Error("it is remembered for longer than a second")
 		}

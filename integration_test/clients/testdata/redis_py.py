@@ -6,7 +6,7 @@ import sys
 import redis
 
 url, options = sys.argv[1], {"protocol": int(protocol) for protocol in sys.argv[2:]}
-db = redis.Redis.from_url(url, client_name="limiter", decode_responses=True, **options)
+db = redis.Redis.from_url(url, client_name="limiter", decode_responses=True, socket_timeout=180, socket_connect_timeout=180, **options)
 out = {}
 out["throttle"] = db.execute_command("CL.THROTTLE", "k", 15, 30, 6000)
 

@@ -8,7 +8,7 @@ import redis.asyncio as redis
 
 
 async def main(url, **options):
-    db = redis.Redis.from_url(url, client_name="limiter", decode_responses=True, **options)
+    db = redis.Redis.from_url(url, client_name="limiter", decode_responses=True, socket_timeout=180, socket_connect_timeout=180, **options)
     out = {}
     out["throttle"] = await db.execute_command("CL.THROTTLE", "k", 15, 30, 6000)
 

@@ -9,8 +9,8 @@ from redis.connection import CacheProxyConnection
 
 url = sys.argv[1]
 CacheProxyConnection.MIN_ALLOWED_VERSION = "7.2.0"  # it asks for 7.4, and celld says that it is 7.2.4
-db = redis.Redis.from_url(url, protocol=3, cache_config=CacheConfig())
-other = redis.Redis.from_url(url)
+db = redis.Redis.from_url(url, protocol=3, cache_config=CacheConfig(), socket_timeout=180, socket_connect_timeout=180)
+other = redis.Redis.from_url(url, socket_timeout=180, socket_connect_timeout=180)
 out = {"stale": 0}
 for n in range(100):
     before, kept = db.get("k"), db.get("k")

@@ -6,7 +6,7 @@ import sys
 import redis
 
 url, protocol = sys.argv[1], int(sys.argv[2])
-db = redis.Redis.from_url(url, protocol=protocol, decode_responses=True)
+db = redis.Redis.from_url(url, protocol=protocol, decode_responses=True, socket_timeout=180, socket_connect_timeout=180)
 throttle = db.register_script("return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
 out = {}
 out["first"] = throttle(keys=["k"], args=[15, 30, 6000])

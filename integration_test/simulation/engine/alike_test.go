@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
 	"celld/internal/enginetest"
 	"celld/resp"
@@ -31,7 +30,7 @@ func TestAlike(t *testing.T) {
 	r := celldtest.NewRand(t)
 	const each = 100
 	said, most := 0, 10_000
-	if engines.All {
+	if celldtest.Thorough {
 		most = 120_000
 	}
 	for n := 0; said < most && !t.Failed(); n += 10 {
@@ -159,9 +158,9 @@ func converse(t *testing.T, r *rand.Rand, e *enginetest.Engine, sides [2]*side, 
 	}
 	for range most {
 		pass := time.Duration(pick64(r, 0, 0, 0, 0, 1000, 1e6, 313e6, 991e6, 1013e6, 2029e6, 10037e6))
-		time.Sleep(pass)
+		celldtest.Pass(pass)
 		for strings.Contains(raw(t, e, e.Nodes()[0], "PTTL p:k"+number+"a", "PTTL p:k"+number+"b"), ":0\r\n") {
-			time.Sleep(time.Millisecond) // an engine's key lives until the end of that ms
+			celldtest.Pass(time.Millisecond) // an engine's key lives until the end of that ms
 		}
 		words := drawn(r)
 		for i := range words {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/internal/enginetest"
 	"celld/store"
 	"celld/store/policy"
@@ -47,7 +48,7 @@ func closeStore(s *remote.Store, e *enginetest.Engine) {
 	for _, n := range slices.Concat(e.Nodes(), e.Sentinels()) {
 		n.Kill() // rueidis may leave a connection that it made while it was closed
 	}
-	time.Sleep(time.Minute) // until all that it has begun has ended
+	celldtest.Pass(time.Minute) // until all that it has begun has ended
 }
 
 type waker chan struct{}
@@ -99,7 +100,7 @@ func (u *user) recovers(key string, within time.Duration) (left int64) {
 		if time.Since(began) > within {
 			u.t.Fatalf("%s: after %v: %v", key, time.Since(began), err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		celldtest.Pass(50 * time.Millisecond)
 	}
 }
 

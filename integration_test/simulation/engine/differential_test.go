@@ -103,7 +103,7 @@ func (b *both) store(t *testing.T) {
 
 // thousands is how many random commands a test asks: a third of these in `make test`.
 func thousands(n int) int {
-	if engines.All {
+	if celldtest.Thorough {
 		return n * 1000
 	}
 	return n * 1000 / 3

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/internal/enginetest"
 	"celld/store"
 )
@@ -13,10 +14,10 @@ func TestPause(t *testing.T) {
 	faulty(t, enginetest.Options{}, func(t *testing.T, e *enginetest.Engine, u *user) {
 		n := e.Nodes()[0]
 		u.leaves("k", 99)
-		time.Sleep(100 * time.Millisecond) // what celld asks at its start is answered, or the call would wait behind it, and not be sent
+		celldtest.Pass(100 * time.Millisecond) // what celld asks at its start is answered, or the call would wait behind it, unsent
 		n.Pause()
 		u.fails("k", "has not answered in time", true)
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		began := time.Now()
 		u.fails("k", "has not answered in time", false)
 		if d := time.Since(began); d > 0 {
@@ -37,7 +38,7 @@ func TestKill(t *testing.T) {
 		faulty(t, enginetest.Options{Files: test.files}, func(t *testing.T, e *enginetest.Engine, u *user) {
 			n := e.Nodes()[0]
 			u.leaves("k", 99)
-			time.Sleep(2 * time.Second)
+			celldtest.Pass(2 * time.Second)
 			u.leaves("k", 98)
 			n.Kill()
 			if e.Listens(n.Addr) {
@@ -46,7 +47,7 @@ func TestKill(t *testing.T) {
 			if left, err := u.take("k"); err == nil {
 				t.Errorf("%d left by a node that is dead", left)
 			}
-			time.Sleep(2 * time.Second)
+			celldtest.Pass(2 * time.Second)
 			u.fails("k", "cannot be reached", false)
 			if u.Away() == nil {
 				t.Error("it is not away")
@@ -69,7 +70,7 @@ func TestRefusals(t *testing.T) {
 			u.leaves("k", 99)
 			fault(e.Nodes()[0], true)
 			u.fails("k", cause, false)
-			time.Sleep(2 * time.Second)
+			celldtest.Pass(2 * time.Second)
 			if u.Away() == nil {
 				t.Errorf("%s: it is not away", cause)
 			}
@@ -134,10 +135,10 @@ func TestClock(t *testing.T) {
 			u.leaves("k", want)
 		}
 		e.Nodes()[0].SetClock(5000 * time.Second)
-		time.Sleep(2 * time.Second) // as long as an answer may bound the clock
+		celldtest.Pass(2 * time.Second) // as long as an answer may bound the clock
 		u.leaves("k", 94)
 		e.Nodes()[0].SetClock(0)
-		time.Sleep(2 * time.Second)
+		celldtest.Pass(2 * time.Second)
 		u.leaves("k", 88)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/internal/enginetest"
 	"celld/resp/wire"
 	"celld/store"
@@ -25,25 +26,25 @@ func TestFailover(t *testing.T) {
 	} {
 		faulty(t, o, func(t *testing.T, e *enginetest.Engine, u *user) {
 			u.leaves("k", 99)
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			u.leaves("k", 98)
 			u.leaves("k", 97) // which the replica does not get
 			old := e.MasterOf("k")
 			if !e.Failover(old) {
 				t.Fatal("no replica can take over")
 			}
-			time.Sleep(o.Notice) // the old master goes on until it learns that
+			celldtest.Pass(o.Notice) // the old master goes on until it learns that
 			if left := u.recovers("k", 3*time.Second); left != 98 {
 				t.Errorf("%d left: the tail was not lost", left)
 			}
 			now := e.MasterOf("k")
-			time.Sleep(10 * time.Second)
+			celldtest.Pass(10 * time.Second)
 			u.leaves("k", 97)
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			if now == old || !e.Failover(now) {
 				t.Error("the old master is not a replica")
 			}
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 			if left := u.recovers("k", 3*time.Second); left != 96 {
 				t.Errorf("%d left after a failover in quiet", left)
 			}
@@ -65,7 +66,7 @@ func TestNodeTimeout(t *testing.T) {
 				u.leaves("k", 99)
 				master := e.MasterOf("k")
 				back := fault(master)
-				time.Sleep(o.NodeTimeout + o.Notice)
+				celldtest.Pass(o.NodeTimeout + o.Notice)
 				if left := u.recovers("k", 3*time.Second); left != 98 && name != "isolated" {
 					t.Errorf("%s: %d left", name, left)
 				}
@@ -73,7 +74,7 @@ func TestNodeTimeout(t *testing.T) {
 					t.Errorf("%s: the master is still the master", name)
 				}
 				back()
-				time.Sleep(10 * time.Second)
+				celldtest.Pass(10 * time.Second)
 				if left := u.recovers("k", 0); left != 97 && name != "isolated" {
 					t.Errorf("%s, and back: %d left", name, left)
 				}
@@ -94,12 +95,12 @@ func TestRestartWithoutFiles(t *testing.T) {
 		master := e.MasterOf("k")
 		master.Kill()
 		master.Start()
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		if left := u.recovers("k", 3*time.Second); left != 99 {
 			t.Errorf("%d left", left)
 		}
 		e.Failover(master)
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		if left := u.recovers("k", 3*time.Second); left != 98 {
 			t.Errorf("%d left on the replica", left)
 		}
@@ -118,7 +119,7 @@ func TestCoverage(t *testing.T) {
 			u.leaves("k", 99)
 			u.leaves(other, 99)
 			dead.Kill()
-			time.Sleep(10 * time.Second)
+			celldtest.Pass(10 * time.Second)
 			if n, known := u.Facts().SlotsWithoutMaster, u.Facts().SlotsKnown; !known || n < (1<<14)/3 || n > (1<<14)/3+1 {
 				t.Errorf("%d slots have no master (%v)", n, known)
 			}
@@ -147,7 +148,7 @@ func TestIsolate(t *testing.T) {
 		master := e.MasterOf("k")
 		master.Isolate()
 		u.leaves("k", 98)
-		time.Sleep(o.NodeTimeout + time.Millisecond)
+		celldtest.Pass(o.NodeTimeout + time.Millisecond)
 		if left := u.recovers("k", 3*time.Second); left != 98 {
 			t.Errorf("%d left on the other side", left)
 		}
@@ -237,7 +238,7 @@ func TestMoveSlot(t *testing.T) {
 		}
 		taken := make(chan error, 1)
 		go func() { taken <- u.takeAll(keys[:2]...) }()
-		time.Sleep(100 * time.Millisecond)
+		celldtest.Pass(100 * time.Millisecond)
 		select {
 		case err := <-taken:
 			t.Errorf("keys in two places: %v", err)
@@ -315,7 +316,7 @@ func TestFailoverWhileMoving(t *testing.T) {
 		if !e.Failover(from) || !e.Failover(to) {
 			t.Fatal("no replica")
 		}
-		time.Sleep(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		for _, want := range []int64{98, 97} {
 			u.leaves("{k}a", want)
 			u.leaves("{k}b", want)
@@ -328,7 +329,7 @@ func TestFailoverWhileMoving(t *testing.T) {
 		if !m.End() || e.MasterOf("{k}") == to {
 			t.Error("the slot has not moved to the replica")
 		}
-		time.Sleep(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		u.leaves("{k}a", 96)
 		u.leaves("{k}b", 96)
 	})

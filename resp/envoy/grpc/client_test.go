@@ -314,12 +314,6 @@ func (c *client) alive(id uint32) {
 	c.want(echoed(id, "alive")...)
 }
 
-// later lets time pass.
-func later(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // shutdown is Shutdown with a time. It returns a channel that tells when it has ended.
 func (w *world) shutdown(d time.Duration) chan struct{} {
 	ended := make(chan struct{})

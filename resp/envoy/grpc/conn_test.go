@@ -196,7 +196,7 @@ func TestProtocolErrors(t *testing.T) {
 				of.send(c)
 				c.want(of.want...)
 				if len(of.want) == 1 && strings.HasPrefix(of.want[0], "GOAWAY") {
-					later(partingTime)
+					celldtest.Pass(partingTime)
 					c.want("closed")
 					return
 				}
@@ -226,7 +226,7 @@ func TestHandshake(t *testing.T) {
 			play(t, Options{}, func(w *world) {
 				c := w.dial()
 				go io.WriteString(c.Conn, of.send)
-				later(handshakeTime + partingTime)
+				celldtest.Pass(handshakeTime + partingTime)
 				c.want(of.want...)
 			})
 		})
@@ -309,20 +309,20 @@ func TestPanic(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	play(t, Options{}, func(w *world) {
 		c := w.hello()
-		later(silence) // after the settings: they were heard
+		celldtest.Pass(silence) // after the settings: they were heard
 		c.want()
 		for range 3 {
-			later(silence)
+			celldtest.Pass(silence)
 			c.want("PING")
 			_ = c.WritePing(true, [8]byte{})
-			later(pingTime)
+			celldtest.Pass(pingTime)
 			c.want()
 		}
-		later(silence)
+		celldtest.Pass(silence)
 		c.want("PING")
-		later(pingTime - 1)
+		celldtest.Pass(pingTime - 1)
 		c.want()
-		later(1)
+		celldtest.Pass(1)
 		c.want("closed")
 	})
 }
@@ -337,7 +337,7 @@ func TestStuck(t *testing.T) {
 			c.mu.Unlock()
 			_ = c.WritePing(false, [8]byte{}) // what reads has begun before
 			c.call(1, echoPath, "x")
-			later(pingTime)
+			celldtest.Pass(pingTime)
 			if _, err := c.Conn.Write([]byte("x")); err == nil {
 				t.Error("the connection is open")
 			}
@@ -350,10 +350,10 @@ func TestStuck(t *testing.T) {
 func TestMaxAge(t *testing.T) {
 	play(t, Options{MaxAge: time.Second, MaxAgeGrace: time.Minute, Waits: true}, func(w *world) {
 		c := w.hello()
-		later(899 * time.Millisecond)
+		celldtest.Pass(899 * time.Millisecond)
 		c.want()
 		c.call(1, echoPath, "wait")
-		later(202 * time.Millisecond)
+		celldtest.Pass(202 * time.Millisecond)
 		c.want("GOAWAY 2147483647 NO_ERROR", "PING last")
 		c.alive(3)
 		_ = c.WritePing(true, lastPing)
@@ -362,14 +362,14 @@ func TestMaxAge(t *testing.T) {
 		c.want("RST_STREAM 5 REFUSED_STREAM")
 		w.goOn <- struct{}{}
 		c.want(echoed(1, "wait")...)
-		later(partingTime - 1)
+		celldtest.Pass(partingTime - 1)
 		c.want()
-		later(1)
+		celldtest.Pass(1)
 		c.want("closed")
 	})
 	play(t, Options{MaxAge: time.Second, MaxAgeGrace: time.Minute}, func(w *world) {
 		c := w.hello()
-		later(1100*time.Millisecond + time.Minute)
+		celldtest.Pass(1100*time.Millisecond + time.Minute)
 		c.want("GOAWAY 2147483647 NO_ERROR", "PING last", "closed")
 	})
 	ages := map[bool]int{}
@@ -406,19 +406,19 @@ func TestShutdown(t *testing.T) {
 		c.want("GOAWAY 3 NO_ERROR")
 		_ = idle.WritePing(true, lastPing)
 		idle.want("GOAWAY 2147483647 NO_ERROR", "PING last", "GOAWAY 0 NO_ERROR")
-		later(partingTime)
+		celldtest.Pass(partingTime)
 		idle.want("closed")
 		silent.want("closed")
 		if _, err := w.pipes.Dial(w.Context(), ""); err == nil {
 			t.Error("there are new connections")
 		}
-		later(time.Minute - partingTime - 1)
+		celldtest.Pass(time.Minute - partingTime - 1)
 		select {
 		case <-ended:
 			t.Error("a call that runs does not hold up the end")
 		default:
 		}
-		later(1)
+		celldtest.Pass(1)
 		c.want("closed")
 		<-ended
 		close(w.goOn)
@@ -458,13 +458,13 @@ func TestAccept(t *testing.T) {
 		failing := &failing{Pipes: celldtest.NewPipes()}
 		s, served := NewServer(Options{}), make(chan error)
 		go func() { served <- s.Serve(failing) }()
-		later(10 * time.Second)
+		celldtest.Pass(10 * time.Second)
 		// After 5, 10, 20, ... 640 ms, and then each second.
 		if times := failing.times.Load(); times < 15 || times > 20 {
 			t.Errorf("it tried %d times in 10 s", times)
 		}
 		s.Shutdown(t.Context())
-		later(time.Second)
+		celldtest.Pass(time.Second)
 		<-served
 	})
 }

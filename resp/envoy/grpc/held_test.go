@@ -58,7 +58,7 @@ func TestAllCallsAreBounded(t *testing.T) {
 					_ = c.Conn.Close()
 				}
 				close(w.goOn)
-				if later(time.Millisecond); w.held.Load() != 0 {
+				if celldtest.Pass(time.Millisecond); w.held.Load() != 0 {
 					t.Errorf("%d bytes are held by nobody", w.held.Load())
 				}
 			})
@@ -77,7 +77,7 @@ func TestCallsThatWaitForTheirClient(t *testing.T) {
 		c.got()
 		ended := map[string]int{}
 		for minute := 1; minute <= 4; minute++ {
-			later(silence)
+			celldtest.Pass(silence)
 			_ = c.WritePing(true, [8]byte{})
 			for _, frame := range c.got() {
 				ended[frame] = minute

@@ -1,5 +1,3 @@
-//go:build long
-
 package shard_test
 
 import (
@@ -7,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"celld/internal/celldtest"
 	"celld/store/memory"
 	"celld/store/memory/memtest"
 
@@ -65,11 +64,11 @@ func TestAFloodFreesNoLimitedKey(t *testing.T) {
 	}
 }
 
-// The full size takes some seconds, though without the race detector; -short does with a tenth.
+// A flood of ten million takes 10 s of CPU time, so `make test` does with a tenth.
 func TestAFloodOfTenMillionKeysFreesNoLimitedKey(t *testing.T) {
-	keys := 1_000_000
-	if testing.Short() {
-		keys /= 10
+	keys := 100_000
+	if celldtest.Thorough {
+		keys = 1_000_000
 	}
 	expectNoneFreed(t, keys, 16)
 }

@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/cell/lease"
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/memory/table"
 	"celld/store/policy"
@@ -127,11 +128,11 @@ func TestWhenALineIsServed(t *testing.T) {
 		start := clock()
 		setTimer(start + int64(time.Second))
 		setTimer(start + int64(time.Second))
-		time.Sleep(time.Second - 1)
+		celldtest.Pass(time.Second - 1)
 		expect("before the moment", 0)
-		time.Sleep(time.Nanosecond)
+		celldtest.Pass(time.Nanosecond)
 		expect("at the moment", 1)
-		time.Sleep(time.Hour)
+		celldtest.Pass(time.Hour)
 		expect("later", 0)
 		for name, poke := range map[string]func(){
 			"Poke":    func() { locked(func() { q.Poke(clock()) }) },
@@ -150,7 +151,7 @@ func TestWhenALineIsServed(t *testing.T) {
 				}
 			})
 			expect(name, 1)
-			time.Sleep(2 * time.Hour)
+			celldtest.Pass(2 * time.Hour)
 			expect(name+", later", 0)
 		}
 		locked(func() { q.Sh.PokeKey([]byte("l"), clock()) })
@@ -165,7 +166,7 @@ func TestWhenALineIsServed(t *testing.T) {
 		}
 		setTimer(clock() + int64(time.Second))
 		locked(func() { q.Withdraw(w, clock()) })
-		time.Sleep(time.Hour)
+		celldtest.Pass(time.Hour)
 		expect("without anybody", 0)
 	})
 }

@@ -3,7 +3,6 @@ package link
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"celld/internal/celldtest"
@@ -152,13 +151,11 @@ func TestForHowLongAHealthProbeLasts(t *testing.T) {
 		if b.doubted() != d {
 			t.Error("another doubt")
 		}
-		time.Sleep(time.Second - 1)
-		synctest.Wait()
+		celldtest.Pass(time.Second - 1)
 		if b.down() != nil || b.doubted() != d || e.Count() != 1 {
 			t.Fatal(b.down(), b.doubted(), e.Count())
 		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
+		celldtest.Pass(time.Nanosecond)
 		if b.down() == nil || b.doubted() != nil || b.down().Error() != CauseTimeout {
 			t.Fatal(b.down(), b.doubted())
 		}
@@ -167,7 +164,7 @@ func TestForHowLongAHealthProbeLasts(t *testing.T) {
 			t.Error("it is open, and in doubt")
 		}
 		resume()
-		time.Sleep(time.Minute)
+		celldtest.Pass(time.Minute)
 		if b.down() != nil || b.row.Load() != 0 {
 			t.Error(b.down(), b.row.Load())
 		}
@@ -221,17 +218,16 @@ func TestALostHealthProbe(t *testing.T) {
 		b := &s.pipelines.all[0].breaker
 		b.late("k")
 		d := b.doubted()
-		time.Sleep(5 * time.Second)
+		celldtest.Pass(5 * time.Second)
 		if !d.sending.Load() {
 			t.Error("it is asked again too soon")
 		}
-		time.Sleep(16 * time.Second)
-		synctest.Wait()
+		celldtest.Pass(16 * time.Second)
 		if d.sending.Load() || b.doubted() != d || e.Count() != 1 {
 			t.Fatal(b.doubted(), e.Count())
 		}
 		h.Pass(s.options.Timeout / probeSlices)
-		time.Sleep(time.Minute)
+		celldtest.Pass(time.Minute)
 		if e.Count() != 2 || b.doubted() != nil || b.down() != nil {
 			t.Error(e.Count(), b.doubted(), b.down())
 		}

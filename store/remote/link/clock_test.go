@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // The bounds hold the engine's time, whatever answers tell and however long they take, and are no wider than the last answer's.
@@ -18,11 +20,11 @@ func TestClockBounds(t *testing.T) {
 		}
 		kept := 0
 		for range 2000 {
-			time.Sleep(time.Duration(rnd.IntN(1 + int(10*time.Millisecond)<<rnd.IntN(8))))
+			celldtest.Pass(time.Duration(rnd.IntN(1 + int(10*time.Millisecond)<<rnd.IntN(8))))
 			sent := time.Now()
-			time.Sleep(time.Duration(rnd.IntN(int(20 * time.Millisecond))))
+			celldtest.Pass(time.Duration(rnd.IntN(int(20 * time.Millisecond))))
 			told := engine()
-			time.Sleep(time.Duration(rnd.IntN(int(20 * time.Millisecond))))
+			celldtest.Pass(time.Duration(rnd.IntN(int(20 * time.Millisecond))))
 			c.Observe(told, sent, time.Now())
 			if c.sent != sent {
 				kept++
@@ -30,7 +32,7 @@ func TestClockBounds(t *testing.T) {
 			if wide := time.Since(sent) + time.Duration(drift(time.Since(sent))); c.Span() > wide {
 				t.Fatalf("known to %v, and the last answer took %v", c.Span(), wide)
 			}
-			time.Sleep(time.Duration(rnd.IntN(int(100 * time.Millisecond))))
+			celldtest.Pass(time.Duration(rnd.IntN(int(100 * time.Millisecond))))
 			lower, ok := c.Lower()
 			upper, ok2 := c.Upper()
 			if is := engine(); !ok || !ok2 || is < lower || is > upper || upper-lower != int64(c.Span()) {
@@ -48,7 +50,7 @@ func TestClockThatIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := func(c *Clock, by, took time.Duration) {
 			sent := time.Now()
-			time.Sleep(took)
+			celldtest.Pass(took)
 			c.Observe(time.Now().Add(by).UnixNano(), sent, time.Now())
 		}
 		for _, by := range []time.Duration{-time.Hour, -30 * time.Millisecond, 30 * time.Millisecond, time.Hour} {
@@ -62,7 +64,7 @@ func TestClockThatIsSet(t *testing.T) {
 		c := &Clock{}
 		answer(c, 0, time.Millisecond)
 		answer(c, 5*time.Millisecond, 10*time.Millisecond) // it does not show
-		time.Sleep(fresh / 2)
+		celldtest.Pass(fresh / 2)
 		answer(c, 5*time.Millisecond, 10*time.Millisecond)
 		if c.Span() < 10*time.Millisecond {
 			t.Errorf("what was known then is kept: %v", c.Span())

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // What is known stays as long as it is fresh, bounds the time better than the answer, and agrees with it: each up to the last nanosecond.
@@ -50,9 +52,9 @@ func TestForHowLongAClockIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const told = int64(1_700_000_000_000_000_000)
 		k, sent := &Clock{}, time.Now()
-		time.Sleep(4 * time.Millisecond)
+		celldtest.Pass(4 * time.Millisecond)
 		k.Observe(told, sent, time.Now())
-		time.Sleep(fresh - 1)
+		celldtest.Pass(fresh - 1)
 		lower, okL := k.Lower()
 		upper, okU := k.Upper()
 		since := int64(fresh - 1)
@@ -62,7 +64,7 @@ func TestForHowLongAClockIsKnown(t *testing.T) {
 		if span := int64(k.Span()); span != 4_000_000+(since+4_000_000)/1000+since/1000 || span != upper-lower {
 			t.Errorf("a span of %d", span)
 		}
-		time.Sleep(time.Nanosecond)
+		celldtest.Pass(time.Nanosecond)
 		_, okL = k.Lower()
 		if _, okU = k.Upper(); okL || okU {
 			t.Error("it is known for longer", okL, okU)

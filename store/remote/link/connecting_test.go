@@ -66,8 +66,7 @@ func (c *connecting) start() {
 // attempts waits for so many, and returns how many there were.
 func (c *connecting) attempts(n int) int {
 	before := c.dials.Load()
-	time.Sleep(time.Duration(n) * connectPause)
-	synctest.Wait()
+	celldtest.Pass(time.Duration(n) * connectPause)
 	return int(c.dials.Load() - before)
 }
 

@@ -40,19 +40,19 @@ func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
 			s.watch(client)
 			ended = true
 		}()
-		time.Sleep(3*watchInterval + 1)
+		celldtest.Pass(3*watchInterval + 1)
 		if text := log(); text != "" || len(e.Probes()) != 4 || s.Away() != nil {
 			t.Errorf("%d probes, away: %v, the log says %s", len(e.Probes()), s.Away(), text)
 		}
 		for range 2 {
 			e.Answers(readOnlyReply)
-			time.Sleep(2 * watchInterval)
+			celldtest.Pass(2 * watchInterval)
 			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"WARN","msg":"the engine is away"`) ||
 				!strings.Contains(text, "read-only replica") || s.Away() == nil {
 				t.Errorf("away: %v, the log says %s", s.Away(), text)
 			}
 			e.Answers(":1\r\n")
-			time.Sleep(2 * watchInterval)
+			celldtest.Pass(2 * watchInterval)
 			if text := log(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"level":"INFO","msg":"the engine is back"`) ||
 				s.Away() != nil {
 				t.Errorf("away: %v, the log says %s", s.Away(), text)
@@ -60,13 +60,13 @@ func TestAnEngineIsLookedAtEverySecond(t *testing.T) {
 		}
 		s.pipelines.all[0].breaker.cause.Store(testDown)
 		e.Answers(readOnlyReply)
-		time.Sleep(watchInterval)
+		celldtest.Pass(watchInterval)
 		if text := log(); text != "" || s.Away() == nil {
 			t.Errorf("away: %v, calls have found out, and the log says %s", s.Away(), text)
 		}
 		s.pipelines.all[0].breaker.cause.Store(nil)
 		e.Answers(":1\r\n")
-		time.Sleep(watchInterval)
+		celldtest.Pass(watchInterval)
 		if text := log(); text != "" || s.Away() != nil || ended {
 			t.Errorf("away: %v, it has ended: %v, the log says %s", s.Away(), ended, text)
 		}
@@ -99,16 +99,14 @@ func TestWhatALookFinds(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{time.Millisecond: watchInterval, 5 * time.Second: 5 * time.Second} {
 		watched(t, func(t *testing.T, s *Link, e *celldtest.Ailing, _ func() string) {
 			s.options.Timeout = timeout
-			e.AnswersBy(func(string) string {
-				time.Sleep(10 * time.Second)
-				return ":1\r\n"
-			})
+			e.Takes(10 * time.Second)
+			e.Answers(":1\r\n")
 			began := time.Now()
 			if why := s.look(*s.client.Load()); why != CauseTimeout || time.Since(began)-want > alike {
 				t.Errorf("a timeout of %v: %s after %v", timeout, why, time.Since(began))
 			}
 			s.stop()
-			time.Sleep(time.Minute) // until the engine has answered all
+			celldtest.Pass(time.Minute) // until the engine has answered all
 		})
 	}
 }
@@ -129,7 +127,7 @@ func TestLookingAtACluster(t *testing.T) {
 			return ":1\r\n"
 		})
 		go s.watch(*s.client.Load())
-		time.Sleep(watchInterval + 1)
+		celldtest.Pass(watchInterval + 1)
 		if text := log(); info != 2 || parts != 2*pipelineCount || text != "" {
 			t.Errorf("asked %d times for the slots, and %d times a part of it, and the log says %s", info, parts, text)
 		}
@@ -139,8 +137,7 @@ func TestLookingAtACluster(t *testing.T) {
 		for i := range s.pipelines.all {
 			s.pipelines.all[i].breaker.cause.Store(testDown)
 		}
-		time.Sleep(failoverTakes + 2*watchInterval)
-		synctest.Wait()
+		celldtest.Pass(failoverTakes + 2*watchInterval)
 		if err := s.Away(); err == nil || err.Error() != testDown.Cause || parts != 2*pipelineCount || s.away.Load() != nil {
 			t.Errorf("away: %v, asked a part of it %d times", err, parts)
 		}
@@ -163,13 +160,13 @@ func TestNodesAreCheckedOnce(t *testing.T) {
 		})
 		s.nodes.all = map[string]*node{"gone": {}}
 		go s.watch(client)
-		time.Sleep(watchInterval / 2)
-		if synctest.Wait(); infos != 0 || s.nodes.all["gone"] == nil {
+		celldtest.Pass(watchInterval / 2)
+		if infos != 0 || s.nodes.all["gone"] == nil {
 			t.Errorf("%d nodes are checked, known are %v", infos, s.nodes.all)
 		}
 		s.dialed.add(addr)
 		s.dialed.add("gone")
-		time.Sleep(3 * watchInterval)
+		celldtest.Pass(3 * watchInterval)
 		if log(); infos != 1 || len(s.nodes.all) != 1 || s.nodes.all[addr] == nil {
 			t.Errorf("%d nodes are checked, known are %v", infos, s.nodes.all)
 		}

@@ -114,10 +114,7 @@ func TestMostPipelines(t *testing.T) {
 // While a pipeline is under way to an engine that is near, what comes waits, and goes in the next.
 func TestOnePipelineAfterTheOther(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Link, e *celldtest.Ailing) {
-		e.AnswersBy(func(string) string {
-			time.Sleep(time.Second)
-			return ":1\r\n"
-		})
+		e.Takes(time.Second)
 		l := &s.pipelines.all[0]
 		var answered atomic.Int32
 		is := func(underWay, waiting, answers int) {
@@ -134,9 +131,9 @@ func TestOnePipelineAfterTheOther(t *testing.T) {
 				Done: func(rueidis.RedisMessage, error) { answered.Add(1) }})
 			is(1, i, 0)
 		}
-		time.Sleep(time.Second)
+		celldtest.Pass(time.Second)
 		is(1, 0, 1)
-		time.Sleep(4 * time.Second)
+		celldtest.Pass(4 * time.Second)
 		is(0, 0, 5)
 	})
 }

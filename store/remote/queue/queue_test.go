@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/store/remote/link"
 )
 
@@ -103,7 +104,7 @@ func TestOperationsThatAreLate(t *testing.T) {
 				all = append(all, o)
 				q.Enqueue(o)
 			}
-			time.Sleep(5 * time.Second)
+			celldtest.Pass(5 * time.Second)
 			first.sent.End(nil)
 			var sent *operation
 			goOn := 0

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"celld/cell"
@@ -35,13 +34,12 @@ func TestChangesOfSettingsEndInTheirOwnTime(t *testing.T) {
 			for range 5 {
 				linktest.InOwnTime(t, s.Timeout, name,
 					func(done func(error)) { change(func(_ bool, err error) { answered.Add(1); done(err) }) })
-				time.Sleep(10 * time.Millisecond)
+				celldtest.Pass(10 * time.Millisecond)
 				read := r.read()
 				go func() { <-read; answered.Add(1) }()
-				time.Sleep(10 * time.Millisecond)
+				celldtest.Pass(10 * time.Millisecond)
 			}
-			time.Sleep(time.Minute)
-			synctest.Wait()
+			celldtest.Pass(time.Minute)
 			if r.mu.Lock(); answered.Load() != 10 || r.busy || len(r.waiting) > 0 {
 				t.Errorf("%s: %d of 10 are answered, and the next may be asked: %v", name, answered.Load(), !r.busy)
 			}

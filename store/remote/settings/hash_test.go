@@ -35,12 +35,12 @@ func TestTicketsAtAHash(t *testing.T) {
 				tell(name)
 			})
 		}
-		time.Sleep(500 * time.Millisecond)
+		celldtest.Pass(500 * time.Millisecond)
 		for _, want := range []string{"", "a", "ab", "abc"} {
 			if synctest.Wait(); told.Load() != want || h.isBusy() != (want != "abc") {
 				t.Errorf("%q are done, want %q; busy %v", told.Load(), want, h.isBusy())
 			}
-			time.Sleep(time.Second)
+			celldtest.Pass(time.Second)
 		}
 		h.enqueue(func() { tell("d") })
 		if synctest.Wait(); told.Load() != "abcd" || h.isBusy() {
@@ -260,16 +260,14 @@ func TestTheFirstVersionOfARegistry(t *testing.T) {
 func TestChangesGoByTickets(t *testing.T) {
 	inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
 		s.policies.answers = true
-		e.AnswersBy(func(command string) string {
-			time.Sleep(time.Second)
-			return celldtest.ArrayOf(celldtest.IntOf(0), celldtest.BulkOf(""), celldtest.BulkOf(""))
-		})
+		e.Takes(time.Second)
+		e.Answers(celldtest.ArrayOf(celldtest.IntOf(0), celldtest.BulkOf(""), celldtest.BulkOf("")))
 		began, ended := time.Now(), []time.Duration{}
 		for range 3 {
 			s.DeletePolicy("p", func(bool, error) { ended = append(ended, time.Since(began)) })
 		}
-		time.Sleep(4 * time.Second)
-		if synctest.Wait(); !slices.Equal(ended, []time.Duration{1e9, 2e9, 3e9}) {
+		celldtest.Pass(4 * time.Second)
+		if !slices.Equal(ended, []time.Duration{1e9, 2e9, 3e9}) {
 			t.Errorf("answered after %v", ended)
 		}
 		s.Link.Break("", linktest.Down)

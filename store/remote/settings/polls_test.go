@@ -44,8 +44,7 @@ func TestPolls(t *testing.T) {
 		passes := func(d time.Duration) int {
 			synctest.Wait()
 			before := e.Asks(readSettings.Digest)
-			time.Sleep(d)
-			synctest.Wait()
+			celldtest.Pass(d)
 			if p, r := e.Asks(readSettings.Digest+" 1 "+policiesKey), e.Asks(readSettings.Digest+" 1 "+rulesKey); p != r {
 				t.Errorf("%d reads of policies, %d of rules", p, r)
 			}
@@ -99,6 +98,6 @@ func TestAwaitingSettings(t *testing.T) {
 				t.Errorf("%v: it waits for %v", took, is)
 			}
 		}
-		time.Sleep(time.Hour)
+		celldtest.Pass(time.Hour)
 	})
 }

@@ -84,8 +84,8 @@ func TestAnswersOfAView(t *testing.T) {
 
 // waits lets an engine answer after 4 ms each: so many times that a view has to wait, and then what it has read.
 func waits(e *celldtest.Ailing, times int) {
+	e.Takes(4 * time.Millisecond)
 	e.AnswersBy(func(string) string {
-		time.Sleep(4 * time.Millisecond)
 		if times--; times >= 0 {
 			return linktest.ViewReply("wait", 2)
 		}
@@ -116,7 +116,7 @@ func TestAViewThatWaitsForItsTicket(t *testing.T) {
 			v.add("k")
 			v.ticket.early = true
 			done = make(chan struct{})
-			e.AnswersBy(func(command string) string { time.Sleep(4 * time.Millisecond); return linktest.ViewReply("wait", 100) })
+			e.Answers(linktest.ViewReply("wait", 100))
 			began = time.Now()
 			v.send(how, []string{"", "", kindNone, "0"}, func() { close(done) })
 			<-done

@@ -3,6 +3,8 @@ package waits
 import (
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // One with WAIT that was not looked at in time has no further Timeout for that.
@@ -10,10 +12,10 @@ func TestAWaiterThatWasNotLookedAt(t *testing.T) {
 	atADesk(t, func(d *desk) {
 		d.waits(0, d.call("k", tenSeconds))
 		tried := d.take()
-		time.Sleep(time.Millisecond)
+		celldtest.Pass(time.Millisecond)
 		began := time.Now()
 		d.waits(10*time.Millisecond, d.call("k", tenSeconds))
-		time.Sleep(10*time.Millisecond + d.s.waits.Timeout)
+		celldtest.Pass(10*time.Millisecond + d.s.waits.Timeout)
 		if d.asked() != 1 {
 			t.Fatal("it is not refused")
 		}

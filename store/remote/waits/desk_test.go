@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/store"
 	"celld/store/remote/view"
 )
@@ -48,7 +49,7 @@ func (d *desk) asked() (n int) {
 
 func (d *desk) sleep(long time.Duration) {
 	d.asked()
-	time.Sleep(long)
+	celldtest.Pass(long)
 }
 
 // take takes the next change.

@@ -57,8 +57,7 @@ func TestListeningStopsWhenQuiet(t *testing.T) {
 		w := newStore(t, "", nil).waits
 		var stops atomic.Int32
 		after := func(d time.Duration) int32 {
-			time.Sleep(d)
-			synctest.Wait()
+			celldtest.Pass(d)
 			return stops.Load()
 		}
 		_, over := w.pretend()
