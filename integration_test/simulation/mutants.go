@@ -59,7 +59,7 @@ var mutants = []mutant{
 	{"policies and users change in the middle of a script", "configurations", "resp/session/betweenscripts.go",
 		"if !srv.Gate.Has(gate.Busy) { // nor", "if true { // nor"},
 	{"a call waits that came after SIGTERM", "", "resp/session/batch.go",
-		"if terms.Mode == store.Wait && s.srv.Stopping.refusing.Load() {", "if false {"},
+		"if terms.Mode == store.Wait && s.srv.Refusing.Load() {", "if false {"},
 	{"what connections hold on an engine is not given back at the end", "leases", "resp/shutdown.go",
 		"drained := srv.sessions.Port.Drain(ctx)", "drained := func() bool { return ctx != nil }"},
 
