@@ -83,7 +83,7 @@ func (c *call) enters(binary, dir string) map[string]bool {
 	counters := filepath.Join(dir, "counters")
 	check(os.MkdirAll(counters, 0o700))
 	port, web := freePort(), freePort()
-	args := []string{"--port", port, "--http-bind", "127.0.0.1:"+web, "--dir", dir, "--save", ""}
+	args := []string{"--port", port, "--http-bind", "127.0.0.1:" + web, "--dir", dir, "--save", ""}
 	if c.engine {
 		engine := freePort()
 		_, stop := start(exec.Command("redis-server", "--port", engine, "--save", "", "--dir", dir), engine)
