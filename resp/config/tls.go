@@ -66,7 +66,9 @@ func (c *tlsConfig) load(doors []Door) error {
 	if needer == "" {
 		for name, path := range map[string]string{"tls-cert-file": c.Cert.Get(), "tls-key-file": c.Key.Get()} {
 			if path != "" {
-				return fmt.Errorf("--%s is for %s, which are not set", name, strings.Join(all, " or "))
+				last := len(all) - 1
+				names := strings.TrimPrefix(strings.Join(all[:last], ", ")+" or "+all[last], " or ")
+				return fmt.Errorf("--%s is for %s, which are not set", name, names)
 			}
 		}
 		return nil
