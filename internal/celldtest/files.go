@@ -23,3 +23,11 @@ func WriteFile(t testing.TB, text string, elem ...string) {
 		t.Fatal(err)
 	}
 }
+
+// TempFile makes a file in a folder of the test's own, and returns its path.
+func TempFile(t testing.TB, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	WriteFile(t, text, path)
+	return path
+}

@@ -8,10 +8,11 @@ import (
 	"encoding/pem"
 	"math/big"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"celld/internal/celldtest"
 )
 
 // given returns a configuration with these settings, and whether one is set.
@@ -28,18 +29,9 @@ func given(t *testing.T, settings ...string) (*Config, func(name string) bool) {
 	return cfg, func(name string) bool { return set[name] }
 }
 
-func write(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // Settings that do not go together are errors that name them.
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
-	word, empty := write(t, " warning\r\n"), write(t, "\r\n")
+	word, empty := celldtest.TempFile(t, " warning\r\n"), celldtest.TempFile(t, "\r\n")
 	for settings, want := range map[string]string{
 		"":                                          "",
 		"requirepass=x requirepass-file=" + word:    "requirepass and requirepass-file are both set; give one",
@@ -71,7 +63,7 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 
 // The contents of files become settings, and from there options of other packages.
 func TestOptions(t *testing.T) {
-	cfg, set := given(t, "loglevel-file="+write(t, "debug\n"))
+	cfg, set := given(t, "loglevel-file="+celldtest.TempFile(t, "debug\n"))
 	if err := cfg.Load(set); err != nil {
 		t.Fatal(err)
 	}
@@ -204,5 +196,5 @@ func pairOf(t *testing.T, until time.Time) (path string) {
 	block := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
-	return write(t, block("CERTIFICATE", cert)+block("PRIVATE KEY", secret))
+	return celldtest.TempFile(t, block("CERTIFICATE", cert)+block("PRIVATE KEY", secret))
 }

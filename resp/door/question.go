@@ -196,7 +196,8 @@ const MostTries = 100
 // ErrConflicts is the error after them.
 var ErrConflicts = &store.DownError{Cause: "others change the keys all the time"}
 
-// keyed is what a command does with a key. An engine reads the key first, and stores it then.
+// keyed is what a command does with a key. An engine reads the key first, and stores it then. A session does the same by its keyTx, which
+// must not block; this blocks its caller's goroutine, and is a fifth of that.
 type keyed struct {
 	d    *Door
 	of   *command.Row

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"crypto/x509"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"celld/internal/celldtest"
 	"celld/resp"
 	"celld/resp/config"
+	"celld/resp/config/configtest"
 	"celld/store/memory"
 )
 
@@ -18,29 +17,13 @@ import (
 func given(t *testing.T, texts ...string) (*config.Config, *Settings, func(name string) bool) {
 	t.Helper()
 	s := &Settings{}
-	cfg, set := config.New(s.Part()), map[string]bool{}
-	for _, setting := range texts {
-		name, value, _ := strings.Cut(setting, "=")
-		set[name] = true
-		if err := cfg.Setting(name).Value.Set(value); err != nil {
-			t.Fatalf("%s: %v", setting, err)
-		}
-	}
-	return cfg, s, func(name string) bool { return set[name] }
-}
-
-func write(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	cfg, set := configtest.Given(t, s.Part(), texts...)
+	return cfg, s, set
 }
 
 // Settings that do not go together are errors that name them.
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
-	word, empty := write(t, " word\r\n"), write(t, "\r\n")
+	word, empty := celldtest.TempFile(t, " word\r\n"), celldtest.TempFile(t, "\r\n")
 	for settings, want := range map[string]string{
 		"store=redis://h appendonly=yes":                                                       "--appendonly must be no",
 		"store=redis://h save=1,1":                                                             "--save must be empty",
@@ -67,7 +50,8 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 
 // The settings become options of the store.
 func TestOptions(t *testing.T) {
-	cfg, s, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u", "store-password-file="+write(t, "hush\n"),
+	cfg, s, set := given(t, "store=rediss://user@there", "store-prefix=p:", "store-username=u",
+		"store-password-file="+celldtest.TempFile(t, "hush\n"),
 		"store-timeout=2s", "store-max-waiting=1mb", "store-denials=9", "store-failure=local", "store-local-share=7", "max-keys=11",
 		"maxmemory=12mb", "store-tls-ca-cert-file=a", "store-tls-cert-file=b", "store-tls-key-file=c")
 	if err := cfg.Load(set); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/resp/config"
+	"celld/resp/config/configtest"
 )
 
 func TestEnvoySettings(t *testing.T) {
@@ -67,15 +68,8 @@ func TestEnvoyOptions(t *testing.T) {
 func given(t *testing.T, texts ...string) (*config.Config, *settings, func(name string) bool) {
 	t.Helper()
 	s := &settings{}
-	cfg, set := config.New(s.part()), map[string]bool{}
-	for _, setting := range texts {
-		name, value, _ := strings.Cut(setting, "=")
-		set[name] = true
-		if err := cfg.Setting(name).Value.Set(value); err != nil {
-			t.Fatalf("%s: %v", setting, err)
-		}
-	}
-	return cfg, s, func(name string) bool { return set[name] }
+	cfg, set := configtest.Given(t, s.part(), texts...)
+	return cfg, s, set
 }
 
 // Settings that do not go together are errors that name them.

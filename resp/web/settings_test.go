@@ -2,41 +2,25 @@ package web
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"celld/internal/celldtest"
 	"celld/resp/config"
+	"celld/resp/config/configtest"
 )
 
 // given returns a configuration with these settings, the part's own among them, and whether one is set.
 func given(t *testing.T, texts ...string) (*config.Config, *settings, func(name string) bool) {
 	t.Helper()
 	s := &settings{}
-	cfg, set := config.New(s.part()), map[string]bool{}
-	for _, setting := range texts {
-		name, value, _ := strings.Cut(setting, "=")
-		set[name] = true
-		if err := cfg.Setting(name).Value.Set(value); err != nil {
-			t.Fatalf("%s: %v", setting, err)
-		}
-	}
-	return cfg, s, func(name string) bool { return set[name] }
-}
-
-func write(t *testing.T, text string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	cfg, set := configtest.Given(t, s.part(), texts...)
+	return cfg, s, set
 }
 
 // Settings that do not go together are errors that name them.
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
-	word, empty := write(t, " word\r\n"), write(t, "\r\n")
+	word, empty := celldtest.TempFile(t, " word\r\n"), celldtest.TempFile(t, "\r\n")
 	for settings, want := range map[string]string{
 		"http-bind=127.0.0.1:0":                  "",
 		"http-bind=localhost:0":                  "",
@@ -57,7 +41,7 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 
 // The settings become options.
 func TestOptions(t *testing.T) {
-	cfg, s, set := given(t, "http-bind=*:8080", "http-token-file="+write(t, " token \n"), "http-max-connections=3",
+	cfg, s, set := given(t, "http-bind=*:8080", "http-token-file="+celldtest.TempFile(t, " token \n"), "http-max-connections=3",
 		"trusted-proxies=10.1.2.3/8, ::1", "http-pprof=yes")
 	if err := cfg.Load(set); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"bytes"
+	"slices"
 
 	"celld/resp/decisions"
 	"celld/store"
@@ -27,7 +28,7 @@ func (a *Ask) Command() string {
 	switch {
 	case a.Keys != nil:
 		return "cl.mtake"
-	case len(a.Options) == 1 && a.Options[0].Name == "GIVE":
+	case slices.ContainsFunc(a.Options, func(o Option) bool { return o.Name == "GIVE" }):
 		return "cl.give"
 	}
 	return "cl.take"

@@ -132,3 +132,12 @@ func TestCountTaken(t *testing.T) {
 		t.Errorf("counted\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What gives back needs the right to CL.GIVE, whatever stands beside it.
+func TestAnAskThatGives(t *testing.T) {
+	for _, options := range [][]Option{{{Name: "GIVE", N: 1}}, {{Name: "US"}, {Name: "GIVE", N: 1}}} {
+		if a := (Ask{Key: "k", Limits: []string{"1/1m"}, Options: options}); a.Command() != "cl.give" {
+			t.Errorf("%v is a %s", options, a.Command())
+		}
+	}
+}

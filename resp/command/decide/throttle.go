@@ -98,17 +98,19 @@ func appendStart(out []byte, limited bool, capacity int64) []byte {
 	return wire.AppendInt(out, capacity)
 }
 
-// appendEnd writes the part that each decision has: remaining, retry after, reset after. A wait is 1 s at least: redis-cell answers 0 for
-// one below 1 ms, which makes callers retry without a pause.
+// appendEnd writes the part that each decision has: remaining, retry after, reset after.
 func appendEnd(out []byte, d *cell.Decision) []byte {
 	out = wire.AppendInt(out, d.Remaining)
 	if d.RetryAfterNS == cell.Never {
 		out = append(out, ":-1\r\n"...)
 	} else {
-		out = wire.AppendInt(out, max(1, wholeSeconds(d.RetryAfterNS)))
+		out = wire.AppendInt(out, retrySeconds(d.RetryAfterNS))
 	}
 	return wire.AppendInt(out, wholeSeconds(d.ResetAfterNS))
 }
+
+// retrySeconds is a wait in s, 1 at least: redis-cell answers 0 for one below 1 ms, which makes callers retry without a pause.
+func retrySeconds(ns uint64) int64 { return max(1, wholeSeconds(ns)) }
 
 // wholeSeconds rounds nanoseconds to seconds as redis-cell 0.5.0 does: up if the fraction has at least one whole millisecond.
 func wholeSeconds(ns uint64) int64 {
@@ -161,7 +163,7 @@ func (d *Decider) CountThrottle(r *store.Request) (text string) {
 func Seconds(d *cell.Decision) (retry, reset int64) {
 	retry = -1
 	if d.RetryAfterNS != cell.Never {
-		retry = max(1, wholeSeconds(d.RetryAfterNS))
+		retry = retrySeconds(d.RetryAfterNS)
 	}
 	return retry, wholeSeconds(d.ResetAfterNS)
 }

@@ -96,7 +96,7 @@ type waiter struct {
 	looked   bool    // a try has found that it may wait: its patience counts from then
 	line     *line   // nil: it follows a leader, is alone, or has left
 	trial    trial   // in the line
-	heir     *waiter // that has taken its place
+	heir     *waiter // stands in its place; nil: nobody does
 }
 
 // trial is what a try that is under way means to a waiter.
