@@ -35,7 +35,7 @@ func (srv *Server) load(background func(step func() (more bool))) error {
 		srv.limitKeys()
 		err := srv.reloads.KeepPolicies()
 		if err == nil {
-			loaded, err = p.Load(srv.sessions.Applier())
+			loaded, err = p.Load(srv.sessions.Replay())
 		}
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package resp
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"celld/cell"
 	"celld/resp/door"
@@ -37,7 +36,7 @@ func (srv *Server) NotReady() string {
 		return "the engine is away: " + why
 	}
 	if err := srv.sessions.Persist.Refusal(); err != nil {
-		return fmt.Sprintf(door.ErrMisconf, err)
+		return door.Misconf(err).Text
 	}
 	return ""
 }

@@ -29,7 +29,7 @@
 //
 //	keys.Rows(keys.Options{Space: space}) // what reaches all keys, where an engine has them
 //	limit.Rows(server)                    // the owners that its handlers ask and change
-//	decide.Rows(decider)                  // what reads and answers the calls that the limiter decides
+//	decide.Rows()                         // its calls have a decide.Host, which asks the limiter
 //
 // The server is given the rows of all families in one list. COMMAND, COMMAND DOCS, HELP, arity errors, users' rights, MULTI and the
 // journal derive from a row, so a command is a row and a handler.

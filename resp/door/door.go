@@ -44,7 +44,7 @@ func (e *MisreadError) Unwrap() error { return &e.CallError }
 // other error ends all: it is a *CallError too, or that of ctx. When ctx ends, who waits leaves the line, and what was granted meanwhile
 // flows back. Any goroutine may call it.
 func (d *Door) Take(ctx context.Context, from Caller, asks []Ask, answer func(t *Taken, err error)) error {
-	if refused := d.refuseWithin(from, d.rowOf(&asks[0])); refused != nil { // who learns nothing of policies
+	if refused := d.refuse(from, d.rowOf(&asks[0]), noKeys); refused != nil { // who learns nothing of policies
 		return refused
 	}
 	c := d.desk()
@@ -87,6 +87,8 @@ func (d *Door) Take(ctx context.Context, from Caller, asks []Ask, answer func(t 
 	d.giveUp(c, err)
 	return err
 }
+
+func noKeys(func(key []byte) bool) {}
 
 // rowOf is the row of the command that asks the same.
 func (d *Door) rowOf(a *Ask) *command.Row { return d.Commands.Find([]byte(a.Command())) }

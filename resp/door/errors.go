@@ -17,20 +17,18 @@ import (
 // are filled in by the caller.
 const (
 	ErrBusy          = command.ErrBusy
+	ErrCrossSlot     = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	ErrInternal      = "ERR internal error, the connection is closed"
-	ErrLoading       = "LOADING Redis is loading the dataset in memory"
 	ErrMaxWaiters    = "ERR too many calls wait already (--max-waiters)"
-	ErrMisconf       = "MISCONF Errors writing to the AOF file: %s"
 	ErrNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
 	ErrNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	ErrStoreDown     = argument.ErrStoreDown
+	ErrUnblocked     = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 	errNoToken    = "NOAUTH the user default needs a password: set --http-token-file, and send the token" // of callers by HTTP
 	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
 	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
-	errUnblocked  = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errStoreSent  = "STOREDOWN %s; the call may have been counted"
-	errCrossSlot  = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
 	errFlushAll   = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
 )
 
@@ -47,6 +45,20 @@ func (e *CallError) Unwrap() error { return e.cause }
 func (e *CallError) Code() string {
 	code, _, _ := strings.Cut(e.Text, " ")
 	return code
+}
+
+// errLoading and errBusy are what callers get while the server does not run their commands.
+var (
+	errLoading = &CallError{Text: "LOADING Redis is loading the dataset in memory"}
+	errBusy    = &CallError{ErrBusy, ErrScriptBusy}
+)
+
+// Misconf is the error of a call whose changes the disk does not take; nil: it does.
+func Misconf(cause error) *CallError {
+	if cause == nil {
+		return nil
+	}
+	return &CallError{fmt.Sprintf("MISCONF Errors writing to the AOF file: %s", cause), cause}
 }
 
 // Why a process decides nothing that a restart would mend: see Server.Decides.
@@ -77,11 +89,11 @@ func StoreText(err error) string {
 	case store.ErrTooManyWaiters:
 		return ErrMaxWaiters
 	case client.ErrUnblocked:
-		return errUnblocked
+		return ErrUnblocked
 	case store.ErrBusy:
 		return fmt.Sprintf(ErrStoreDown, err)
 	case store.ErrCrossSlot:
-		return errCrossSlot
+		return ErrCrossSlot
 	case store.ErrNoPrefix:
 		return errFlushAll
 	}

@@ -3,7 +3,6 @@ package door
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +66,7 @@ func (d *Door) decide(c *desk, from Caller, q question, count func()) (refused *
 	}
 	c.decider.Decided.Settle(c.lane, err)
 	if err != nil && err != gone {
-		err = &CallError{fmt.Sprintf(ErrMisconf, err), err}
+		err = Misconf(err)
 	}
 	return refused, err
 }
@@ -79,11 +78,11 @@ func (d *Door) ask(c *desk, from Caller, q question, w store.Waker) (answered bo
 	defer lane.RUnlock()
 	a := store.Access{NowNS: d.Clock(), Lane: c.lane}
 	c.stats.Begin(a.NowNS)
-	if refused = d.refuseWithin(from, q.row()); refused == nil && !from.Trusted {
-		refused = d.forbidKeys(from, q, &a)
-	}
-	if refused != nil {
+	if refused = d.refuse(from, q.row(), q.keys); refused != nil {
 		return false, refused
+	}
+	if rights := d.Users.Default.Rights(); !from.Trusted && !rights.MayAll() {
+		a.May = rights.OnKey()
 	}
 	if d.Gate.Has(gate.Monitored) {
 		for words := range q.words {

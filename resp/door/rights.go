@@ -1,13 +1,13 @@
 package door
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
-	"celld/resp/command/spec"
-	"celld/store"
 )
 
 // Refused is why a caller may not run a command, whatever its keys; nil: it may. It is a *CallError.
@@ -31,24 +31,17 @@ func (d *Door) forbid(from Caller, row *command.Row) *CallError {
 	return nil
 }
 
-// refuseWithin returns what forbid does, or why the server does not run a command now; or nil.
-func (d *Door) refuseWithin(from Caller, row *command.Row) (refused *CallError) {
-	text, refusal := d.Closed(row), error(nil)
-	if row.Flags&spec.Write != 0 {
-		refusal = d.Persist.Refusal()
+// refuse returns why a caller may not run a command on these keys now, and counts that; or nil.
+func (d *Door) refuse(from Caller, row *command.Row, keys iter.Seq[[]byte]) (refused *CallError) {
+	if refused = d.forbid(from, row); refused == nil && !from.Trusted {
+		refused = d.forbidKeys(from, row, keys)
 	}
-	switch refused = d.forbid(from, row); {
-	case refused != nil:
-	case text == ErrBusy:
-		refused = &CallError{text, ErrScriptBusy}
-	case text != "":
-		refused = &CallError{Text: text}
-	case refusal != nil:
-		refused = &CallError{fmt.Sprintf(ErrMisconf, refusal), refusal}
-	default:
-		return nil
+	if refused == nil {
+		refused = cmp.Or(d.Closed(row), d.Unkept(row))
 	}
-	d.Stats.Rejected(row, refused.Text)
+	if refused != nil {
+		d.Stats.Rejected(row, refused.Text)
+	}
 	return refused
 }
 
@@ -60,19 +53,15 @@ func (d *Door) noteRefused(from Caller, row *command.Row, reason acl.Reason, obj
 	d.LogOf(c, RefusedCommand, "command", row.FullName(), "reason", "the user may not use this "+string(reason))
 }
 
-// forbidKeys returns the error of a question about keys to which the user default has no right, or nil. It gives an access that user's
-// rights.
-func (d *Door) forbidKeys(from Caller, q question, a *store.Access) *CallError {
+// forbidKeys returns the error of a command with a key to which the user default has no right, and logs that; or nil.
+func (d *Door) forbidKeys(from Caller, row *command.Row, keys iter.Seq[[]byte]) *CallError {
 	rights := d.Users.Default.Rights()
 	if rights.MayAll() {
 		return nil
 	}
-	a.May = rights.OnKey()
-	row := q.row()
-	for key := range q.keys {
+	for key := range keys {
 		if !rights.MayTouch(key, row.AccessTo(0, nil)) {
 			d.noteRefused(from, row, acl.DeniedKey, string(key))
-			d.Stats.Rejected(row, ErrNoPermKey)
 			return &CallError{Text: ErrNoPermKey}
 		}
 	}

@@ -89,14 +89,12 @@ func (d *Door) Init(p Parts) {
 // Use makes a store keep the keys, and decide: the process's own, or an engine. Nobody may be served yet.
 func (d *Door) Use(s store.Store, limiter store.Limiter) {
 	d.Port, d.Limiter = s, limiter
-	d.deciding = d.Decides()
-}
-
-// Decides is what deciding needs of the server.
-func (d *Door) Decides() decide.Server {
-	return decide.Server{Table: d.Store, Store: d.Port, Counts: d.Decisions, Denied: d.Denied, Commands: d.Commands,
+	d.deciding = decide.Server{Table: d.Store, Store: s, Counts: d.Decisions, Denied: d.Denied, Commands: d.Commands,
 		LogMax: d.Config.LogMax, WaitMax: d.Config.WaitMax}
 }
+
+// NewDecider returns a Decider that counts in this lane.
+func (d *Door) NewDecider(lane uint8) *decide.Decider { return decide.New(&d.deciding, lane) }
 
 // desk is what a call by values needs.
 type desk struct {
@@ -110,7 +108,7 @@ func (d *Door) desk() *desk {
 		return c
 	}
 	lane := uint8(d.Lanes.Add(1))
-	return &desk{decider: decide.New(&d.deciding, lane), lane: lane}
+	return &desk{decider: d.NewDecider(lane), lane: lane}
 }
 
 // Finish counts the commands of a batch, and returns the time of its end.
@@ -140,17 +138,25 @@ func (d *Door) CountError(row *command.Row, reply []byte) {
 	d.Stats.Errors.Count(reply)
 }
 
-// Closed returns the text of the error of a command that the server does not run now, or "".
-func (d *Door) Closed(row *command.Row) string {
+// Closed returns why the server does not run a command now; nil: it does.
+func (d *Door) Closed(row *command.Row) *CallError {
 	flags := row.Flags
 	if row.Parent != nil {
 		flags |= row.Parent.Flags
 	}
 	switch {
 	case flags&spec.Loading == 0 && d.Gate.Has(gate.Loading):
-		return ErrLoading
+		return errLoading
 	case flags&spec.AllowBusy == 0 && d.Gate.Has(gate.Busy):
-		return ErrBusy
+		return errBusy
 	}
-	return ""
+	return nil
+}
+
+// Unkept returns why a command may change nothing, if the disk has not taken what others changed before; or nil.
+func (d *Door) Unkept(row *command.Row) *CallError {
+	if row.Flags&spec.Write == 0 {
+		return nil
+	}
+	return Misconf(d.Persist.Refusal())
 }

@@ -70,7 +70,7 @@ func (srv *Service) newScratch() *scratch {
 	}
 	lane := uint8(srv.Lanes.Add(1))
 	call := command.Call{Reply: command.Reply{Out: make([]byte, 0, 4<<10)}}
-	return &scratch{call: call, decider: decide.New(&srv.deciding, lane), lane: lane}
+	return &scratch{call: call, decider: srv.NewDecider(lane), lane: lane}
 }
 
 // put takes a scratch back. It drops room for very many arguments, and a whole scratch that a big reply has grown, because the

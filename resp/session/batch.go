@@ -35,20 +35,15 @@ func (c *scratch) emptyBatch() *batch {
 	return c.batch
 }
 
-// deciderOf reads and answers the calls that the limiter decides.
-func deciderOf(c *command.Call) *decide.Decider { return sessionOf(c).scratch.decider }
+// Decider reads and answers the calls that the limiter decides.
+func (h *host) Decider() *decide.Decider { return h.scratch.decider }
 
-// decides returns what deciding needs of the server.
-func (srv *Service) decides() decide.Server {
-	of := srv.Decides()
-	of.Ask = askOne
-	of.Failed = func(c *command.Call, row *command.Row, reply []byte) { inFlight{sessionOf(c), row, nil}.failed(reply) }
-	return of
-}
+// Failed counts a call that the limiter has not decided.
+func (h *host) Failed(row *command.Row, reply []byte) { inFlight{h.session(), row, nil}.failed(reply) }
 
-// askOne asks the limiter for a call that has not been gathered.
-func askOne(c *command.Call, f *decide.Shape) {
-	s := sessionOf(c)
+// Decide asks the limiter for a call that has not been gathered.
+func (h *host) Decide(c *command.Call, f *decide.Shape) {
+	s := h.session()
 	b := s.scratch.emptyBatch()
 	if terms := f.Terms(); terms != nil {
 		if terms.Bound && !s.bound.Room(c) {

@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/command"
 	"celld/resp/command/connection"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 )
 
@@ -39,7 +40,7 @@ func TestClientReplyAndTheEnd(t *testing.T) {
 		"CLIENT REPLY SKIP\r\nPING\r\n*1\r\n:x\r\n":     protocolError,
 		"CLIENT REPLY OFF\r\nBOOM\r\n":                  "",
 		"CLIENT REPLY SKIP\r\nBOOM\r\n":                 "",
-		"CLIENT REPLY SKIP\r\nPING\r\nPING\r\nBOOM\r\n": "+PONG\r\n-" + errInternal + "\r\n",
+		"CLIENT REPLY SKIP\r\nPING\r\nPING\r\nBOOM\r\n": "+PONG\r\n-" + door.ErrInternal + "\r\n",
 	} {
 		w := newWorld(t)
 		w.Commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})

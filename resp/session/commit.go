@@ -1,9 +1,8 @@
 package session
 
 import (
-	"fmt"
-
 	"celld/resp/decisions"
+	"celld/resp/door"
 	"celld/resp/wire"
 )
 
@@ -42,7 +41,7 @@ func (r *round) confirm(sent []byte, err error) []byte {
 	r.decided.Settle(0, err)
 	r.decided = decisions.Batch{} // most connections are idle
 	if err != nil {
-		text := wire.AppendError(nil, fmt.Sprintf(ErrMisconf, err))
+		text := wire.AppendError(nil, door.Misconf(err).Text)
 		whole, at := sent, 0
 		sent = nil
 		for _, w := range r.writes {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 )
 
@@ -48,7 +49,7 @@ func TestWritesWithoutReplyOnADiskThatIsFull(t *testing.T) {
 		"CLIENT REPLY SKIP": {"CLIENT REPLY SKIP\r\n" + call + echo, echoed},
 		"CLIENT REPLY OFF":  {"CLIENT REPLY OFF\r\n" + call + call + "CLIENT REPLY ON\r\n" + echo, "+OK\r\n" + echoed},
 		"in a script":       {evalCall("redis.call('CL.THROTTLE', 'k', '4', '1', '86400') return '"+long+"'") + echo, misconf + echoed},
-		"before a panic":    {"MULTI\r\nCL.TAKE k 1/1s\r\nBOOM\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n"},
+		"before a panic":    {"MULTI\r\nCL.TAKE k 1/1s\r\nBOOM\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + door.ErrInternal + "\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := &sessiontest.Disk{}

@@ -38,13 +38,12 @@ func (f inFlight) admitted(text string) {
 	switch {
 	case s.end != open:
 	case text != "":
-		s.srv.Stats.Rejected(row, text)
 		if row != nil && row.Name == "exec" { // a refused EXEC ends its transaction
 			s.endTx()
 			text = fmt.Sprintf(errExecRejected, strings.TrimPrefix(text, "ERR "))
 		}
 		s.tx.spoiled = s.gate.Has(gate.Multi)
-		s.call.Error("%s", text)
+		s.reject(row, text)
 	case s.gate.Has(gate.Multi) && row.Flags&spec.Immediate == 0:
 		s.tx.queue(s, row, args)
 	default:
@@ -57,6 +56,12 @@ func (f inFlight) admitted(text string) {
 		return
 	}
 	f.dispatched(mark)
+}
+
+// reject answers a command that does not run with an error, and counts that. row is nil for one that there is not.
+func (s *Session) reject(row *command.Row, text string) {
+	s.srv.Stats.Rejected(row, text)
+	s.call.Error("%s", text)
 }
 
 // called ends a command that has run, or waits for the limiter.
@@ -132,12 +137,9 @@ func isHTTP(name []byte) bool {
 func (f inFlight) perform() {
 	s, row, args := f.s, f.row, f.args
 	s.client.LastCommand.Store(row.ACL)
-	if row.Flags&spec.Write != 0 {
-		if err := s.srv.Persist.Refusal(); err != nil {
-			s.srv.Stats.Rejected(row, ErrMisconf)
-			s.call.Error(ErrMisconf, err)
-			return
-		}
+	if refused := s.srv.Unkept(row); refused != nil {
+		s.reject(row, refused.Text)
+		return
 	}
 	if !s.srv.Port.InProcess() && !s.tx.running && f.openTx() {
 		return

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/transport"
 )
 
@@ -40,7 +41,7 @@ func (s *Session) offload(work func() (then func(s *Session))) {
 	w := &elsewhere{conn: s.client.Conn}
 	go func() {
 		then := func(s *Session) { // if the work panics
-			s.call.Error(errInternal)
+			s.call.Error(door.ErrInternal)
 			s.end = afterReply
 		}
 		defer func() { w.finish(then) }()

@@ -10,31 +10,20 @@ import (
 // Texts that a client can be told are in this file, except those of families, which are in package command, and wire's of bytes that are no
 // command: Redis 7's wording where Redis has one, as client code matches on it. Texts with a %s or %q are filled in by the caller.
 const (
-	errSyntax            = argument.ErrSyntax
 	errNotInteger        = argument.ErrNotInteger
 	errWrongType         = command.ErrWrongType
 	errUnknownSubcommand = "ERR unknown subcommand '%.128s'. Try %s HELP."
-	errInternal          = "ERR internal error, the connection is closed"
 
 	errNoAuth        = "NOAUTH Authentication required."
-	errNoPermCommand = "NOPERM this user has no permissions to run the '%s' command"
-	errNoPermKey     = "NOPERM this user has no permissions to access one of the keys used as arguments"
 	errNoPermExec    = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: %s"
 	errScriptNoPerm  = "ERR The user executing the script can't run this command or subcommand"
 	errScriptNoKey   = "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
 	errProtectedMode = "DENIED celld is running in protected mode because it listens beyond the loopback interface and has no password. " +
 		"Only connections from the loopback interface are served. Set a password (--requirepass-file, CELLD_REQUIREPASS), " +
 		"or listen on loopback only (--bind), or, where the network itself keeps strangers out, use --protected-mode no."
-	errLoading    = "LOADING Redis is loading the dataset in memory"
-	ErrMisconf    = "MISCONF Errors writing to the AOF file: %s"
 	errMaxClients = "ERR max number of clients reached"
 
-	errOOM = command.ErrOOM
-
-	ErrMaxWaiters = "ERR too many calls wait already (--max-waiters)"
-	errBound      = "ERR this connection has too many bound leases"
-	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
-	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
+	errBound = "ERR this connection has too many bound leases"
 
 	errNested         = "ERR MULTI calls can not be nested"
 	errExecNoMulti    = "ERR EXEC without MULTI"
@@ -44,8 +33,6 @@ const (
 	errExecAbort      = "EXECABORT Transaction discarded because of previous errors."
 	errExecRejected   = "EXECABORT Transaction discarded because of: %s"
 
-	errFrame          = "ERR a call is larger than --proto-max-multibulk-len and --proto-max-bulk-len allow"
-	errUnblocked      = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errKeysMany       = "ERR Number of keys can't be greater than number of args"
 	errKeysNegative   = "ERR Number of keys can't be negative"
 	errNoScript       = "NOSCRIPT No matching script. Please use EVAL."
@@ -62,10 +49,6 @@ const (
 )
 
 const (
-	errStoreDown   = argument.ErrStoreDown
-	errStoreSent   = "STOREDOWN %s; the call may have been counted"
-	errCrossSlot   = "CROSSSLOT Keys in request don't hash to the same slot. Give them a common hash tag, such as {user}:a and {user}:b"
-	errFlushAll    = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
 	errWatchEngine = "ERR with --store, WATCH is not supported: use EVAL, whose script reads and changes its keys at one instant"
 	errScanInside  = "ERR with --store, %s is not allowed in MULTI and scripts: it concerns the whole engine"
 	errUndeclared  = "ERR with --store, a script must be given its keys: '%s' is not among its KEYS"

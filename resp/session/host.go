@@ -104,7 +104,7 @@ func (h *host) noteNoRight(refused *store.NoRightError) (text string) {
 	if h.context() == "lua" {
 		return errScriptNoKey
 	}
-	return errNoPermKey
+	return door.ErrNoPermKey
 }
 
 // context is where a command comes from, in the words of ACL LOG.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/command"
 	"celld/resp/decisions"
 	"celld/resp/door"
 	"celld/resp/session/sessiontest"
@@ -149,9 +150,9 @@ func TestFailuresOfAnEngine(t *testing.T) {
 		{&store.DownError{Cause: "it is slow", Sent: true}, "STOREDOWN it is slow; the call may have been counted"},
 		{fmt.Errorf("open: %w", &store.DownError{Cause: "it is away"}), "STOREDOWN it is away"},
 		{store.ErrBusy, "STOREDOWN too many calls wait for the engine"},
-		{store.ErrCrossSlot, errCrossSlot},
+		{store.ErrCrossSlot, door.ErrCrossSlot},
 		{store.ErrWrongType, errWrongType},
-		{store.ErrFull, errOOM},
+		{store.ErrFull, command.ErrOOM},
 		{&store.EngineError{Text: "NOPERM this user may not"}, "NOPERM this user may not"},
 		{errors.New("unknown command"), "ERR unknown command"},
 	} {

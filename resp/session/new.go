@@ -32,22 +32,16 @@ func New(p Parts) *Service {
 	srv.Init(p.Parts)
 	srv.Commands = NewTable(srv, p.Rows)
 	srv.useUsers(p.Users)
-	srv.use(memory.Port{Store: p.Store}, p.Store)
+	srv.Use(memory.Port{Store: p.Store}, p.Store)
 	srv.Config.SlowlogSlowerThan.Follow(func(us int64) { srv.Gate.Set(gate.Timed, us >= 0 && us < 1000) })
 	srv.Config.MaxWaiters.Follow(func(n int64) { srv.Port.SetMaxWaiters(n) })
 	return srv
-}
-
-// use makes a store keep the keys, and decide.
-func (srv *Service) use(s store.Store, limiter store.Limiter) {
-	srv.Use(s, limiter)
-	srv.deciding = srv.decides()
 }
 
 // UseEngine makes an engine keep the keys, and decide. The store has the policies only from then on, which are those of the engine's views,
 // too. Nobody may be served yet.
 func (srv *Service) UseEngine(e Engine) {
 	srv.space, srv.Held.Most = e, e.Facts().MaxWaiting
-	srv.use(e, e)
+	srv.Use(e, e)
 	e.SetMaxWaiters(srv.Config.MaxWaiters.Get())
 }

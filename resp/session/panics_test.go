@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/store"
 )
@@ -17,11 +18,11 @@ var boomRow = &command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session,
 // The commands before the one that panics have run, and are answered.
 func TestPanicAnswersWhatCameBefore(t *testing.T) {
 	for raw, want := range map[string]string{
-		"PING\r\nBOOM\r\nPING\r\n":                                         "+PONG\r\n-" + errInternal + "\r\n",
-		"PING\r\nMULTI\r\nPING\r\nBOOM\r\nEXEC\r\nPING\r\n":                "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + errInternal + "\r\n",
+		"PING\r\nBOOM\r\nPING\r\n":                                         "+PONG\r\n-" + door.ErrInternal + "\r\n",
+		"PING\r\nMULTI\r\nPING\r\nBOOM\r\nEXEC\r\nPING\r\n":                "+PONG\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n-" + door.ErrInternal + "\r\n",
 		"PING\r\nCLIENT REPLY SKIP\r\nBOOM\r\n":                            "+PONG\r\n",
 		"CLIENT REPLY OFF\r\nBOOM\r\n":                                     "",
-		sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + errInternal + "\r\n",
+		sessiontest.Frame("CL.THROTTLE", "k", "1", "1", "60") + "BOOM\r\n": "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:60\r\n-" + door.ErrInternal + "\r\n",
 	} {
 		w := newWorld(t)
 		w.Commands.Add(boomRow)

@@ -4,6 +4,7 @@ import (
 	"celld/resp/acl"
 	"celld/resp/command"
 	"celld/resp/command/spec"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/timeslice"
 )
@@ -50,9 +51,9 @@ func (f inFlight) refusal(c *command.Check) string {
 	case "":
 		return ""
 	case acl.DeniedCommand:
-		return formatError(errNoPermCommand, c.Row.FullName())
+		return formatError(door.ErrNoPermCommand, c.Row.FullName())
 	}
-	return errNoPermKey
+	return door.ErrNoPermKey
 }
 
 // offloadFrom is how long a script is, in bytes, that may take a millisecond to compile. 64 KB take 15 ms, and up to 250.
@@ -61,8 +62,8 @@ const offloadFrom = 2 << 10
 // permitted goes on with a command that its user may run, or that is answered with an error.
 func (f inFlight) permitted(text string) {
 	s, row, args := f.s, f.row, f.args
-	if text == "" {
-		text = s.srv.Closed(row)
+	if refused := s.srv.Closed(row); text == "" && refused != nil {
+		text = refused.Text
 	}
 	if at := row.Script; text == "" && at > 0 && len(args[at]) >= offloadFrom {
 		known := false
@@ -91,7 +92,12 @@ func (f inFlight) compile() {
 			mark := len(s.call.Out)
 			s.alone(func() { _ = keep() })
 			s.call.Out = s.call.Out[:mark]
-			inFlight{s, row, args}.admitted(srv.Closed(row))
+			f := inFlight{s, row, args}
+			if refused := srv.Closed(row); refused != nil {
+				f.admitted(refused.Text)
+				return
+			}
+			f.admitted("")
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"celld/resp/acl"
 	"celld/resp/command/spec"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/resp/timeslice"
 )
@@ -37,12 +38,12 @@ func manyKeys(command string, keys ...string) string {
 func TestRightsToManyKeysTakeTurns(t *testing.T) {
 	for _, c := range []struct{ call, want string }{
 		{manyKeys("EXISTS"), ":0\r\n"},
-		{manyKeys("EXISTS", "nobody's"), "-" + errNoPermKey + "\r\n"},
+		{manyKeys("EXISTS", "nobody's"), "-" + door.ErrNoPermKey + "\r\n"},
 		{"CLIENT REPLY SKIP\r\n" + manyKeys("EXISTS"), ""},
 		{"MULTI\r\n" + manyKeys("DEL") + "EXEC\r\n", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n"},
-		{"MULTI\r\n" + manyKeys("DEL", "nobody's") + "EXEC\r\n", "+OK\r\n-" + errNoPermKey + "\r\n-" + errExecAbort + "\r\n"},
+		{"MULTI\r\n" + manyKeys("DEL", "nobody's") + "EXEC\r\n", "+OK\r\n-" + door.ErrNoPermKey + "\r\n-" + errExecAbort + "\r\n"},
 		{sessiontest.Frame("GET", "key:"+strings.Repeat("x", 60_000)), "$-1\r\n"},
-		{sessiontest.Frame("CL.THROTTLE", "nobody's"+strings.Repeat("x", 60_000), "1", "1", "60"), "-" + errNoPermKey + "\r\n"},
+		{sessiontest.Frame("CL.THROTTLE", "nobody's"+strings.Repeat("x", 60_000), "1", "1", "60"), "-" + door.ErrNoPermKey + "\r\n"},
 	} {
 		_, p := newRestricted(t)
 		turns := 1
@@ -58,9 +59,9 @@ func TestRightsToManyKeysTakeTurns(t *testing.T) {
 // Rights that change while they are looked up count from then on.
 func TestRightsThatChangeMeanwhile(t *testing.T) {
 	for rule, want := range map[string]string{
-		"resetkeys": "-" + errNoPermKey + "\r\n",
+		"resetkeys": "-" + door.ErrNoPermKey + "\r\n",
 		"allkeys":   ":0\r\n",
-		"-exists":   "-" + formatError(errNoPermCommand, "exists") + "\r\n",
+		"-exists":   "-" + formatError(door.ErrNoPermCommand, "exists") + "\r\n",
 	} {
 		w, p := newRestricted(t)
 		if !p.Serve([]byte(manyKeys("EXISTS"))) {
@@ -89,7 +90,8 @@ func TestVeryManyArguments(t *testing.T) {
 	}
 	set := slices.Repeat([][]byte{[]byte("KEEPTTL")}, 2*spec.ShortList)
 	copy(set, [][]byte{[]byte("SET"), []byte("k"), []byte("1")})
-	if err := p.srv.Applier()(set); err == nil || p.srv.Applier()(set[:4]) != nil {
+	replay := p.srv.Replay()
+	if err := replay(set); err == nil || replay(set[:4]) != nil {
 		t.Errorf("in a file: %v", err)
 	}
 	if got := p.do(append([]string{"COMMAND", "GETKEYS", "DEL"}, more...)...); strings.Count(got, "$3\r\nGET\r\n") != 2*spec.ShortList {

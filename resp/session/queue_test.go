@@ -11,6 +11,7 @@ import (
 
 	"celld/resp/bound"
 	"celld/resp/command/argument"
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/store"
 	"celld/store/memory"
@@ -172,7 +173,7 @@ func TestClientUnblock(t *testing.T) {
 	id := fmt.Sprint(p.client.ID)
 	p.want(waitCall, takenReply)
 	other.want("CLIENT UNBLOCK "+id, ":0\r\n")
-	for how, want := range map[string]string{"": deniedReply, " TIMEOUT": deniedReply, " error": "-" + errUnblocked + "\r\n"} {
+	for how, want := range map[string]string{"": deniedReply, " TIMEOUT": deniedReply, " error": "-" + door.ErrUnblocked + "\r\n"} {
 		p.send(waitCall + "\r\nPING\r\n")
 		other.want("CLIENT UNBLOCK "+id+how, ":1\r\n")
 		other.want("CLIENT UNBLOCK "+id+how, ":0\r\n")

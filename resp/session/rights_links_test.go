@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 )
 
@@ -69,7 +70,7 @@ func TestGivenBackByTheRightsOfTheirUser(t *testing.T) {
 
 // A key that a lease leads to is refused and logged as one that the command names, wherever it comes from.
 func TestRefusalsOfLinkedKeys(t *testing.T) {
-	const noKey = "-" + errNoPermKey + "\r\n"
+	const noKey = "-" + door.ErrNoPermKey + "\r\n"
 	for name, w := range map[string]*world{"in memory": newWorld(t), "on redis": newRedisWorld(t, "p:").world} {
 		admin, c := w.connect(), w.connect()
 		admin.sayTo("ACL", "SETUSER", "app", "on", "nopass", "~a*", "+@all")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 )
@@ -79,7 +80,7 @@ func TestPanicInAScriptsCommand(t *testing.T) {
 			for range 2 {
 				c := sessiontest.Dial(t, addr)
 				c.Send("PING\r\n" + evalCall(script) + "PING\r\n")
-				c.Ask("", "+PONG\r\n-"+errInternal+"\r\n")
+				c.Ask("", "+PONG\r\n-"+door.ErrInternal+"\r\n")
 				c.WantClosed()
 				other.Ask(evalCall("return redis.call('ECHO', 'hi')"), "$2\r\nhi\r\n")
 			}

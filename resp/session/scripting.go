@@ -11,6 +11,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/command/spec"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
 	"celld/resp/scripts"
@@ -140,7 +141,7 @@ func (r *scriptRun) Call(args [][]byte) []byte {
 	mark := len(s.call.Out)
 	if r.dispatch(args); s.end != open { // the reply exceeded the output limit, and only part of it is there
 		s.call.Out = s.call.Out[:mark]
-		s.call.Error(errInternal)
+		s.call.Error(door.ErrInternal)
 	}
 	reply := s.call.Out[mark:]
 	s.call.Out = s.call.Out[:mark]
@@ -162,8 +163,7 @@ func (r *scriptRun) dispatch(args [][]byte) {
 		text = r.refusal(row, args)
 	}
 	if text != "" {
-		s.srv.Stats.Rejected(row, text)
-		s.call.Error("%s", text)
+		s.reject(row, text)
 		return
 	}
 	if row.Flags&spec.Write != 0 {

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"celld/resp/client"
-	"celld/resp/command/decide"
 	"celld/resp/command/keys"
 	"celld/resp/door"
 	"celld/resp/metrics"
@@ -17,7 +16,6 @@ import (
 type Service struct {
 	door.Door
 	space      keys.Space // all keys of an engine; nil: the keys are in the store
-	deciding   decide.Server
 	newScripts func() scripts.Engine
 	scripts    scripts.Engine // nil: none was needed yet. Used only while execution is held alone
 	running    running

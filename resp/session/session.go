@@ -4,6 +4,7 @@ import (
 	"celld/resp/bound"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/timeslice"
 	"celld/resp/wire"
@@ -163,7 +164,7 @@ func (s *Session) broken() {
 		s.round.unwrite(len(out))
 	}
 	if !s.gate.Silent() {
-		out = wire.AppendError(out, errInternal)
+		out = wire.AppendError(out, door.ErrInternal)
 	}
 	s.scratch, s.call, s.in = nil, nil, nil
 	s.leave()

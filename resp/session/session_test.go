@@ -156,7 +156,7 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	w := newWorld(t)
 	w.Commands.Add(&command.Row{Name: "boom", Arity: 1, Run: onSession(func(*Session, [][]byte) { panic("at the disco") })})
 	a, b := w.connect(), w.connect()
-	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+errInternal+"\r\n" || !a.tr.Closed {
+	if got := a.send("BOOM\r\nPING\r\n"); got != "-"+door.ErrInternal+"\r\n" || !a.tr.Closed {
 		t.Errorf("answer %q, closed %v", got, a.tr.Closed)
 	}
 	b.want("PING", "+PONG\r\n")

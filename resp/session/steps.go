@@ -2,7 +2,6 @@ package session
 
 import (
 	"celld/resp/command"
-	"celld/resp/command/spec"
 )
 
 // stepwise is a command that takes longer than others should wait, cut into steps of at most some 0.3 ms. When the session's slice is
@@ -83,9 +82,9 @@ func (w *stepwise) resume(s *Session) {
 		f.silence(mark)
 		return
 	}
-	if err := s.srv.Persist.Refusal(); err != nil && w.row.Flags&spec.Write != 0 { // the disk has not taken what was done before
+	if refused := s.srv.Unkept(w.row); refused != nil {
 		s.call.Out = s.call.Out[:mark]
-		s.call.Error(ErrMisconf, err)
+		s.call.Error("%s", refused.Text)
 	}
 	f.timed(w.tookNS, true)
 	f.replied(mark)

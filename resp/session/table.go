@@ -51,6 +51,6 @@ func ownRows(srv *Service) []*command.Row {
 		{Name: "slowlog", Arity: -2, Flags: spec.Loading, Summary: "A container for slow log commands.", Since: "2.2.12", Group: "server", Sub: srv.slowlog.Rows()},
 		describe.Row(func() *command.Table { return srv.Commands }),
 	}
-	return slices.Concat(decide.Rows(deciderOf), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),
+	return slices.Concat(decide.Rows(), limit.Rows(limits), connection.Rows(own), users.Rows(accounts), others, keys.AllRows(of),
 		keys.Rows(of), transactionRows())
 }

@@ -70,8 +70,7 @@ func (tx *transaction) queue(s *Session, row *command.Row, args [][]byte) {
 	if text := s.srv.notInside(row); row.Flags&spec.NoMulti != 0 || text != "" {
 		text = cmp.Or(text, errNotInMulti)
 		s.tx.spoiled = s.gate.Has(gate.Multi)
-		s.srv.Stats.Rejected(row, text)
-		s.call.Error("%s", text)
+		s.reject(row, text)
 		return
 	}
 	for _, arg := range args {
@@ -163,9 +162,7 @@ func (q *queuedCommand) run(s *Session) {
 	f := inFlight{s, q.row, q.args}
 	if s.client.User.Load().Rights() != q.rights {
 		if reason := f.forbid(); reason != "" {
-			text := formatError(errNoPermExec, lostRights[reason])
-			s.srv.Stats.Rejected(nil, text)
-			s.call.Error("%s", text)
+			s.reject(nil, formatError(errNoPermExec, lostRights[reason]))
 			return
 		}
 	}

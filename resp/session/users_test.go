@@ -12,6 +12,7 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/connection"
 	"celld/resp/command/spec"
+	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 )
@@ -23,7 +24,7 @@ func TestPipelinesOfAUser(t *testing.T) {
 		w := newWorld(t)
 		singles := w.countSingles(call.row)
 		admin, c := w.connect(), w.connect()
-		const noKey = "-" + errNoPermKey + "\r\n"
+		const noKey = "-" + door.ErrNoPermKey + "\r\n"
 		other := strings.Replace(call.frame, "$1\r\nk\r\n", "$1\r\no\r\n", 1)
 		set := func(rules string) { admin.want("ACL SETUSER app "+rules, "+OK\r\n") }
 		set("on nopass ~k -@all +" + call.row)
@@ -33,7 +34,7 @@ func TestPipelinesOfAUser(t *testing.T) {
 			t.Errorf("%s: %q, want %q, and %d were run by themselves", call.row, got, want, *singles)
 		}
 		set("-" + call.row)
-		no := fmt.Sprintf("-"+errNoPermCommand+"\r\n", call.row)
+		no := fmt.Sprintf("-"+door.ErrNoPermCommand+"\r\n", call.row)
 		if got := c.send(call.frame + call.frame + other); got != no+no+no {
 			t.Errorf("%s: %q, want %q", call.row, got, no+no+no)
 		}
@@ -65,7 +66,7 @@ func TestALongPipelineIsCut(t *testing.T) {
 	one := c.send(allowed)
 	for at := range 7 {
 		got, want := c.send(strings.Repeat(allowed, at)+refused+strings.Repeat(allowed, 3)),
-			strings.Repeat(one, at)+"-"+errNoPermKey+"\r\n"+strings.Repeat(one, 3)
+			strings.Repeat(one, at)+"-"+door.ErrNoPermKey+"\r\n"+strings.Repeat(one, 3)
 		if got != want {
 			t.Fatalf("after %d: %q", at, got)
 		}
@@ -78,14 +79,14 @@ func TestRightsOnSeveralKeys(t *testing.T) {
 	c := w.connect()
 	c.want("ACL SETUSER app on nopass ~a* +@celld +@transaction -cl.reset", "+OK\r\n")
 	c.want("AUTH app x", "+OK\r\n")
-	const noKey = "-" + errNoPermKey + "\r\n"
+	const noKey = "-" + door.ErrNoPermKey + "\r\n"
 	if got := c.do("CL.MTAKE", "2", "a1", "5/1m", "a2", "5/1m"); got[0] != '*' {
 		t.Errorf("%q", got)
 	}
 	c.want("CL.MTAKE 2 a1 5/1m b2 5/1m", noKey)
 	c.want("CL.MTAKE 2 b1 5/1m a2 5/1m", noKey)
 	c.want("CL.RELEASE b 1", noKey)
-	c.want("CL.RESET a1", "-"+fmt.Sprintf(errNoPermCommand, "cl.reset")+"\r\n")
+	c.want("CL.RESET a1", "-"+fmt.Sprintf(door.ErrNoPermCommand, "cl.reset")+"\r\n")
 	c.want("MULTI", "+OK\r\n")
 	c.want("CL.TAKE b 5/1m", noKey)
 	c.want("EXEC", "-"+errExecAbort+"\r\n")
@@ -107,7 +108,7 @@ func TestEachCommandWithKeysIsChecked(t *testing.T) {
 			words = append(words, "1") // as a number it says that there is one key
 		}
 		checked++
-		if got := c.do(words...); got != "-"+errNoPermKey+"\r\n" {
+		if got := c.do(words...); got != "-"+door.ErrNoPermKey+"\r\n" {
 			t.Errorf("%q: %q", words, got)
 		}
 	})

@@ -188,7 +188,7 @@ func TestAWaitThatIsEnded(t *testing.T) {
 	for how, want := range map[string]string{
 		"CLIENT UNBLOCK %d":         "*7\r\n:1\r\n:1\r\n:0\r\n:19000\r\n:9000\r\n:0\r\n:0\r\n",
 		"CLIENT UNBLOCK %d TIMEOUT": "*7\r\n:1\r\n:1\r\n:0\r\n:19000\r\n:9000\r\n:0\r\n:0\r\n",
-		"CLIENT UNBLOCK %d ERROR":   "-" + errUnblocked + "\r\n",
+		"CLIENT UNBLOCK %d ERROR":   "-" + door.ErrUnblocked + "\r\n",
 		"CLIENT KILL ID %d":         "",
 	} {
 		inTime(t, func(t *testing.T, w *world) {

@@ -35,6 +35,9 @@ func New(o memory.Options, rows ...*command.Row) *Host {
 	return h
 }
 
+// As makes another host, which has h in it, that of the commands.
+func (h *Host) As(other command.Host) { h.call.Host = other }
+
 // Do runs a command, whose number of arguments it does not check, and returns the reply.
 func (h *Host) Do(words ...string) (reply string) {
 	args := make([][]byte, len(words))

@@ -134,14 +134,17 @@ func (d *Decider) answerTakes(c *command.Call, b *Batch) {
 func (d *Decider) fail(c *command.Call, f *Shape, text string) {
 	mark := len(c.Out)
 	c.Error("%s", text)
-	d.Failed(c, f.row, c.Out[mark:])
+	c.Host.(Host).Failed(f.row, c.Out[mark:])
 }
 
 // count counts a call that could take, and what it was denied for CL.TOP.
 func (d *Decider) count(hashed bool, f *Shape, r *store.TakeRequest) {
-	if r.Mode == cell.Peek || r.Cost <= 0 {
-		return
+	if r.Mode != cell.Peek && r.Cost > 0 {
+		d.countTaken(hashed, f, r)
 	}
+}
+
+func (d *Decider) countTaken(hashed bool, f *Shape, r *store.TakeRequest) {
 	if len(r.Calls) > 1 {
 		d.countSeveral(hashed, f, r)
 		return

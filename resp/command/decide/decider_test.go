@@ -84,7 +84,7 @@ func TestCut(t *testing.T) {
 		if b.Len() != 4 || string(b.Key(3)) != "key3" {
 			t.Errorf("%d calls are left", b.Len())
 		}
-		w.ask(&command.Call{Host: w.Host, NowNS: w.NowNS}, b)
+		w.ask(&command.Call{Host: w, NowNS: w.NowNS}, b)
 		if n := w.Store.Len(w.NowNS); n != 4 || b.Len() != 0 || b.Work() != 0 {
 			t.Errorf("%d keys; %d calls", n, b.Len())
 		}
@@ -123,7 +123,7 @@ func TestDecidedLater(t *testing.T) {
 			w.find(frame("CL.TAKE", "k", fmt.Sprint(4+i, "/1m")))
 		}
 		l.answer()
-		c := &command.Call{Host: w.Host, NowNS: w.NowNS}
+		c := &command.Call{Host: w, NowNS: w.NowNS}
 		w.d.Answer(c, b)
 		if string(c.Out) != test.want || wakes != 1 {
 			t.Errorf("%d: %q, want %q", i, c.Out, test.want)

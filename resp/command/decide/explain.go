@@ -26,7 +26,7 @@ func (d *Decider) explain(c *command.Call) {
 		return
 	}
 	f.reply = func(out *command.Reply, _ *Shape, r *store.TakeRequest) { out.String(s.explained(r, nowNS)) }
-	s.Ask(c, f)
+	c.Host.(Host).Decide(c, f)
 }
 
 // explained says for people what a peek has found.

@@ -23,12 +23,20 @@ type Server struct {
 	Denied          *decisions.Denied
 	Commands        *command.Table
 	LogMax, WaitMax *config.Param[int64]
+}
 
-	// Ask asks the limiter for a call whose handler has read its shape, and answers it, now or later.
-	Ask func(c *command.Call, f *Shape)
+// Host is a command.Host that has calls decided.
+type Host interface {
+	command.Host
+
+	// Decider reads and answers them.
+	Decider() *Decider
+
+	// Decide asks the limiter for a call whose handler has read its shape, and answers it, now or later.
+	Decide(c *command.Call, f *Shape)
 
 	// Failed counts a call that was answered with an error.
-	Failed func(c *command.Call, row *command.Row, reply []byte)
+	Failed(row *command.Row, reply []byte)
 }
 
 // edition is what limits were read by. They hold while it is the same.

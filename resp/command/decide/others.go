@@ -11,28 +11,24 @@ type Verdict struct {
 	Shadow  bool // it was told that it may pass, and Limited says what would have been without shadow
 }
 
-// Count counts requests that the store has decided for such callers. Those that only look or give back do not count.
+// Count counts requests that the store has decided for such callers. Those that give back, or take nothing, do not count.
 func (d *Decider) Count(requests []store.TakeRequest, verdict func(i int) Verdict) {
+	f := &d.single
 	for i := range requests {
-		r := &requests[i]
+		r := requests[i] // a copy, for what its caller was told
 		if r.Err != nil || r.Cost <= 0 {
 			continue
 		}
-		c, v := &r.Calls[r.Taken.Binding], verdict(i)
-		n := d.Decided.In(d.rowOf(c), d.lane)
+		v := verdict(i)
+		r.Taken.Limited = v.Limited && !v.Shadow
+		f.limits, f.counted = d.appendLimits(f.limits[:0], r.Calls), decisions.EnvoyAllowed
+		d.countTaken(false, f, &r)
+		n := d.Decided.In(f.limits[r.Taken.Binding].row, d.lane)
 		switch {
 		case v.Shadow && v.Limited:
-			n[decisions.EnvoyAllowed]++
 			n[decisions.ShadowLimited]++
 		case v.Shadow:
-			n[decisions.EnvoyAllowed]++
 			n[decisions.ShadowAllowed]++
-		case v.Limited:
-			n[decisions.EnvoyLimited]++
-			countWhy(n, r)
-			d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(c.Key), Policy: c.PolicyID(), Key: c.Key})
-		default:
-			n[decisions.EnvoyAllowed]++
 		}
 	}
 	d.addDenied()

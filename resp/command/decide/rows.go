@@ -18,8 +18,8 @@ var batched = map[string]reader{"cl.throttle": readThrottle, "cl.take": readTake
 
 const adds = spec.Write | spec.DenyOOM | spec.Fast | spec.Decides
 
-// Rows are the commands of the family. of returns who decides a call.
-func Rows(of func(*command.Call) *Decider) []*command.Row {
+// Rows are the commands of the family, for calls whose host is a Host.
+func Rows() []*command.Row {
 	ask := func(read reader) func(*command.Call) {
 		return func(c *command.Call) { of(c).decideOne(c, read) }
 	}
@@ -57,6 +57,8 @@ func Rows(of func(*command.Call) *Decider) []*command.Row {
 	}
 }
 
+func of(c *command.Call) *Decider { return c.Host.(Host).Decider() }
+
 // decideOne is the handler of a call that is not gathered.
 func (d *Decider) decideOne(c *command.Call, read reader) {
 	f := &d.single
@@ -65,7 +67,7 @@ func (d *Decider) decideOne(c *command.Call, read reader) {
 		c.Error("%s", text)
 		return
 	}
-	d.Server.Ask(c, f)
+	c.Host.(Host).Decide(c, f)
 }
 
 // give is CL.GIVE key limit n. It gives back at most what was taken, and answers how much that was.
@@ -87,7 +89,7 @@ func (d *Decider) give(c *command.Call) {
 		giveInSteps(c, slices.Clone(f.limits), n)
 	default:
 		f.Cost, f.reply = -n, replyGiven
-		d.Server.Ask(c, f)
+		c.Host.(Host).Decide(c, f)
 	}
 }
 

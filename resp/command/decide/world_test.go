@@ -35,23 +35,30 @@ func newWorld(t testing.TB) *world {
 		return policies.Server{Store: w.server.Store, InForce: w.Store, LogMax: w.cfg.LogMax.Get(), Decisions: w.server.Counts,
 			Denied: w.server.Denied}
 	}
-	rows := append(Rows(func(*command.Call) *Decider { return w.d }), policies.Rows(limits)...)
+	rows := append(Rows(), policies.Rows(limits)...)
 	w.Host = calltest.New(memory.Options{Shards: 1}, rows...)
+	w.As(w)
 	w.server = Server{
 		Table: w.Store, Store: memory.Port{Store: w.Store}, Counts: decisions.NewRows(w.Store.Set),
 		Denied: decisions.NewDenied(w.Store.Set), Commands: command.NewTable(rows, func() any { return nil }), LogMax: w.cfg.LogMax,
 		WaitMax: w.cfg.WaitMax,
-		Failed: func(_ *command.Call, row *command.Row, reply []byte) {
-			w.failed = append(w.failed, row.Name+" "+string(reply))
-		},
-		Ask: func(c *command.Call, f *Shape) {
-			b := &Batch{}
-			b.AddCall(f, c.Args)
-			w.ask(c, b)
-		},
 	}
 	w.d, w.limiter = New(&w.server, 0), w.Store
 	return w
+}
+
+// The methods of Host.
+
+func (w *world) Decider() *Decider { return w.d }
+
+func (w *world) Decide(c *command.Call, f *Shape) {
+	b := &Batch{}
+	b.AddCall(f, c.Args)
+	w.ask(c, b)
+}
+
+func (w *world) Failed(row *command.Row, reply []byte) {
+	w.failed = append(w.failed, row.Name+" "+string(reply))
 }
 
 // ask decides a batch and answers its calls.
@@ -90,7 +97,7 @@ func (w *world) want(line, reply string) {
 func (w *world) send(pipeline string) string {
 	w.t.Helper()
 	data, args, limits := []byte(pipeline), [][]byte(nil), wire.Limits{MaxArgs: 1 << 20, MaxBulk: 1 << 20, Authed: true}
-	c, b := &command.Call{Host: w.Host, NowNS: w.NowNS}, &w.batch
+	c, b := &command.Call{Host: w, NowNS: w.NowNS}, &w.batch
 	for len(data) > 0 {
 		used, next := w.d.Gather(b, data, &args, limits)
 		if used > 0 {

@@ -141,10 +141,17 @@ func TestSameByEachDoor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nowNS := int64(startNS)
 		servers := map[string]tested{}
-		for door := range doors {
-			servers[door] = newAPI(t, func() int64 { return nowNS })
-			servers[door].command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
+		serve := func() tested {
+			a := newAPI(t, func() int64 { return nowNS })
+			a.command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
+			a.command(t, "CL.TAKE", "another", "@gold", "PEEK") // CL.STATS names a policy's limits from its first call on
+			return a
 		}
+		for door := range doors {
+			servers[door] = serve()
+		}
+		file, empty := serve(), serve()
+		replay := file.server.Door.Replay()
 		lease := int64(1)
 		for range rapid.IntRange(1, 30).Draw(t, "calls") {
 			nowNS += rapid.SampledFrom([]int64{0, 1, 1e6, 3e8, 1e9, 7e9}).Draw(t, "ns")
@@ -159,6 +166,13 @@ func TestSameByEachDoor(t *testing.T) {
 					t.Fatalf("%q by RESP: %v %q; by %s: %v %q", c.args, want, problem, door, has, wrong)
 				}
 			}
+			var words [][]byte
+			for _, arg := range c.args {
+				words = append(words, []byte(arg))
+			}
+			if err := replay(words); (err != nil) != (problem != "") {
+				t.Fatalf("%q by RESP: %q; in a file: %v", c.args, problem, err)
+			}
 			if c.args[0] == "CL.TAKE" && len(want) == 8 && want[7] != 0 {
 				lease = want[7]
 			}
@@ -170,6 +184,12 @@ func TestSameByEachDoor(t *testing.T) {
 				if got := a.command(t, words...); got != want {
 					t.Fatalf("%s after %s:\n%q\nand after RESP\n%q", words, door, got, want)
 				}
+			}
+			if counts := strings.HasPrefix(words[0], "CL."); counts { // what a file says does not count
+				want = empty.command(t, words...)
+			}
+			if got := file.command(t, words...); got != want {
+				t.Fatalf("%s after a file:\n%q\nwant\n%q", words, got, want)
 			}
 		}
 	})
