@@ -14,7 +14,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/config"
 	"celld/resp/decisions"
-	"celld/resp/execution"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
 	"celld/resp/stats"
@@ -29,7 +28,7 @@ type Door struct {
 	Clock     func() int64
 	Log       *loglimit.Logger
 	Commands  *command.Table
-	Execution execution.Lock // of commands beside each other, and of scripts and transactions alone
+	Execution Lock // of commands beside each other, and of scripts and transactions alone
 
 	Store   *memory.Store // of the process, which has the policies, too
 	Keys    store.Keys    // of the process: none where an engine keeps them
@@ -77,7 +76,7 @@ func (d *Door) Init(p Parts) {
 	if d.Exit == nil {
 		d.Exit = os.Exit
 	}
-	d.Keys, d.Synchronous, d.Execution = p.Store, p.Persist.Synchronous(), execution.New()
+	d.Keys, d.Synchronous, d.Execution = p.Store, p.Persist.Synchronous(), newLock()
 	d.Decisions, d.Denied = decisions.NewRows(p.Store.Set), decisions.NewDenied(p.Store.Set)
 	d.Later.Store, d.Later.Clock = func() store.Leases { return d.Port }, func() int64 { return d.Clock() }
 	d.Later.Hurries, d.Later.Survive = d.Ending.Load, d.Survive

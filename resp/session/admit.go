@@ -6,7 +6,6 @@ import (
 	"celld/resp/command"
 	"celld/resp/command/decide"
 	"celld/resp/stats"
-	"celld/resp/timeslice"
 	"celld/resp/transport"
 )
 
@@ -61,7 +60,7 @@ type scratch struct {
 	asked   bool   // the running command has asked the limiter
 	keyTx   *keyTx // the running command is its handler's
 	stats   stats.Batch
-	slice   timeslice.Slice
+	slice   slice
 }
 
 func (srv *Service) newScratch() *scratch {

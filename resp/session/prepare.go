@@ -6,7 +6,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/door"
 	"celld/resp/gate"
-	"celld/resp/timeslice"
 )
 
 // Before a command is queued or run, its user's right to each key is looked up, and a script is compiled. Both may take longer than others
@@ -21,7 +20,7 @@ func (f inFlight) prepare() {
 	}
 	c := command.Check{Row: row, Rights: s.client.User.Load().Rights()}
 	more := c.Step(args)
-	if s.scratch.slice.Did(c.Did/timeslice.LookEvery, 0); !more {
+	if s.scratch.slice.Did(c.Did/lookEvery, 0); !more {
 		f.permitted(f.refusal(&c))
 		return
 	}

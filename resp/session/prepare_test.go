@@ -10,7 +10,6 @@ import (
 	"celld/resp/command/spec"
 	"celld/resp/door"
 	"celld/resp/session/sessiontest"
-	"celld/resp/timeslice"
 )
 
 // newRestricted returns a peer whose user has many patterns of keys, in a world in which each look at the clock takes long.
@@ -24,7 +23,7 @@ func newRestricted(t *testing.T) (w *world, p *peer) {
 	p = w.connect()
 	p.want("AUTH app secret", "+OK\r\n")
 	w.Clock = func() int64 {
-		w.nowNS += timeslice.NS / 10
+		w.nowNS += sliceNS / 10
 		return w.nowNS
 	}
 	return w, p

@@ -6,7 +6,6 @@ import (
 	"celld/resp/command"
 	"celld/resp/door"
 	"celld/resp/gate"
-	"celld/resp/timeslice"
 	"celld/resp/wire"
 	"celld/store"
 )
@@ -83,7 +82,7 @@ func (s *Session) Serve(data []byte) (more bool) {
 	s.srv.Stats.InputBytes.Add(s.scratch.lane, read)
 	s.call.Out = s.client.DrainPushed(s.call.Out)
 	data = s.answerTurn(data)
-	if s.scratch.endNS-startNS > timeslice.NS { // a session that is served for long is not idle
+	if s.scratch.endNS-startNS > sliceNS { // a session that is served for long is not idle
 		s.client.LastNS.Store(s.scratch.endNS)
 	}
 	s.giveBack()
@@ -312,7 +311,7 @@ func (s *Session) serveCommand(data []byte, length int) (n int, found bool) {
 	}
 	switch {
 	case n == 0 && s.reader.Gathering():
-		s.scratch.slice.Did(timeslice.LookEvery, 0)
+		s.scratch.slice.Did(lookEvery, 0)
 		return 0, true
 	case n == 0:
 		return 0, false

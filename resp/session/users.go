@@ -5,7 +5,6 @@ import (
 	"celld/resp/acl"
 	"celld/resp/command"
 	"celld/resp/gate"
-	"celld/resp/timeslice"
 	"celld/resp/wire"
 )
 
@@ -90,6 +89,6 @@ func (s *Session) allowed(data []byte, used, next int, limits wire.Limits) (int,
 		}
 		break
 	}
-	s.scratch.slice.Did(work/timeslice.LookEvery, 0)
+	s.scratch.slice.Did(work/lookEvery, 0)
 	return used, next
 }

@@ -1,9 +1,4 @@
-// Package execution is the lock by which commands run beside each other, and transactions and scripts alone. It knows no commands.
-//
-//	lock := execution.New()
-//	lock.Lane(n).RLock() // a batch of commands
-//	lock.Lock()          // EXEC, or a script
-package execution
+package door
 
 import (
 	"sync"
@@ -11,8 +6,11 @@ import (
 	"celld/resp/stats"
 )
 
-// Lock is one that batches of commands hold shared, and EXEC and scripts alone. A batch locks its own lane, and
-// who takes it alone locks all of them.
+// Lock is one that batches of commands hold shared, and EXEC and scripts alone. A batch locks its own lane, and who takes it alone locks
+// all of them.
+//
+//	lock.Lane(n).RLock() // a batch of commands
+//	lock.Lock()          // EXEC, or a script
 type Lock []Lane
 
 // Lane is a part of a Lock.
@@ -21,8 +19,8 @@ type Lane struct {
 	_ [40]byte // up to a cache line
 }
 
-// New returns a Lock with a lane for each core.
-func New() Lock { return make(Lock, stats.Lanes()) }
+// newLock returns a Lock with a lane for each core.
+func newLock() Lock { return make(Lock, stats.Lanes()) }
 
 // Lane returns the lane of a number, which others may have, too.
 func (x Lock) Lane(n uint8) *Lane { return &x[int(n)&(len(x)-1)] }

@@ -1,4 +1,4 @@
-package execution
+package door
 
 import (
 	"sync"
@@ -9,7 +9,7 @@ import (
 
 // Batches run beside each other, and who has the lock runs alone.
 func TestLock(t *testing.T) {
-	x := New()
+	x := newLock()
 	var shared, alone atomic.Int32
 	var all sync.WaitGroup
 	for n := range uint8(8) {

@@ -1,4 +1,4 @@
-package timeslice
+package session
 
 import "testing"
 
@@ -6,10 +6,10 @@ import "testing"
 func TestSlice(t *testing.T) {
 	now, looks := int64(100), 0
 	clock := func() int64 { looks++; return now }
-	var s Slice
+	var s slice
 	s.Begin(clock, now, 0)
-	s.Did(LookEvery-1, 0)
-	if now += NS + 1; s.IsOver() || looks != 0 {
+	s.Did(lookEvery-1, 0)
+	if now += sliceNS + 1; s.IsOver() || looks != 0 {
 		t.Errorf("%d looks after too little work", looks)
 	}
 	if s.Did(0, sliceBytes-1); s.IsOver() {
@@ -27,10 +27,10 @@ func TestSlice(t *testing.T) {
 func TestSliceGoesOn(t *testing.T) {
 	now, looks := int64(100), 0
 	clock := func() int64 { looks++; return now }
-	var s Slice
+	var s slice
 	s.Begin(clock, now, 0)
-	now += NS
-	for range 3 * LookEvery {
+	now += sliceNS
+	for range 3 * lookEvery {
 		if s.Did(1, 0); s.IsOver() {
 			t.Fatal("it is over too early")
 		}
@@ -45,8 +45,8 @@ func TestSliceGoesOn(t *testing.T) {
 
 // The slice ends with the round of its event loop.
 func TestSliceOfARound(t *testing.T) {
-	now := int64(100) + NS
-	var s Slice
+	now := int64(100) + sliceNS
+	var s slice
 	s.Begin(func() int64 { return now }, now, 100)
 	if s.Ended() {
 		t.Error("it is over too early")
