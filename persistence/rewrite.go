@@ -149,50 +149,65 @@ func (d *Disk) rewrite() (err error) {
 			return err
 		}
 	}
-	for {
-		to := l.size.Load()
-		if to-from < flushAt {
-			break
-		}
-		if err := copyRange(f, l.file, from, to); err != nil {
-			return err
-		}
-		from = to
-		if d.stopping.Load() {
-			return ErrStopping
-		}
+	if from, err = d.follow(f, from); err != nil {
+		return err
 	}
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return l.inTurn(func() (err error) {
-		if l.writeErr.Load() == nil {
-			err = l.flush(l.write)
-		}
-		refused = l.writeErr.Load() != nil
-		if err != nil && !refused {
-			return err
-		}
-		if err := copyRange(f, l.file, from, l.size.Load()); err != nil {
-			return err
-		}
-		if refused {
-			begun := l.begun
-			defer func() { l.moved(begun, err) }()
-			if err := l.writeTo(f); err != nil {
-				return err
-			}
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if err := l.checkSize(); err != nil {
-			return err
-		}
-		if l.resized != resized {
-			return errResized
-		}
-		return d.swap(f, temp)
+	return l.inTurn(func() error {
+		refused, err = d.replace(f, temp, from, resized)
+		return err
 	})
+}
+
+// replace copies the rest of the old file to the new one, which takes its place. refused reports that the disk takes no more of the old one.
+func (d *Disk) replace(f *dir.Paced, temp string, from, resized int64) (refused bool, err error) {
+	l := d.aof
+	if l.writeErr.Load() == nil {
+		err = l.flush(l.write)
+	}
+	refused = l.writeErr.Load() != nil
+	if err != nil && !refused {
+		return false, err
+	}
+	if err := copyRange(f, l.file, from, l.size.Load()); err != nil {
+		return refused, err
+	}
+	if refused {
+		begun := l.begun
+		defer func() { l.moved(begun, err) }()
+		if err := l.writeTo(f); err != nil {
+			return true, err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.checkSize(); err != nil {
+		return refused, err
+	}
+	if l.resized != resized {
+		return refused, errResized
+	}
+	return refused, d.swap(f, temp)
+}
+
+// follow copies what is appended to the old file from a place on, until less than flushAt bytes are left. It returns where these begin.
+func (d *Disk) follow(f io.Writer, from int64) (int64, error) {
+	l := d.aof
+	for {
+		to := l.size.Load()
+		if to-from < flushAt {
+			return from, nil
+		}
+		if err := copyRange(f, l.file, from, to); err != nil {
+			return from, err
+		}
+		from = to
+		if d.stopping.Load() {
+			return from, ErrStopping
+		}
+	}
 }
 
 // writeTo writes to a new file what the disk has refused, and the rest of the unit.

@@ -63,6 +63,21 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 		return nil, notVerbose
 	}
 	wrong = append(wrong, readEnvironment(flags, cfg)...)
+	ignored, bad := readWings(flags, cfg, wings)
+	wrong = append(wrong, bad...)
+	files, unread := resp.ReadFiles(cfg)
+	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
+		wrong = append(wrong, UsageError{err})
+	}
+	command := &Command{cfg, files, check, flags, ignored}
+	if len(wrong) > 0 && !check {
+		command = nil
+	}
+	return command, errors.Join(wrong...)
+}
+
+// readWings reads what wings know of the environment. It returns what celld does not do, and what is wrong.
+func readWings(flags *pflag.FlagSet, cfg *config.Config, wings []resp.Wing) (ignored []string, wrong []error) {
 	environment := config.Environment{Program: os.Args[0], Given: flags.Changed,
 		Set: func(setting, from, value string) {
 			if flags.Changed(setting) {
@@ -74,21 +89,12 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 		},
 		Fail: func(err error) { wrong = append(wrong, UsageError{err}) },
 	}
-	var ignored []string
 	for _, w := range wings {
 		if w.Environ != nil {
 			ignored = append(ignored, w.Environ(environment)...)
 		}
 	}
-	files, unread := resp.ReadFiles(cfg)
-	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
-		wrong = append(wrong, UsageError{err})
-	}
-	command := &Command{cfg, files, check, flags, ignored}
-	if len(wrong) > 0 && !check {
-		command = nil
-	}
-	return command, errors.Join(wrong...)
+	return ignored, wrong
 }
 
 // Each returns the errors that errors.Join has joined, none for nil.

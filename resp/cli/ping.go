@@ -175,12 +175,18 @@ func (p place) dial() (net.Conn, error) {
 var living = []string{"-LOADING ", "-BUSY ", "-NOAUTH ", "-WRONGPASS ", "-NOPERM ", "-ERR AUTH ", "-DENIED ",
 	"-ERR max number of clients reached"}
 
+// connect is dial, whose error does not name this end, as that does not help anybody.
+func (p place) connect() (net.Conn, error) {
+	conn, err := p.dial()
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Addr != nil {
+		return nil, &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: op.Err}
+	}
+	return conn, err
+}
+
 // ping asks one place. note is what a living server said instead of PONG.
 func (p place) ping(who []string, ready bool) (note string, err error) {
-	conn, err := p.dial()
-	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Addr != nil { // it names this end, too, which does not help anybody
-		return "", &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: op.Err}
-	}
+	conn, err := p.connect()
 	if err != nil {
 		return "", err
 	}

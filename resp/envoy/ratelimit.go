@@ -132,25 +132,11 @@ func (r ratelimit) redis() {
 	case address == "" || r.Given("store"):
 		return
 	}
-	scheme, rest, hasScheme := strings.Cut(address, "://")
-	if !hasScheme {
-		scheme, rest = "redis", address
-	}
-	rest = strings.ReplaceAll(rest, ","+scheme+"://", ",") // each of several may have its own
-	if r.yes("REDIS_TLS") {
-		scheme = "rediss"
-	}
-	switch kind := strings.ToUpper(env("REDIS_TYPE", "SINGLE")); {
-	case env("REDIS_SOCKET_TYPE", "unix") == "unix" && !hasScheme && kind == "SINGLE":
-		scheme = "unix"
-	case kind == "SENTINEL":
-		master, sentinels, _ := strings.Cut(rest, ",")
-		rest = sentinels + "?" + sentinelOptions(master, os.Getenv("REDIS_SENTINEL_AUTH"))
-	case kind != "SINGLE" && kind != "CLUSTER":
-		r.fail("environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not '%.64s'", kind)
+	where, ok := r.engineAt(address)
+	if !ok {
 		return
 	}
-	r.Set("store", "REDIS_URL", scheme+"://"+rest)
+	r.Set("store", "REDIS_URL", where)
 	if auth := os.Getenv("REDIS_AUTH"); auth != "" {
 		user, password := userOf(auth)
 		r.Set("store-password", "REDIS_AUTH", password)
@@ -170,9 +156,32 @@ func (r ratelimit) redis() {
 		r.fail("environment variable REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: celld verifies the name; " +
 			"give the one in the certificate: REDIS_URL=rediss://host:port?server-name=name")
 	}
+}
+
+// engineAt is the URL of the engine at an address of envoyproxy/ratelimit.
+func (r ratelimit) engineAt(address string) (where string, ok bool) {
+	scheme, rest, hasScheme := strings.Cut(address, "://")
+	if !hasScheme {
+		scheme, rest = "redis", address
+	}
+	rest = strings.ReplaceAll(rest, ","+scheme+"://", ",") // each of several may have its own
+	if r.yes("REDIS_TLS") {
+		scheme = "rediss"
+	}
+	switch kind := strings.ToUpper(env("REDIS_TYPE", "SINGLE")); {
+	case env("REDIS_SOCKET_TYPE", "unix") == "unix" && !hasScheme && kind == "SINGLE":
+		scheme = "unix"
+	case kind == "SENTINEL":
+		master, sentinels, _ := strings.Cut(rest, ",")
+		rest = sentinels + "?" + sentinelOptions(master, os.Getenv("REDIS_SENTINEL_AUTH"))
+	case kind != "SINGLE" && kind != "CLUSTER":
+		r.fail("environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not '%.64s'", kind)
+		return "", false
+	}
 	if host, port, _ := net.SplitHostPort(rest); port == "6379" && (host == "localhost" || host == "127.0.0.1") {
 		r.Set("port", "REDIS_URL", "0") // its default is that Redis's
 	}
+	return scheme + "://" + rest, true
 }
 
 // userOf reads user:password, or a password alone.

@@ -266,21 +266,15 @@ func (a *answer) judge(it *asked) {
 	if it.Limit == nil {
 		return
 	}
-	it.shown = &it.Limit.Limit
-	limit := uint64(it.Requests)
 	if it.request == none { // nothing passes
+		it.shown = &it.Limit.Limit
 		it.over, it.after = it.hits > 0 && !it.negative, uint64(it.hits)
 		it.reset = a.resetOf(it.Unit, 0)
 		return
 	}
 	r := &a.requests[it.request]
 	c := binding(r.Calls[it.call : it.call+it.calls])
-	d := &c.Decision
-	if c.Policy != nil {
-		limit = uint64(c.Limit.Count)
-		it.shown = &message.Limit{Requests: uint32(min(limit, math.MaxUint32)), Name: it.Name,
-			Unit: message.UnitLasting(time.Duration(c.Limit.PeriodNS))}
-	}
+	d, limit := &c.Decision, it.show(c)
 	it.reset = a.resetOf(it.shown.Unit, d.ResetAfterNS)
 	switch {
 	case r.Err != nil: // more than can be counted
@@ -306,6 +300,18 @@ func (a *answer) judge(it *asked) {
 			it.after = limit + uint64(it.hits)
 		}
 	}
+}
+
+// show sets the limit that decided, that of the configuration or of a policy, and returns its count.
+func (it *asked) show(c *store.Call) (count uint64) {
+	if c.Policy == nil {
+		it.shown = &it.Limit.Limit
+		return uint64(it.Requests)
+	}
+	count = uint64(c.Limit.Count)
+	it.shown = &message.Limit{Requests: uint32(min(count, math.MaxUint32)), Name: it.Name,
+		Unit: message.UnitLasting(time.Duration(c.Limit.PeriodNS))}
+	return count
 }
 
 // binding is the call of a descriptor's limits that says most: one that denies, else the one with the least left. A limit of a policy that

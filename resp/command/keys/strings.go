@@ -121,23 +121,29 @@ func psetEx(c *command.Call) {
 	setTo(c, c.Args[3], setOptions{expiry: argument.Expiry{Unit: "PX", Value: c.Args[2]}}, "psetex")
 }
 
-// setTo stores an integer under the key.
-func setTo(c *command.Call, value []byte, o setOptions, name string) {
+// valueOf is what a command of this name stores, or the text of an error.
+func (o *setOptions) valueOf(value []byte, name string, wallNS int64) (v store.Value, text string) {
 	expiryNS := store.NoExpiry
 	if o.expiry.Unit != "" {
-		var text string
-		if expiryNS, text = o.expiry.AtNS(name, c.WallNS()); text != "" {
-			c.Error("%s", text)
-			return
+		if expiryNS, text = o.expiry.AtNS(name, wallNS); text != "" {
+			return v, text
 		}
 	}
-	next, ok := store.ParseInteger(value, c.WallNS())
+	v, ok := store.ParseInteger(value, wallNS)
 	if !ok {
-		c.Error(argument.ErrNotInteger)
+		return v, argument.ErrNotInteger
+	}
+	v.ExpiryNS = expiryNS
+	return v, ""
+}
+
+// setTo stores an integer under the key.
+func setTo(c *command.Call, value []byte, o setOptions, name string) {
+	next, text := o.valueOf(value, name, c.WallNS())
+	if text != "" {
+		c.Error("%s", text)
 		return
 	}
-	next.ExpiryNS = expiryNS
-
 	var old store.Value
 	existed, stored, wrongType := false, false, false
 	err := c.Keys().Update(c.Args[1], c.Access(), func(current store.Value, ok bool) (store.Value, bool) {

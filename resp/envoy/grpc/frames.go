@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // read does what a frame says. The error is an http2.StreamError, an http2.ConnectionError, or that of the connection.
@@ -113,50 +114,61 @@ func (c *conn) readHeaders(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// begin finds the method of a call.
-func (c *conn) begin(call *call, f *http2.MetaHeadersFrame) error {
-	var verb, path, scheme, contentType, encoding string
-	for i := range f.Fields {
-		value := f.Fields[i].Value
-		switch f.Fields[i].Name {
+// headers are those of a call that say what it asks for.
+type headers struct {
+	verb, path, scheme, contentType, encoding string
+}
+
+// readFields reads the headers of a call. It returns false where HTTP/2 does not allow them.
+func (h *headers) readFields(call *call, fields []hpack.HeaderField) (ok bool) {
+	for i := range fields {
+		value := fields[i].Value
+		switch fields[i].Name {
 		case ":method":
-			verb = value
+			h.verb = value
 		case ":path":
-			path = value
+			h.path = value
 		case ":scheme":
-			scheme = value
+			h.scheme = value
 		case "content-type":
-			contentType = value
+			h.contentType = value
 		case "grpc-encoding":
-			encoding = value
+			h.encoding = value
 		case "content-length":
 			n, err := strconv.ParseUint(value, 10, 63)
 			if err != nil || call.length >= 0 && call.length != int64(n) {
-				return streamError(call.id, http2.ErrCodeProtocol)
+				return false
 			}
 			call.length = int64(n)
 		case "te":
 			if value != "trailers" {
-				return streamError(call.id, http2.ErrCodeProtocol)
+				return false
 			}
 		case "connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade":
-			return streamError(call.id, http2.ErrCodeProtocol)
+			return false
 		}
 	}
-	method, known := c.Methods[path]
-	switch service := path[:strings.LastIndexByte(path, '/')+1]; {
-	case verb == "" || path == "" || scheme == "":
+	return h.verb != "" && h.path != "" && h.scheme != ""
+}
+
+// begin finds the method of a call.
+func (c *conn) begin(call *call, f *http2.MetaHeadersFrame) error {
+	var h headers
+	if !h.readFields(call, f.Fields) {
 		return streamError(call.id, http2.ErrCodeProtocol)
-	case verb != "POST":
-		c.reject(call, 405, Internal, "a call of gRPC is a POST, not %q", verb)
-	case !isGRPC(contentType):
-		c.reject(call, 415, InvalidArgument, "a call of gRPC has the content-type application/grpc, not %q", contentType)
+	}
+	method, known := c.Methods[h.path]
+	switch service := h.path[:strings.LastIndexByte(h.path, '/')+1]; {
+	case h.verb != "POST":
+		c.reject(call, 405, Internal, "a call of gRPC is a POST, not %q", h.verb)
+	case !isGRPC(h.contentType):
+		c.reject(call, 415, InvalidArgument, "a call of gRPC has the content-type application/grpc, not %q", h.contentType)
 	case !known && service != "" && c.hasService(service):
-		c.reject(call, 200, Unimplemented, "unknown method %s of service %s", path[len(service):], strings.Trim(service, "/"))
+		c.reject(call, 200, Unimplemented, "unknown method %s of service %s", h.path[len(service):], strings.Trim(service, "/"))
 	case !known:
 		c.reject(call, 200, Unimplemented, "unknown service %s", strings.Trim(service, "/"))
-	case encoding != "" && encoding != "identity":
-		c.reject(call, 200, Unimplemented, "compression by %q is not supported", encoding)
+	case h.encoding != "" && h.encoding != "identity":
+		c.reject(call, 200, Unimplemented, "compression by %q is not supported", h.encoding)
 	}
 	call.method = method
 	return nil
