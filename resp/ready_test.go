@@ -3,12 +3,9 @@ package resp
 import (
 	"context"
 	"errors"
-	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"celld/resp/door"
 	"celld/resp/gate"
@@ -101,78 +98,6 @@ type refuses struct{ store.Limiter }
 func (refuses) TakeBatch(reqs []store.TakeRequest, _ store.Access, _ store.Waker) bool {
 	reqs[0].Err = &store.DownError{Cause: "a test says so"}
 	return true
-}
-
-// A check tells the decision as values: by the policy that is found, with times in whole µs.
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.connect()
-	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
-	p.want("CL.POLICY SET jobs 2/30s,algo=conc", ":1\r\n")
-	p.want("CL.RULE ADD DENY bad*", ":1\r\n")
-	p.want("CL.POLICY SET gold 10/1m 100/1d", ":1\r\n")
-	api := func(remaining int64, reset time.Duration) []door.Limit {
-		return []door.Limit{{Policy: "api", Text: "3/1h", Name: "api", Retry: -1, Limit: 3, Remaining: remaining, Reset: reset, Count: 3,
-			Period: time.Hour}}
-	}
-	denied := api(0, time.Hour)
-	denied[0].Limited, denied[0].Retry = true, 20*time.Minute
-	for _, tt := range []struct {
-		key      string
-		policies []string
-		want     door.Taken
-	}{
-		{"k", []string{"api"}, door.Taken{Retry: -1, Limits: api(2, 20*time.Minute)}},
-		{"k", []string{"api:gold"}, door.Taken{Retry: -1, Limits: api(1, 40*time.Minute)}},
-		{"k", []string{"api:gold:x"}, door.Taken{Retry: -1, Limits: api(0, time.Hour)}},
-		{"k", []string{"api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Limits: denied}},
-		{"bad", []string{"api"}, door.Taken{Limited: true, Retry: -1, Limits: []door.Limit{
-			{Policy: "api", Text: "3/1h", Name: "api", Limited: true, ByRule: true, Retry: -1, Count: 3, Period: time.Hour},
-		}}},
-		{"j", []string{"jobs"}, door.Taken{Retry: -1, Limits: []door.Limit{
-			{Policy: "jobs", Text: "2/30s,algo=conc", Name: "jobs", Retry: -1, Limit: 2, Remaining: 1, Reset: 30 * time.Second, Count: 2},
-		}}},
-		{"k", []string{"gold", "api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Binding: 2, Limits: append([]door.Limit{
-			{Policy: "gold", Text: "10/1m", Name: "gold 10/1m", Retry: -1, Limit: 10, Remaining: 10, Count: 10, Period: time.Minute},
-			{Policy: "gold", Text: "100/1d", Name: "gold 100/1d", Retry: -1, Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
-		}, denied...)}},
-	} {
-		c, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, tt.key, tt.policies...)
-		if c.Granted, c.Reset, c.Lease = 0, 0, 0; err != nil || !reflect.DeepEqual(c, tt.want) { // these are any take's
-			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policies, tt.key, c, err, tt.want)
-		}
-	}
-	_, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "none")
-	if err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
-		t.Error(err)
-	}
-	if got := p.do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.take:calls=8,") || !strings.Contains(got, "failed_calls=1") {
-		t.Errorf("they are not counted: %q", got)
-	}
-}
-
-// A check that comes while a script runs, which then takes too long, changes nothing.
-func TestCheckDuringAScript(t *testing.T) {
-	w := newWorld(t)
-	p := w.connect()
-	p.want("CL.POLICY SET api 3/1h", ":1\r\n")
-	w.sessions.Execution.Lock()
-	answered := make(chan error)
-	go func() {
-		_, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "api")
-		answered <- err
-	}()
-	for range 1000 { // so that it waits for the script, most likely
-		runtime.Gosched()
-	}
-	w.sessions.Gate.Set(gate.Busy, true)
-	w.sessions.Execution.Unlock()
-	if err := <-answered; err == nil || !strings.HasPrefix(err.Error(), "BUSY ") {
-		t.Error(err)
-	}
-	w.sessions.Gate.Set(gate.Busy, false)
-	p.want("DBSIZE", ":0\r\n")
 }
 
 // Where replies wait for the disk, and it refuses, nobody is ready.

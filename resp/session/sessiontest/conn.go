@@ -4,7 +4,9 @@ package sessiontest
 import (
 	"bytes"
 	"net"
+	"strings"
 	"sync"
+	"testing"
 
 	"celld/resp/transport"
 	"celld/resp/wire"
@@ -90,16 +92,51 @@ func Send(server transport.Server, raw string) string {
 	if s == nil {
 		return refusal
 	}
-	tr := &patient{awake: make(chan struct{}, 1)}
-	s.Open(tr, -1)
+	p := &Peer{s: s, c: &patient{awake: make(chan struct{}, 1)}}
+	s.Open(p.c, -1)
 	defer s.Closed()
-	for more := s.Serve([]byte(raw)); more || tr.HasMore(); more = s.Serve(nil) {
-		if !more {
-			<-tr.awake
-		}
-		tr.Turn()
+	return p.Say(raw)
+}
+
+// Peer is a client of a server.
+type Peer struct {
+	t testing.TB
+	s transport.Session
+	c *patient
+}
+
+// Connect returns a new client.
+func Connect(t testing.TB, server transport.Server) *Peer {
+	t.Helper()
+	s, refusal, _ := server.Admit(RemoteAddr, LocalAddr)
+	if s == nil {
+		t.Fatalf("refused: %s", refusal)
 	}
-	return tr.Take()
+	p := &Peer{t, s, &patient{awake: make(chan struct{}, 1)}}
+	s.Open(p.c, -1)
+	return p
+}
+
+// Say sends bytes, and returns what the client has got since.
+func (p *Peer) Say(raw string) string {
+	for more := p.s.Serve([]byte(raw)); more || p.c.HasMore(); more = p.s.Serve(nil) {
+		if !more {
+			<-p.c.awake
+		}
+		p.c.Turn()
+	}
+	return p.c.Take()
+}
+
+// Do sends a command, and returns its reply.
+func (p *Peer) Do(words ...string) string { return p.Say(Frame(words...)) }
+
+// Want fails the test where a command, written as blank-separated words, is not answered so.
+func (p *Peer) Want(command, reply string) {
+	p.t.Helper()
+	if got := p.Do(strings.Fields(command)...); got != reply {
+		p.t.Errorf("%s\n got %q\nwant %q", command, got, reply)
+	}
 }
 
 // patient is a Conn whose session is served when it is woken.
