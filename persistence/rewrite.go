@@ -161,7 +161,8 @@ func (d *Disk) rewrite() (err error) {
 	})
 }
 
-// replace copies the rest of the old file to the new one, which takes its place. refused reports that the disk takes no more of the old one.
+// replace copies the rest of the old file to the new one, which takes its place. refused reports that the disk takes no more of the old
+// one.
 func (d *Disk) replace(f *dir.Paced, temp string, from, resized int64) (refused bool, err error) {
 	l := d.aof
 	if l.writeErr.Load() == nil {

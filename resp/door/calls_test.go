@@ -29,7 +29,8 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	w := &world{nowNS: sessiontest.StartNS}
 	clock := func() int64 { return w.nowNS }
-	w.Server = resp.NewServer(resp.Options{Config: sessiontest.Settings(t), Store: memory.New(memory.Options{Shards: 1, Now: clock}), Clock: clock})
+	keys := memory.New(memory.Options{Shards: 1, Now: clock})
+	w.Server = resp.NewServer(resp.Options{Config: sessiontest.Settings(t), Store: keys, Clock: clock})
 	w.Peer = sessiontest.Connect(t, w.Sessions())
 	return w
 }
