@@ -30,13 +30,13 @@ func (s *takes) leave(w *shard.Waiter, nowNS int64) {
 // goAway takes out a waiter that has not been granted, and reports whether it still waited. All its shards are locked.
 func (s *takes) goAway(w *shard.Waiter, nowNS int64) bool {
 	q := w.Line
-	if w.Leader != nil {
-		s.waits.Separate(w)
-	} else if q == nil {
+	if w.Leader == nil && q == nil {
 		return false
-	} else if next := s.waits.HandOver(w); next != nil {
+	}
+	switch next, alone := s.waits.StepOut(w); {
+	case next != nil:
 		q.Replace(w, next)
-	} else {
+	case alone:
 		first := q.First() == w
 		s.leave(w, nowNS)
 		q.Spoil()
@@ -111,8 +111,7 @@ func (s *takes) Leave(r *store.TakeRequest, why error) bool {
 		return false
 	}
 	if why != nil {
-		r.Taken, r.Err = store.Taken{}, why
-		w.Waker.Wake()
+		w.End(why)
 	}
 	return true
 }

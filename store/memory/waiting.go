@@ -8,6 +8,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/memory/shard"
+	"celld/store/waiting"
 )
 
 // errWaits says that the call waits, and belongs to a line from now on.
@@ -75,16 +76,11 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 
 // standBehind makes the decision that of a call behind the line.
 func (c *call) standBehind(nowNS, cost int64) {
-	d := &c.Decision
-	d.Remaining = 0
-	if cost == 0 {
-		return
+	wait := uint64(0)
+	if cost != 0 {
+		wait = c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
 	}
-	wait := c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
-	if d.Limited {
-		wait = max(wait, d.RetryAfterNS)
-	}
-	d.Limited, d.RetryAfterNS = true, wait
+	waiting.StandBehind(&c.Decision, wait)
 }
 
 // delay makes a denied take wait, or books it, as its terms say. Otherwise the take stays denied. It returns errWaits for a take that

@@ -48,7 +48,7 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 // ErrWrongType.
 func (s *Store) refuseQuantity(o *call, why error) {
 	r := o.throttle
-	c := o.asChange()
+	c := o.AsChange()
 	c.Done = func(err error) {
 		switch {
 		case errors.Is(err, store.ErrWrongType):
@@ -77,10 +77,8 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 
 // isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
 func isBucket(r *store.TakeRequest) bool {
-	if len(r.Calls) > 1 || r.Calls[0].Times > 1 || r.Cost <= 0 || r.Mode != cell.Take || r.UpTo || r.Terms != nil {
-		return false
-	}
-	return r.Calls[0].Limit.IsBucket()
+	c := &r.Calls[0]
+	return len(r.Calls) == 1 && c.Times <= 1 && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && c.Limit.IsBucket()
 }
 
 // GoesWith is queue.Operation's: one script can decide on both.
@@ -177,7 +175,7 @@ func (o *call) limited() bool {
 func (s *Store) decideBucket(o *call) {
 	switch {
 	case !o.exact(), s.waits.For(o.Key[len(s.options.Prefix):]): // those who wait go first, which a change sees to
-		s.enqueueChange(o.asChange())
+		s.enqueueChange(o.AsChange())
 	case s.options.Denials > 0 && s.deniedAgain(o):
 		s.stats.DenialsAnswered.Add(1)
 		o.pending.answered()
@@ -207,8 +205,8 @@ func (s *Store) deniedAgain(o *call) bool {
 
 func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }
 
-// asChange returns a call as a change, where no script can decide it.
-func (o *call) asChange() *view.Change {
+// AsChange returns a call as a change, where no script can decide it.
+func (o *call) AsChange() *view.Change {
 	key := []byte(o.Key[len(o.store.options.Prefix):])
 	return o.store.views.NewChange([]string{o.Key}, o.Deadline, func(v *view.View) {
 		if o.take != nil {
@@ -216,8 +214,6 @@ func (o *call) asChange() *view.Change {
 			o.store.waits.Decide(v, o.take, o.access)
 			return
 		}
-		a := o.access
-		a.NowNS = v.NowNS
-		o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, a)
+		o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, v.At(o.access))
 	}, o.Answer)
 }

@@ -173,7 +173,7 @@ func appendRuns(args []string, calls []*call) []string {
 // ran answers the calls by the answer of their script.
 func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 	if errors.Is(err, store.ErrWrongType) { // what the key holds may be over: a view sees that
-		d.byView()
+		d.views.Decide(d.group)
 		return
 	}
 	var tat uint64
@@ -186,20 +186,11 @@ func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 	case err != nil:
 		d.group.End(err)
 	case !decided:
-		d.byView()
+		d.views.Decide(d.group)
 	default:
 		d.link.Clock(d.key()).Observe(now, d.sent.Sent, time.Now())
 		d.decided(tat, now)
 	}
-}
-
-// byView decides on the calls as changes.
-func (d *deciding) byView() {
-	changes := make([]*view.Change, len(d.calls))
-	for i, o := range d.calls {
-		changes[i] = o.asChange()
-	}
-	d.views.Decide(d.group, changes)
 }
 
 // read reads the answer of a script: the TAT that the key held, 0 for none, and the engine's time in ns.

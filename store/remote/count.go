@@ -33,7 +33,7 @@ func (s *Store) CountBatch(reqs []store.CountRequest, a store.Access, w store.Wa
 		if o.plain() {
 			s.queues.Enqueue(o)
 		} else {
-			s.queues.Enqueue(o.asChange())
+			s.queues.Enqueue(o.AsChange())
 		}
 	}
 	return b.done()
@@ -70,11 +70,7 @@ func (o *counting) Send(b *queue.Group) {
 		case err != nil || len(numbers) > 0 && len(numbers) != 3*len(b.Operations):
 			b.End(link.ErrAnswer)
 		case len(numbers) == 0:
-			changes := make([]*view.Change, len(b.Operations))
-			for i, one := range b.Operations {
-				changes[i] = one.(*counting).asChange()
-			}
-			o.store.views.Decide(b, changes)
+			o.store.views.Decide(b)
 		default:
 			for i, one := range b.Operations {
 				r := one.(*counting).request
@@ -94,15 +90,13 @@ func (o *counting) Answer(err error) {
 	o.pending.answered()
 }
 
-// asChange returns a request as a change.
-func (o *counting) asChange() *view.Change {
+// AsChange returns a request as a change.
+func (o *counting) AsChange() *view.Change {
 	key := []byte(o.Key[len(o.store.options.Prefix):])
 	return o.store.views.NewChange([]string{o.Key}, o.Deadline, func(v *view.View) {
-		a := o.access
-		a.NowNS = v.NowNS
 		o.request.Key = key // the caller may have changed its own
 		one := []store.CountRequest{*o.request}
-		v.CountBatch(one, a, nil)
+		v.CountBatch(one, v.At(o.access), nil)
 		*o.request = one[0]
 	}, o.Answer)
 }

@@ -1,18 +1,21 @@
 package remote
 
 import (
-	"celld/store"
-
 	"strings"
+
+	"celld/store"
 )
 
 // Facts tells what is known of the engine. It sends nothing.
 func (s *Store) Facts() store.Facts {
-	e := s.link.Engine()
+	e, n := s.link.Engine(), &s.stats
 	f := store.Facts{
 		Name: s.link.Name(), Kind: s.link.Kind(), Away: s.Away(), Version: strings.Join(e.Versions, ", "),
 		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.Bytes(),
-		MaxWaiting: s.options.MaxWaiting, Counts: s.stats.counts(),
+		MaxWaiting: s.options.MaxWaiting, Counts: store.Counts{
+			Calls: n.Requests.Load(), Failures: n.Failures.Load(), Timeouts: n.Timeouts.Load(), Conflicts: n.Conflicts.Load(),
+			DenialsRemembered: n.DenialsAnswered.Load(), DecidedWithout: n.DecidedWithout.Load(), Refused: n.Refused.Load(),
+		},
 	}
 	f.Mode, f.Since = s.Mode()
 	if n, known := s.link.Uncovered(); known {

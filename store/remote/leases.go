@@ -16,20 +16,14 @@ import (
 // Release and GiveBack are store.Leases's. Callers that need the answer use a transaction.
 func (s *Store) Release(key []byte, id int64, a store.Access) (bool, error) {
 	key = slices.Clone(key)
-	s.later(key, true, func(v *view.View) { _, _ = v.Release(key, id, at(v, a)) })
+	s.later(key, true, func(v *view.View) { _, _ = v.Release(key, id, v.At(a)) })
 	return true, nil
 }
 
 func (s *Store) GiveBack(key []byte, l *cell.Limit, p *policy.Limit, n int64, takenNS uint64, a store.Access) (int64, error) {
 	key = slices.Clone(key)
-	s.later(key, false, func(v *view.View) { _, _ = v.GiveBack(key, l, p, n, takenNS, at(v, a)) })
+	s.later(key, false, func(v *view.View) { _, _ = v.GiveBack(key, l, p, n, takenNS, v.At(a)) })
 	return n, nil
-}
-
-// at is an Access at the view's time.
-func at(v *view.View, a store.Access) store.Access {
-	a.NowNS = v.NowNS
-	return a
 }
 
 const (

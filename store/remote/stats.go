@@ -3,7 +3,6 @@ package remote
 import (
 	"sync/atomic"
 
-	"celld/store"
 	"celld/store/remote/failure"
 	"celld/store/remote/link"
 	"celld/store/remote/view"
@@ -23,12 +22,6 @@ type Stats struct {
 	DenialsAnswered atomic.Int64 // denied without asking
 	ViewCounts
 	failure.Counts
-}
-
-// counts are those that operators see.
-func (s *Stats) counts() store.Counts {
-	return store.Counts{Calls: s.Requests.Load(), Failures: s.Failures.Load(), Timeouts: s.Timeouts.Load(), Conflicts: s.Conflicts.Load(),
-		DenialsRemembered: s.DenialsAnswered.Load(), DecidedWithout: s.DecidedWithout.Load(), Refused: s.Refused.Load()}
 }
 
 // Stats returns the counters, which go on counting.

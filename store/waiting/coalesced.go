@@ -66,19 +66,18 @@ func (r *Room[W]) Coalesce(as, first W) {
 	f.Followers = append(f.Followers, as)
 }
 
-// Separate takes a follower away from its leader.
-func (r *Room[W]) Separate(as W) {
+// StepOut takes a waiter that leaves away from its leader, or gives its name and ticket to its first follower, next, which is to take its
+// place in the Line. Otherwise nobody takes its place there: then alone is true.
+func (r *Room[W]) StepOut(as W) (next W, alone bool) {
 	w := as.waiter()
-	f := w.Leader.waiter()
-	f.Followers = slices.DeleteFunc(f.Followers, func(j W) bool { return j == as })
-	w.Leader = *new(W)
-}
-
-// HandOver gives a waiter's name and ticket to its first follower, which is to take its place in the Line. next is nil if there is none.
-func (r *Room[W]) HandOver(as W) (next W) {
-	w := as.waiter()
-	if len(w.Followers) == 0 {
-		return next
+	switch {
+	case w.Leader != next:
+		f := w.Leader.waiter()
+		f.Followers = slices.DeleteFunc(f.Followers, func(j W) bool { return j == as })
+		w.Leader = next
+		return next, false
+	case len(w.Followers) == 0:
+		return next, true
 	}
 	next = w.Followers[0]
 	n := next.waiter()
@@ -91,5 +90,5 @@ func (r *Room[W]) HandOver(as W) (next W) {
 	defer r.mu.Unlock()
 	r.unregister(w)
 	r.register(next)
-	return next
+	return next, false
 }

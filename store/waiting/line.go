@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -50,6 +51,9 @@ func (l *Line[W]) Remove(as W) (at int) {
 	return at
 }
 
+// Replace puts another waiter in the place of one.
+func (l *Line[W]) Replace(as, by W) { l.Waiters[l.Index(as)] = by }
+
 // Index is the place of a waiter that stands in the Line.
 func (l *Line[W]) Index(as W) int {
 	at, _ := slices.BinarySearchFunc(l.Waiters, as.waiter().Ticket,
@@ -73,6 +77,18 @@ func (m *Lines[L]) Add(key string, l L) (only bool) {
 	m.OfKey[key] = append(m.OfKey[key], l)
 	return len(m.OfKey[key]) == 1
 }
+
+// Find is the line of a key of which is reports true, the zero value if there is none.
+func (m *Lines[L]) Find(key []byte, is func(L) bool) (found L) {
+	of := m.OfKey[string(key)]
+	if at := slices.IndexFunc(of, is); at >= 0 {
+		found = of[at]
+	}
+	return found
+}
+
+// All are the lines of all keys as they are now.
+func (m *Lines[L]) All() []L { return slices.Concat(slices.Collect(maps.Values(m.OfKey))...) }
 
 // Remove removes a line of a key, and reports whether it was the last.
 func (m *Lines[L]) Remove(key string, l L) (last bool) {

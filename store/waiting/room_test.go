@@ -172,7 +172,7 @@ func TestSame(t *testing.T) {
 }
 
 // A follower is answered with its leader, and inherits the name and the ticket when the leader goes.
-func TestHandOver(t *testing.T) {
+func TestStepOut(t *testing.T) {
 	r := newRoom(0)
 	var all []*caller
 	for range 4 {
@@ -182,15 +182,15 @@ func TestHandOver(t *testing.T) {
 	for _, c := range all[1:] {
 		r.Coalesce(c, all[0])
 	}
-	if r.Separate(all[2]); all[2].Leader != nil || !slices.Equal(all[0].Followers, []*caller{all[1], all[3]}) {
+	if r.StepOut(all[2]); all[2].Leader != nil || !slices.Equal(all[0].Followers, []*caller{all[1], all[3]}) {
 		t.Fatalf("with %v: %v", all[2].Leader, all[0].Followers)
 	}
-	next := r.HandOver(all[0])
+	next, _ := r.StepOut(all[0])
 	r.Leave(all[0])
 	if next != all[1] || next.Ticket != all[0].Ticket || next.Leader != nil || all[3].Leader != next || r.Leader(&all[2].reqs[0]) != next {
 		t.Fatalf("the next is %+v", next)
 	}
-	if r.HandOver(all[2]) != nil {
+	if next, alone := r.StepOut(all[2]); next != nil || !alone {
 		t.Error("nobody has joined that one")
 	}
 	answer := store.TakeRequest{Calls: []store.Call{{Key: []byte("other"), Decision: cell.Decision{Remaining: 3}}},

@@ -81,6 +81,12 @@ func (w *Waiter[W]) tell(answer *store.TakeRequest) {
 	w.Waker.Wake()
 }
 
+// End answers a waiter that has left with an error.
+func (w *Waiter[W]) End(why error) {
+	w.Request.Taken, w.Request.Err = store.Taken{}, why
+	w.Waker.Wake()
+}
+
 // AsksAs reports whether both ask for the same.
 func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
 	return w.want == as.want && w.sameLimits(as.Calls)

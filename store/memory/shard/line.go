@@ -60,12 +60,7 @@ func (sh *Shard) LineOf(c *store.Call) *Line {
 	if len(sh.waited.OfKey) == 0 {
 		return nil
 	}
-	for _, q := range sh.waited.OfKey[string(c.Key)] {
-		if q.Is(c) {
-			return q
-		}
-	}
-	return nil
+	return sh.waited.Find(c.Key, func(q *Line) bool { return q.Is(c) })
 }
 
 // WaitingFor is how many callers wait for a call's state.
@@ -146,7 +141,7 @@ func (q *Line) Withdraw(w *Waiter, nowNS int64) {
 
 // Replace puts another waiter in the place of one.
 func (q *Line) Replace(w, by *Waiter) {
-	q.Waiters[q.Index(w)] = by
+	q.Line.Replace(w, by)
 	by.Line, by.Cost, w.Line = q, w.Cost, nil
 }
 
@@ -180,10 +175,8 @@ func (sh *Shard) PokeKey(key []byte, nowNS int64) {
 
 // pokeAll pokes the shard's lines.
 func (sh *Shard) pokeAll(nowNS int64) {
-	for _, of := range sh.waited.OfKey {
-		for _, q := range of {
-			q.Poke(nowNS)
-		}
+	for _, q := range sh.waited.All() {
+		q.Poke(nowNS)
 	}
 }
 
@@ -225,7 +218,7 @@ func (q *Line) WaitNS(l *cell.Limit, st cell.State, nowNS, cost int64) uint64 {
 		}
 		return max(l.Forecast(&st, at, cost), first, 1)
 	case l.Additive():
-		l.Decide(&st, int64(min(max(uint64(at), st.BlockedNS), math.MaxInt64)), q.cost, cell.Force)
+		waiting.Owe(l, &st, at, q.cost)
 	default:
 		q.bookAll(l, st, at)
 		st = q.ahead.st

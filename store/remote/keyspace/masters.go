@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -28,11 +29,7 @@ func (k *Keyspace) masters(ctx context.Context) ([]rueidis.Client, error) {
 // mastersOf returns those of a Cluster's nodes that say that they are masters. It leaves out a replica that does not answer. A master that
 // does not answer is an error.
 func (k *Keyspace) mastersOf(ctx context.Context, nodes map[string]rueidis.Client) (masters []rueidis.Client, err error) {
-	addresses := make([]string, 0, len(nodes))
-	for address := range nodes {
-		addresses = append(addresses, address)
-	}
-	slices.Sort(addresses)
+	addresses := slices.Sorted(maps.Keys(nodes))
 	roles := make([]string, len(addresses))
 	errs := make([]error, len(addresses))
 	var asked sync.WaitGroup

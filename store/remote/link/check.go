@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -76,11 +76,7 @@ func (l *nodes) replace(addr string, n *node) (old *node) {
 func (l *nodes) keep(there map[string]rueidis.Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for addr := range l.all {
-		if there[addr] == nil {
-			delete(l.all, addr)
-		}
-	}
+	maps.DeleteFunc(l.all, func(addr string, _ *node) bool { return there[addr] == nil })
 }
 
 // parseInfo reads the fields of INFO.
@@ -137,33 +133,26 @@ func (n *node) log(log *slog.Logger, addr string, old *node) {
 		}
 	}
 	line("version", n.version, old.version, n.versionWarning())
-	line("role", n.role, old.role, n.roleWarning())
+	line("role", n.role, old.role, warnings[n.role])
 	line("eviction policy", n.eviction, old.eviction, n.evictionWarning())
-	line("persistence", n.persistence, old.persistence, n.persistenceWarning())
+	line("persistence", n.persistence, old.persistence, warnings[n.persistence])
 	if first := old.version == ""; !first && old.clockKnown == n.clockKnown && old.clockWarning() == n.clockWarning() {
 		return // the time is never the same twice
 	}
 	line("clock", n.clockText(), "", n.clockWarning())
 }
 
-func (n *node) versionWarning() string {
-	name, version, _ := strings.Cut(n.version, " ")
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	a, errA := strconv.Atoi(major)
-	b, errB := strconv.Atoi(minor)
-	if name == "Redis" && errA == nil && errB == nil && (a < 6 || a == 6 && b < 2) {
-		return "celld is tested with Redis 6.2 and later"
-	}
-	return ""
+// warnings are about roles and ways to persist.
+var warnings = map[string]string{
+	"slave":    "a replica takes no writes: calls fail until it is a master",
+	"sentinel": "a Sentinel keeps no limits: add ?master= and the name of the master to --store",
+	"none":     "a restart of the engine resets all limits",
 }
 
-func (n *node) roleWarning() string {
-	switch n.role {
-	case "slave":
-		return "a replica takes no writes: calls fail until it is a master"
-	case "sentinel":
-		return "a Sentinel keeps no limits: add ?master= and the name of the master to --store"
+func (n *node) versionWarning() string {
+	var major, minor int
+	if n, _ := fmt.Sscanf(n.version, "Redis %d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 2) {
+		return "celld is tested with Redis 6.2 and later"
 	}
 	return ""
 }
@@ -174,13 +163,6 @@ func (n *node) evictionWarning() string {
 		return ""
 	}
 	return "the engine resets limits when its memory is full"
-}
-
-func (n *node) persistenceWarning() string {
-	if n.persistence == "none" {
-		return "a restart of the engine resets all limits"
-	}
-	return ""
 }
 
 func (n *node) clockWarning() string {

@@ -14,8 +14,8 @@ import (
 func TestWarningsAboutANode(t *testing.T) {
 	warns := func(n node) string {
 		var all []string
-		for name, text := range map[string]string{"version": n.versionWarning(), "role": n.roleWarning(), "eviction": n.evictionWarning(),
-			"persistence": n.persistenceWarning(), "clock": n.clockWarning()} {
+		for name, text := range map[string]string{"version": n.versionWarning(), "role": warnings[n.role], "eviction": n.evictionWarning(),
+			"persistence": warnings[n.persistence], "clock": n.clockWarning()} {
 			if text != "" {
 				all = append(all, name)
 			}

@@ -268,7 +268,6 @@ func TestReadingACoverage(t *testing.T) {
 		}
 	}
 	c := &coverage{}
-	c.init()
 	at := time.Unix(1000, 0)
 	c.now = func() time.Time { return at }
 	c.known, c.down = true, true

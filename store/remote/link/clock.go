@@ -37,36 +37,35 @@ func (c *Clock) Observe(timeNS int64, sent, got time.Time) {
 	c.timeNS, c.sent, c.got = timeNS, sent, got
 }
 
-// Lower is an instant that the engine's time has reached. It returns false if no answer is fresh.
-func (c *Clock) Lower() (ns int64, ok bool) {
+// bounds are two instants between which the engine's time is. isFresh is false if no answer is fresh.
+func (c *Clock) bounds() (lower, upper int64, isFresh bool) {
 	if c.fake != nil {
-		return c.fake(), true
+		now := c.fake()
+		return now, now, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := time.Since(c.got)
-	return c.timeNS + int64(since) - drift(since), since < fresh
+	now := time.Now()
+	least, most := now.Sub(c.got), now.Sub(c.sent)
+	return c.timeNS + int64(least) - drift(least), c.timeNS + int64(most) + drift(most), least < fresh
+}
+
+// Lower is an instant that the engine's time has reached. It returns false if no answer is fresh.
+func (c *Clock) Lower() (ns int64, ok bool) {
+	ns, _, ok = c.bounds()
+	return ns, ok
 }
 
 // Upper is an instant that the engine's time has not passed.
 func (c *Clock) Upper() (ns int64, ok bool) {
-	if c.fake != nil {
-		return c.fake(), true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	since := time.Since(c.sent)
-	return c.timeNS + int64(since) + drift(since), time.Since(c.got) < fresh
+	_, ns, ok = c.bounds()
+	return ns, ok
 }
 
-// Span is how far upper may be ahead of the engine's time.
+// Span is how far Upper may be ahead of the engine's time.
 func (c *Clock) Span() time.Duration {
-	if c.fake != nil {
-		return 0
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.got.Sub(c.sent) + time.Duration(drift(time.Since(c.sent))+drift(time.Since(c.got)))
+	lower, upper, _ := c.bounds()
+	return time.Duration(upper - lower)
 }
 
 // askAgain is the time between requests that are to tell the time because it is known badly.

@@ -53,8 +53,6 @@ const failoverTakes = 3 * time.Second
 // refusalLasts is how long nodes are not asked after one has refused to tell.
 const refusalLasts = time.Minute
 
-func (c *coverage) init() { c.now = time.Now }
-
 // clusterView is what a node says.
 type clusterView struct {
 	down      bool

@@ -94,7 +94,7 @@ func New(o Options) *Link {
 	l := &Link{options: o, log: o.Log}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.pipelines.init(l)
-	l.coverage.init()
+	l.coverage.now = time.Now
 	l.outage.since = o.Now()
 	return l
 }

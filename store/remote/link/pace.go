@@ -1,6 +1,7 @@
 package link
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -25,11 +26,7 @@ func (p *pace) failed(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for addr, at := range p.last {
-		if now.Sub(at) > paceInterval {
-			delete(p.last, addr)
-		}
-	}
+	maps.DeleteFunc(p.last, func(_ string, at time.Time) bool { return now.Sub(at) > paceInterval })
 	if p.last == nil {
 		p.last = map[string]time.Time{}
 	}

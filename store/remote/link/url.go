@@ -211,30 +211,21 @@ func notInName(r rune) bool {
 
 // String is the URL without users and passwords, for logs.
 func (a address) String() string {
-	var b strings.Builder
+	text, database := "redis://", "/"
 	switch {
 	case a.Unix:
-		b.WriteString("unix://" + (&url.URL{Path: a.Hosts[0]}).EscapedPath())
-		if a.DB != 0 {
-			fmt.Fprintf(&b, "?db=%d", a.DB)
-		}
-		return b.String()
+		text, database = "unix://"+(&url.URL{Path: a.Hosts[0]}).EscapedPath(), "?db="
 	case a.TLS:
-		b.WriteString("rediss://")
-	default:
-		b.WriteString("redis://")
+		text = "rediss://"
 	}
-	for i, host := range a.Hosts {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strings.ReplaceAll(host, "%", "%25")) // of an IPv6 zone
+	if !a.Unix {
+		text += strings.ReplaceAll(strings.Join(a.Hosts, ","), "%", "%25") // of an IPv6 zone
 	}
 	if a.DB != 0 {
-		fmt.Fprintf(&b, "/%d", a.DB)
+		text += database + strconv.Itoa(a.DB)
 	}
 	if a.Master != "" {
-		b.WriteString("?master=" + url.PathEscape(a.Master))
+		text += "?master=" + url.PathEscape(a.Master)
 	}
-	return b.String()
+	return text
 }

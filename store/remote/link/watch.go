@@ -33,21 +33,17 @@ func (l *Link) watch(client rueidis.Client) (again bool) {
 			return true
 		}
 		switch {
-		case why != "":
-			if !said && l.Down() == nil {
-				l.log.Warn("the engine is away", "store", l.name, "why", why)
-				said = true
-			}
-		default:
-			if said {
-				l.log.Info("the engine is back", "store", l.name)
-				said = false
-			}
-			if l.cluster.Load() {
-				l.lookAtHashSlots(client)
-				l.coverage.noteCalls(l.Down())
-				l.probeRest()
-			}
+		case why != "" && !said && l.Down() == nil:
+			l.log.Warn("the engine is away", "store", l.name, "why", why)
+			said = true
+		case why == "" && said:
+			l.log.Info("the engine is back", "store", l.name)
+			said = false
+		}
+		if why == "" && l.cluster.Load() {
+			l.lookAtHashSlots(client)
+			l.coverage.noteCalls(l.Down())
+			l.probeRest()
 		}
 		if dialed := l.dialed.drain(); len(dialed) > 0 {
 			there := client.Nodes()

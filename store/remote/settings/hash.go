@@ -27,7 +27,7 @@ type hash struct {
 	since   string // its first version
 	answers bool   // it has been read
 	file    []ofFile
-	unset   []ofFile // those that the engine has refused, or not answered: the next poll sets them again
+	unset   []ofFile // those to be set on the engine, also those that it has refused, or not answered: the next poll sets them again
 }
 
 // ofFile is a policy or a rule of this process's file.
@@ -97,34 +97,22 @@ func (h *hash) load(deadline time.Time) {
 	}
 }
 
-// keep gives the engine the file, if it has been read. Otherwise it gets the file then.
+// keep gives the engine the file, once it has been read.
 func (h *hash) keep(file []ofFile) {
 	h.mu.Lock()
-	h.file = file
-	h.mu.Unlock()
-	if h.loaded() {
-		h.setFile()
+	if h.file = file; h.answers {
+		h.unset = file
 	}
+	h.mu.Unlock()
+	h.setUnset()
 }
 
-// setFile sets what differs on the engine.
-func (h *hash) setFile() {
+// setUnset sets on the engine what it lacks of the file.
+func (h *hash) setUnset() {
 	h.mu.Lock()
-	file := h.file
+	list := h.unset
 	h.unset = nil
 	h.mu.Unlock()
-	h.setAll(file)
-}
-
-func (h *hash) setAgain() {
-	h.mu.Lock()
-	again := h.unset
-	h.unset = nil
-	h.mu.Unlock()
-	h.setAll(again)
-}
-
-func (h *hash) setAll(list []ofFile) {
 	for _, one := range list {
 		one.set(func(_ bool, err error) {
 			switch {
@@ -152,6 +140,9 @@ func (h *hash) replace(fields map[string]string) {
 	changed := first || h.version != version || h.since != since
 	h.version, h.since, h.answers = version, since, true
 	file := h.file
+	if fill {
+		h.unset = file
+	}
 	h.mu.Unlock()
 	if !changed {
 		return
@@ -173,7 +164,7 @@ func (h *hash) replace(fields map[string]string) {
 		}
 	}
 	if fill {
-		h.setFile()
+		h.setUnset()
 	}
 	t.Changed(false)
 }

@@ -69,8 +69,8 @@ func (t *Settings) poll(done func()) {
 		t.Poll()
 		<-t.policies.read()
 		<-t.rules.read()
-		t.policies.setAgain()
-		t.rules.setAgain()
+		t.policies.setUnset()
+		t.rules.setUnset()
 		done()
 		every := pollEvery
 		if !t.policies.loaded() || !t.rules.loaded() {
@@ -171,15 +171,13 @@ func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err e
 // KeepPolicies gives the engine the policies of a file. It sets those that differ as soon as the engine answers, and again if the engine
 // has lost all. This process has them at once. The error is policy.ErrTooMany, for the policy whose place in the list is returned.
 func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) {
+	var file []ofFile
 	for i, p := range list {
-		if old := t.Policies.PolicyNamed(p.Name); old == nil {
+		if t.Policies.PolicyNamed(p.Name) == nil {
 			if _, err := t.Policies.SetPolicy(p.Name, p.Plain(), policy.Options{}); err != nil {
 				return i, err
 			}
 		}
-	}
-	var file []ofFile
-	for _, p := range list {
 		file = append(file, ofFile{p.Name, func(done func(bool, error)) { t.SetPolicy(p.Name, p.Plain(), policy.Options{}, done) }})
 	}
 	t.policies.keep(file)

@@ -35,12 +35,11 @@ func (c *Change) GoesWith(first queue.Operation) bool {
 }
 
 func (c *Change) Send(b *queue.Group) {
-	changes := make([]*Change, len(b.Operations))
-	for i, o := range b.Operations {
-		changes[i] = o.(*Change)
-	}
-	c.views.Decide(b, changes)
+	c.views.Decide(b)
 }
+
+// AsChange is for Views.Decide.
+func (c *Change) AsChange() *Change { return c }
 
 // changing is changes of one key that are decided together.
 type changing struct {
@@ -50,10 +49,16 @@ type changing struct {
 	view    *View
 }
 
-// Decide decides on the operations of a group as these changes, in their order, by one view. It ends the group, from any goroutine.
-func (s *Views) Decide(b *queue.Group, changes []*Change) {
-	c := &changing{group: b, changes: changes, wrong: make([]error, len(changes)), view: s.newView(changes[0].Deadline)}
-	for _, one := range changes {
+// Decide decides on the operations of a group as changes, in their order, by one view. Each has a method AsChange. It ends the group, from
+// any goroutine.
+func (s *Views) Decide(b *queue.Group) {
+	n := len(b.Operations)
+	c := &changing{group: b, changes: make([]*Change, n), wrong: make([]error, n)}
+	for i, o := range b.Operations {
+		c.changes[i] = o.(interface{ AsChange() *Change }).AsChange()
+	}
+	c.view = s.newView(c.changes[0].Deadline)
+	for _, one := range c.changes {
 		if s.Link.CheckHashSlot(one.Keys) == nil {
 			c.view.addAll(one.Keys)
 		}

@@ -326,8 +326,12 @@ func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
 	case want.kind == kindNone:
 		return [][]string{{"DEL"}}
 	case want.foreign: // the same still, except its expiry
+	case want.kind == kindString && c.kind == kindNone:
+		steps = append(steps, []string{"SET", want.text})
 	case want.kind == kindString:
-		steps = c.stringSteps(want)
+		if c.kind != kindString || c.text != want.text {
+			steps = append(steps, []string{"SET", want.text, "KEEPTTL"})
+		}
 	default:
 		if c.kind == kindString {
 			steps = append(steps, []string{"DEL"})
@@ -339,16 +343,6 @@ func (c *content) steps(want *content, nowNS int64) (steps [][]string) {
 		steps = append(steps, step)
 	}
 	return steps
-}
-
-func (c *content) stringSteps(want *content) [][]string {
-	switch {
-	case c.kind == kindString && c.text == want.text:
-		return nil
-	case c.kind == kindNone:
-		return [][]string{{"SET", want.text}}
-	}
-	return [][]string{{"SET", want.text, "KEEPTTL"}}
 }
 
 func (c *content) hashSteps(want *content) (steps [][]string) {

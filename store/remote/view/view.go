@@ -130,6 +130,12 @@ func (v *View) open(done func()) {
 	v.send(openScript, nil, done)
 }
 
+// At is an Access at the view's time.
+func (v *View) At(a store.Access) store.Access {
+	a.NowNS = v.NowNS
+	return a
+}
+
 // readAt notes the engine's time.
 func (v *View) readAt(nowNS int64) {
 	if v.NowNS = nowNS; v.views.Time != nil {

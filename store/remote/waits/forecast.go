@@ -6,6 +6,7 @@ import (
 	"celld/cell"
 	"celld/store"
 	"celld/store/remote/view"
+	"celld/store/waiting"
 )
 
 // forecast is a state in which those who wait are booked, one after the other. In the zero value it is unknown.
@@ -48,7 +49,7 @@ func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }
 func (f *forecast) skip(cost int64) {
 	for f.known && f.limit.Bookable() && cost > 0 {
 		if f.limit.Additive() {
-			f.limit.Decide(&f.st, int64(min(max(uint64(f.nowNS), f.st.BlockedNS), math.MaxInt64)), cost, cell.Force)
+			waiting.Owe(&f.limit, &f.st, f.nowNS, cost)
 			return
 		}
 		some := min(cost, f.limit.Count)

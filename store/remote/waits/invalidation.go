@@ -12,8 +12,8 @@ import (
 // invalidations are messages of other processes: something was given back to a key. They are received only while calls wait here.
 type invalidations struct {
 	listening bool
-	stop      context.CancelFunc
-	closed    bool
+	ctx       context.Context // until they are closed
+	close     context.CancelFunc
 }
 
 // channel is where they are published. A message is a key, without the prefix, or invalidateAll.
@@ -31,7 +31,7 @@ const (
 
 // subscribe begins to receive invalidations, unless that has begun already. The lock is held.
 func (w *Waits) subscribe() {
-	if n := &w.invalidations; !n.listening && !n.closed {
+	if n := &w.invalidations; !n.listening && n.ctx.Err() == nil {
 		n.listening = true
 		go w.receive()
 	}
@@ -41,10 +41,7 @@ func (w *Waits) subscribe() {
 func (w *Waits) receive() {
 	said := ""
 	for w.needsInvalidations() {
-		ctx, cancel := context.WithCancel(context.Background())
-		w.mu.Lock()
-		w.invalidations.stop = cancel
-		w.mu.Unlock()
+		ctx, cancel := context.WithCancel(w.invalidations.ctx)
 		w.stopWhenQuiet(ctx, cancel)
 		err := w.receiveSome(ctx)
 		cancel()
@@ -63,8 +60,9 @@ func (w *Waits) receive() {
 func (w *Waits) needsInvalidations() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.invalidations.listening = w.room.Callers() > 0 && !w.invalidations.closed
-	return w.invalidations.listening
+	n := &w.invalidations
+	n.listening = w.room.Callers() > 0 && n.ctx.Err() == nil
+	return n.listening
 }
 
 // receiveSome receives on one connection until it breaks, which is an error, or ctx ends.
@@ -122,10 +120,4 @@ func (w *Waits) publish(message string) {
 }
 
 // Close ends the subscription. Calls that wait are answered with an error when the engine's connection is closed.
-func (w *Waits) Close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.invalidations.closed = true; w.invalidations.stop != nil {
-		w.invalidations.stop()
-	}
-}
+func (w *Waits) Close() { w.invalidations.close() }

@@ -19,7 +19,7 @@ func TestListeningThatFails(t *testing.T) {
 		var log lines
 		d.s.waits.Log = log.log()
 		n := &d.s.waits.invalidations
-		n.closed = false
+		n.ctx, n.close = context.WithCancel(context.Background())
 		d.spend("k", tenSeconds)
 		said := func() int { return strings.Count(log.String(), notSubscribed) }
 		for i := range 2 {

@@ -1,7 +1,6 @@
 package waits
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -57,12 +56,7 @@ func (w *Waits) lineFor(v *waiter) *line {
 
 // find is the line of a state, nil if nobody waits for it.
 func (w *Waits) find(state stateName) *line {
-	for _, l := range w.lines.OfKey[state.key] {
-		if l.state == state {
-			return l
-		}
-	}
-	return nil
+	return w.lines.Find([]byte(state.key), func(l *line) bool { return l.state == state })
 }
 
 func (w *Waits) lineOf(state stateName) *line {
@@ -134,6 +128,18 @@ func (l *line) remove(v *waiter) {
 	l.align()
 }
 
+// replace puts a waiter's heir in its place.
+func (l *line) replace(v, heir *waiter) {
+	l.Replace(v, heir)
+	for i := range l.grants {
+		if l.grants[i].by == v {
+			l.grants[i].by = heir
+		}
+	}
+	heir.looked, heir.line = v.looked, l
+	v.heir, v.line = heir, nil
+}
+
 // align gives each grant to the waiter in its place. It gives back a grant that does not fit.
 func (l *line) align() {
 	for i := 0; i < len(l.grants); {
@@ -160,7 +166,7 @@ func (w *Waits) poke(key string) {
 
 // pokeAll tries all who wait at once.
 func (w *Waits) pokeAll() {
-	w.pokeEach(func() []*line { return slices.Concat(slices.Collect(maps.Values(w.lines.OfKey))...) })
+	w.pokeEach(w.lines.All)
 }
 
 func (w *Waits) pokeEach(lines func() []*line) {
@@ -184,9 +190,7 @@ func (w *Waits) giveBack(s *grant) {
 	}
 	ahead := s.at.After(time.Now())
 	decide := func(of *view.View) {
-		a := v.Access
-		a.NowNS = of.NowNS
-		waiting.GiveBack(&r, !ahead || after != "" && stateText(of, &r) == after, of, a)
+		waiting.GiveBack(&r, !ahead || after != "" && stateText(of, &r) == after, of, of.At(v.Access))
 	}
 	w.change(v, w.deadline(), decide, func(error) {})
 }

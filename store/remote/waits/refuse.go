@@ -7,6 +7,7 @@ import (
 	"celld/store"
 	"celld/store/policy"
 	"celld/store/remote/view"
+	"celld/store/waiting"
 )
 
 // refuse answers a waiter as a call that does not wait, unless it has been answered or has gone.
@@ -17,17 +18,13 @@ func (w *Waits) refuse(v *waiter) {
 	case v.trial != untried:
 		v.trial = refused
 		return
-	case v.Leader != nil:
-		w.room.Separate(v)
 	}
 	l := v.line
-	if w.handOver(v) {
-		l = nil
-	}
 	first := l == nil || len(l.Waiters) > len(l.grants) && l.Waiters[len(l.grants)] == v
-	if l != nil {
-		l.remove(v)
+	if w.stepOut(v) {
 		defer l.serve()
+	} else {
+		first = true
 	}
 	deadline := w.deadline()
 	if last := v.arrived.Add(v.patience()).Add(w.Timeout); !v.looked && last.Before(deadline) {
@@ -49,15 +46,13 @@ func (w *Waits) refuse(v *waiter) {
 	decide := func(of *view.View) {
 		v.decided = v.terms
 		v.decided.Mode = store.DontWait
-		a := v.Access
-		a.NowNS = of.NowNS
 		switch {
 		case !known:
 			v.own.Taken, v.own.Err = store.Taken{}, policy.ErrNoPolicy
 		case first:
-			v.own.Taken, v.own.Err = of.Take(v.own.Calls, v.own.TakeOptions, a)
+			v.own.Taken, v.own.Err = of.Take(v.own.Calls, v.own.TakeOptions, of.At(v.Access))
 		default:
-			refuse(of, &v.own, a, 1)
+			refuse(of, &v.own, v.Access, 1)
 		}
 	}
 	w.change(v, deadline, decide, done)
@@ -75,19 +70,13 @@ func refuse(v *view.View, r *store.TakeRequest, a store.Access, waitNS uint64) {
 	if r.Err != nil {
 		return
 	}
-	d := &r.Calls[r.Taken.Binding].Decision
-	d.Remaining = 0
 	if r.Cost == 0 {
-		return
+		waitNS = 0
 	}
-	if d.RetryAfterNS != cell.Never || !d.Limited {
-		if !d.Limited {
-			d.RetryAfterNS = 0
-		}
-		d.RetryAfterNS = max(d.RetryAfterNS, waitNS)
+	d := &r.Calls[r.Taken.Binding].Decision
+	if waiting.StandBehind(d, waitNS); waitNS > 0 {
+		r.Taken.Limited, r.Taken.Granted, r.Taken.RetryAfterNS = true, 0, d.RetryAfterNS
 	}
-	d.Limited = true
-	r.Taken.Limited, r.Taken.Granted, r.Taken.RetryAfterNS = true, 0, d.RetryAfterNS
 }
 
 // For reports whether calls wait for a key, as clients name it.
@@ -115,13 +104,12 @@ func (w *Waits) ahead(v *view.View, r *store.TakeRequest) (all []ahead) {
 	defer w.mu.Unlock()
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		for _, l := range w.lines.OfKey[string(c.Key)] {
-			if l.state != stateOfCall(c) {
-				continue
-			}
-			if those := l.standing(v); len(those) > 0 { // else all are booked, and it comes behind them by itself
-				all = append(all, ahead{c, l.tailNS, l.cost(c, those)})
-			}
+		l := w.find(stateOfCall(c))
+		if l == nil {
+			continue
+		}
+		if those := l.standing(v); len(those) > 0 { // else all are booked, and it comes behind them by itself
+			all = append(all, ahead{c, l.tailNS, l.cost(c, those)})
 		}
 	}
 	return all

@@ -39,8 +39,7 @@ func (w *Waits) Decide(v *view.View, r *store.TakeRequest, a store.Access) {
 	if w.refuseBehind(v, r, a) {
 		return
 	}
-	a.NowNS = v.NowNS
-	r.Taken, r.Err = v.Take(r.Calls, r.TakeOptions, a)
+	r.Taken, r.Err = v.Take(r.Calls, r.TakeOptions, v.At(a))
 	if r.Look && r.Err == nil {
 		look := *r
 		look.Cost, look.Mode = 0, cell.Peek

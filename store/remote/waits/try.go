@@ -127,50 +127,41 @@ func (t *try) decide(v *view.View) {
 	reserved := t.reserved(v)
 	v.Table() // a policy that is still there after this was there when the table was filled
 	for i, one := range t.waiters {
+		o := outcome{v: one}
 		switch reset, gone := t.line.waits.unsettled(one); {
+		case reset && waiting:
 		case reset: // to be tried again at once
-			if t.outcomes = append(t.outcomes, outcome{v: one}); !waiting {
-				waiting, t.binding, t.againNS = true, 0, 1
-			}
-			continue
+			waiting, t.binding, t.againNS = true, 0, 1
 		case gone:
 			one.decided, one.own.Taken, one.own.Err = one.terms, store.Taken{}, policy.ErrNoPolicy
-			t.outcomes = append(t.outcomes, outcome{v: one, kind: answered, grant: t.grantOf(one)})
-			continue
-		}
-		if waiting {
-			t.outcomes = append(t.outcomes, t.behind(v, &f, one))
-			continue
-		}
-		if one.reserves() {
-			o := t.reserve(v, one)
-			t.outcomes = append(t.outcomes, o)
-			continue
-		}
-		left := one.left()
-		one.decided = one.terms
-		if one.decided.MaxNS = int64(left); one.looked {
-			one.decided.MaxNS = math.MaxInt64
-		}
-		a := one.Access
-		a.NowNS = v.NowNS
-		ahead := left
-		if i > reserved {
-			ahead = min(t.ahead, left)
-		}
-		binding, again, waits := v.TakeAhead(&one.own, uint64(ahead), a)
-		if waits {
-			waiting, t.binding, t.againNS = true, binding, again
-			f = t.forecast(v, one, binding)
-			f.book(one.own.Cost)
-			t.outcomes = append(t.outcomes, outcome{v: one})
-			continue
-		}
-		o := outcome{v: one, kind: granted, grant: t.grantOf(one)}
-		if one.own.Err != nil || one.own.Taken.Limited {
-			o.kind = answered
-		} else {
-			last = len(t.outcomes)
+			o = t.answer(one)
+		case waiting:
+			o = t.behind(v, &f, one)
+		case one.reserves(): // all before it are booked
+			one.decided = one.terms
+			one.own.Taken, one.own.Err = v.Take(one.own.Calls, one.own.TakeOptions, v.At(one.Access))
+			o = t.answer(one)
+		default:
+			left := one.left()
+			one.decided = one.terms
+			if one.decided.MaxNS = int64(left); one.looked {
+				one.decided.MaxNS = math.MaxInt64
+			}
+			ahead := left
+			if i > reserved {
+				ahead = min(t.ahead, left)
+			}
+			binding, again, waits := v.TakeAhead(&one.own, uint64(ahead), v.At(one.Access))
+			switch {
+			case waits:
+				waiting, t.binding, t.againNS = true, binding, again
+				f = t.forecast(v, one, binding)
+				f.book(one.own.Cost)
+			case one.own.Err != nil || one.own.Taken.Limited:
+				o = t.answer(one)
+			default:
+				o, last = outcome{v: one, kind: granted, grant: t.grantOf(one)}, len(t.outcomes)
+			}
 		}
 		t.outcomes = append(t.outcomes, o)
 	}
@@ -214,14 +205,8 @@ func (t *try) reserved(v *view.View) int {
 	return last
 }
 
-// reserve books for a waiter with RESERVE. All before it are booked.
-func (t *try) reserve(v *view.View, one *waiter) outcome {
-	one.decided = one.terms
-	a := one.Access
-	a.NowNS = v.NowNS
-	one.own.Taken, one.own.Err = v.Take(one.own.Calls, one.own.TakeOptions, a)
-	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
-}
+// answer is the outcome of a waiter that is answered at once.
+func (t *try) answer(v *waiter) outcome { return outcome{v: v, kind: answered, grant: t.grantOf(v)} }
 
 // grantOf is what a waiter has been granted.
 func (t *try) grantOf(v *waiter) grant {
@@ -240,7 +225,7 @@ func (t *try) behind(v *view.View, f *forecast, one *waiter) outcome {
 	f.unbook()
 	one.decided = one.terms
 	refuse(v, &one.own, one.Access, max(wait, 1))
-	return outcome{v: one, kind: answered, grant: t.grantOf(one)}
+	return t.answer(one)
 }
 
 // done applies the outcome of the try.

@@ -1,6 +1,7 @@
 package waits
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -61,6 +62,7 @@ type Options struct {
 // New returns Waits of nobody.
 func New(o Options) *Waits {
 	w := &Waits{Options: o, lookahead: lookahead, lookAgain: lookAgain}
+	w.invalidations.ctx, w.invalidations.close = context.WithCancel(context.Background())
 	w.room.Init(o.Policies)
 	return w
 }
@@ -303,39 +305,28 @@ func (w *Waits) Leave(r *store.TakeRequest, why error) bool {
 	}
 	w.goAway(v)
 	if why != nil {
-		r.Taken, r.Err = store.Taken{}, why
-		v.Waker.Wake()
+		v.End(why)
 	}
 	return true
 }
 
-// goAway takes a waiter out. Its first follower takes its place.
+// goAway takes a waiter out that is not answered any more.
 func (w *Waits) goAway(v *waiter) {
 	l := v.line
-	if v.Leader != nil {
-		w.room.Separate(v)
-	} else if !w.handOver(v) {
-		l.remove(v)
-	}
+	w.stepOut(v)
 	w.room.Leave(v)
 	if l != nil {
 		l.serve()
 	}
 }
 
-// handOver gives the place of a waiter to its first follower, and reports whether there is one.
-func (w *Waits) handOver(v *waiter) bool {
-	next, l := w.room.HandOver(v), v.line
-	if next == nil {
-		return false
+// stepOut takes a waiter out of its line, or away from its leader. Its first follower takes its place. It reports whether nobody did.
+func (w *Waits) stepOut(v *waiter) (alone bool) {
+	next, alone := w.room.StepOut(v)
+	if next != nil {
+		v.line.replace(v, next)
+	} else if alone {
+		v.line.remove(v)
 	}
-	next.looked, next.line = v.looked, l
-	l.Waiters[l.Index(v)] = next
-	for i := range l.grants {
-		if l.grants[i].by == v {
-			l.grants[i].by = next
-		}
-	}
-	v.heir, v.line = next, nil
-	return true
+	return alone
 }
