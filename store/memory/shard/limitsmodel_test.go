@@ -198,7 +198,9 @@ func (m *limitsModel) take(calls []store.Call, o store.TakeOptions) (limited boo
 			return false, 0, store.ErrWrongType
 		}
 		w.st, w.carried = m.fetch(k, w.Call)
-		if o.Mode == cell.Force && !w.Limit.Holds(&w.st, m.timeOf(w.Limit), o.Cost*w.times) {
+	}
+	for i := range work { // once each key is known to hold limits
+		if w := &work[i]; o.Mode == cell.Force && !w.Limit.Holds(&w.st, m.timeOf(w.Limit), o.Cost*w.times) {
 			return false, 0, store.ErrTooMuch
 		}
 	}
