@@ -166,7 +166,7 @@ func (p *limitParser) parseOption(text string) error {
 	case text == "":
 		return wrong("option", text, "nothing follows a comma; several limits stand apart by blanks")
 	case at < 0:
-		return wrong("option", text, "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow")
+		return wrong("option", text, "expected "+optionNames())
 	case p.has(name):
 		return wrong("option", text, name+" is given twice")
 	case given && name == "shadow":
@@ -199,6 +199,18 @@ func AlgoNames(of func(Algo) bool) string {
 			names = append(names, k.name)
 		}
 	}
+	return oneOf(names)
+}
+
+func optionNames() string {
+	var names []string
+	for _, o := range options {
+		names = append(names, o.name)
+	}
+	return oneOf(names)
+}
+
+func oneOf(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

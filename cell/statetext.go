@@ -50,7 +50,7 @@ func ParseState(text string) (l Limit, st State, err error) {
 
 func (r *stateReader) limit() Limit {
 	l, err := ParseLimit(r.field("limit"))
-	r.bad = r.bad || err != nil || l.BlockNS != 0 || l.Shadow
+	r.bad = r.bad || err != nil || l != LimitOf(l.Shape, l.Params)
 	return l
 }
 
