@@ -2,6 +2,7 @@ package cell_test
 
 import (
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,16 @@ import (
 
 	"celld/cell"
 )
+
+// Each algorithm that a limit names is held to what all promise.
+func TestEachAlgorithmIsTested(t *testing.T) {
+	for at := range cell.Algos() {
+		algo := cell.Algo(at)
+		if algo != cell.Warmup && !slices.ContainsFunc(algorithms, func(a algorithm) bool { return a.name == algo.String() }) {
+			t.Errorf("%v has no row in literalgen_test.go", algo)
+		}
+	}
+}
 
 // Over every span, no more passes than the bound that the algorithm promises, however the caller times its calls.
 func TestNeverMoreThanTheBound(t *testing.T) {

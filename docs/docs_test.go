@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -137,6 +138,38 @@ func TestLimitsAreLimits(t *testing.T) {
 	}
 	if read < 50 {
 		t.Errorf("%d limits were read", read)
+	}
+}
+
+// expected are the names that the error of a wrong limit lists.
+func expected(t *testing.T, wrong string) []string {
+	t.Helper()
+	var mistake *cell.LimitError
+	if _, err := cell.ParseLimit(wrong); !errors.As(err, &mistake) {
+		t.Fatal(wrong, err)
+	}
+	list := strings.Replace(strings.TrimPrefix(mistake.Want, "expected "), " or ", ", ", 1)
+	return strings.Split(list, ", ")
+}
+
+// TestPartsOfLimits looks for each algorithm and each option in the reference and in the man page.
+func TestPartsOfLimits(t *testing.T) {
+	reference := pages(t)["docs/reference/limits.md"]
+	code, err := os.ReadFile("../packaging/render/celld-commands.7.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, man, _ := strings.Cut(strings.ReplaceAll(string(code), `\-`, "-"), "How to write a limit")
+	man, _, _ = strings.Cut(man, "\n.El\n")
+	for _, name := range expected(t, "1/1m,algo=?") {
+		if !strings.Contains(reference, "| `algo="+name+"` |") || !regexp.MustCompile(`\b`+name+`\b`).MatchString(man) {
+			t.Errorf("algo=%s is not on both pages", name)
+		}
+	}
+	for _, name := range expected(t, "1/1m,?") {
+		if !regexp.MustCompile("\\| `"+name+"[=`]").MatchString(reference) || !regexp.MustCompile(`Cm `+name+`\s`).MatchString(man) {
+			t.Errorf("option %s is not on both pages", name)
+		}
 	}
 }
 

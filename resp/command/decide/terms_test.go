@@ -53,8 +53,9 @@ func TestTermsThatDoNotFit(t *testing.T) {
 	if got, want := p.do("CL.TAKE", "k", "5/1h", "LEASE", "1", "ID", ""), "-"+fmt.Sprintf(errLeaseName, 64)+"\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	unbookable := cell.AlgoNames(func(a cell.Algo) bool { return !a.Bookable() })
 	for _, limit := range []string{"5/1h,algo=slide", "5/1h,algo=slide,buckets=3", "5/1h,algo=log"} {
-		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-ERR RESERVE cannot book ahead with algo=slide, log or conc\r\n")
+		p.want("CL.TAKE k 5/1s "+limit+" RESERVE 0", "-"+fmt.Sprintf(errReserve, unbookable)+"\r\n")
 	}
 	p.want("CL.MTAKE 1 k 5/1h FULL WAIT 1", "-"+errFull+"\r\n")
 	if n := p.Store.Len(p.NowNS); n != 0 {

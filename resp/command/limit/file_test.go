@@ -45,7 +45,7 @@ func TestPoliciesFile(t *testing.T) {
 			"\nFILE:2: invalid policy name 'b:': expected no colon at its end, such as 'api' or 'api:cust42'" +
 			"\nFILE:4: invalid limit: limit 'x': expected count/period, such as 100/1m" + "\nFILE:6: 'd' is also in line 5", 0, 0},
 		{"api 0/1s\n", ":1: invalid limit: count '0': expected 1 to 9007199254740991", 0, 0},
-		{good + "x 5/1s,algo=tokens\n", ":7: invalid limit: algo 'tokens': expected gcra, window, slide, log or conc", 0, 0},
+		{good + "x 5/1s,burst=0\n", ":7: invalid limit: burst '0': expected 1 to 2147483647", 0, 0},
 		{"\n" + strings.Repeat("n", 200) + " 5/1s\n", ":2: invalid policy name '" + strings.Repeat("n", 128) + "': expected 1 to 64 letters, digits, _, -, . and :", 0, 0},
 		{strings.Repeat("n", 100_000) + " 5/1s\n", ":1: invalid policy name '" + strings.Repeat("n", 128) + "': expected 1 to 64 letters, digits, _, -, . and :", 0, 0},
 		{"policy api 5/1s 6/1m # a plan\npolicy policy 5/1s\npolicy @rule 5/1s\npolicy 10 5/1s\nPolicy 5/1s\n", "", 5, 0},
