@@ -21,7 +21,7 @@ var wingList = regexp.MustCompile(`(?s)\nvar wings = \[\]resp\.Wing\{\n(.*?)\n\}
 func TestWithoutAWing(t *testing.T) {
 	main := celldtest.ReadFile(t, "../../main.go")
 	list := strings.Split(wingList.FindStringSubmatch(main)[1], "\n")
-	if len(list) < 6 {
+	if len(list) < 2 {
 		t.Fatalf("%q", list)
 	}
 	whole := buildMain(t, main)
@@ -47,7 +47,7 @@ func TestWithoutAWing(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"store", "http-bind", "envoy-bind", "lua-time-limit"} {
-		if !gone[name] {
+		if slices.Contains(all, name) && !gone[name] {
 			t.Errorf("--%s is there without its wing", name)
 		}
 	}
