@@ -249,10 +249,18 @@ func TestHalfWrittenFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	celldtest.WriteFile(t, of("a", 1), file)
 	r := startReloaded(t, file)
+	f, err := os.OpenFile(file, os.O_WRONLY, 0) // and not anew each time: two looks might find it empty
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	began, last, stalled, n := time.Now(), time.Now(), false, 0
 	celldtest.Eventually(t, "several looks have passed", func() bool {
 		n++
-		celldtest.WriteFile(t, fmt.Sprintf("domain: a%d\ndescriptors: [{key", n), file)
+		half := fmt.Sprintf("domain: a%08d\ndescriptors: [{key", n)
+		if _, err := f.WriteAt([]byte(half), 0); err != nil || f.Truncate(int64(len(half))) != nil {
+			t.Fatal(err)
+		}
 		stalled = stalled || time.Since(last) > 400*time.Millisecond // then two looks may have found the same
 		last = time.Now()
 		return time.Since(began) > 2*time.Second
