@@ -4,41 +4,12 @@ import (
 	"math"
 	"math/big"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"celld/cell"
 )
-
-// keepsCalls reports that a state carries no share: a log keeps its calls, and leases stay.
-func keepsCalls(l cell.Limit) bool { return l.Algo == cell.Log || l.Algo == cell.Conc }
-
-// usedShare is how much of the capacity is used at an instant, from the words of a state.
-func usedShare(l cell.Limit, st cell.State, now int64) *big.Rat {
-	big64 := func(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
-	at := uint64(now)
-	switch {
-	case l.Algo == cell.GCRA:
-		tolerance := new(big.Int).Mul(big.NewInt(intervalNS(l)), big.NewInt(l.Burst))
-		return new(big.Rat).SetFrac(big64(max(st.A, at)-at), tolerance)
-	case l.Algo == cell.Window:
-		used, _ := pair(st)
-		return new(big.Rat).SetFrac(big64(used*min(1, max(st.A, at)-at)), big.NewInt(l.Count))
-	case l.Buckets > 0:
-		_, sum := ring(l, st, now)
-		return new(big.Rat).SetFrac(big64(sum), big.NewInt(l.Count))
-	}
-	period := uint64(l.PeriodNS)
-	cur, prev := pair(st)
-	used := new(big.Int)
-	switch elapsed := at - st.A; {
-	case elapsed < period:
-		used.Add(used.Mul(big64(cur), big64(period)), new(big.Int).Mul(big64(prev), big64(period-elapsed)))
-	case elapsed < 2*period:
-		used.Mul(big64(cur), big64(2*period-elapsed))
-	}
-	return new(big.Rat).SetFrac(used, new(big.Int).Mul(big64(period), big.NewInt(l.Count)))
-}
 
 // pair is what a window or a slide has used in its last window and in the one before it.
 func pair(st cell.State) (last, before uint64) {
@@ -51,87 +22,88 @@ func pair(st cell.State) (last, before uint64) {
 	return st.B << 1 >> 1, before
 }
 
-// ring is what the sub-windows of a state have that still count, by number.
-func ring(l cell.Limit, st cell.State, now int64) (counters map[int64]uint64, sum uint64) {
-	counters = map[int64]uint64{}
-	n := uint64(l.Buckets)
-	newest := newBucketsModel(l).(*countersModel).number(uint64(now))
-	for i := range uint64(len(st.Ring)) {
-		number := int64(st.A - n + 1 + i)
-		if number > newest-int64(n) {
-			counters[number] = st.Ring[(st.A+1+i)%n]
-			sum += counters[number]
-		}
-	}
-	return counters, sum
-}
-
-// Another count or burst refills nothing, now or later, and nobody waits longer for it than for a key that was used up now.
-func TestAnotherCountGainsNothing(t *testing.T) {
+// Another count or burst keeps what is used, as a number: counts stay, and a debt is as many intervals.
+func TestAnotherCountKeepsTheNumber(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		before, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
-		forced := false
-		if !keepsCalls(old) {
-			forced = usedShare(old, before, now).Cmp(big.NewRat(1, 1)) > 0
-		}
 		l := drawParams(t, old)
 		after := clone(before)
 		l.Carry(&after, &old, now, now)
-		if keepsCalls(old) {
+		if old.Algo != cell.GCRA {
 			if !equal(before, after) {
 				t.Fatalf("%v to %v: %+v became %+v", old, l, before, after)
 			}
-		} else {
-			wantShareKept(t, old, l, before, after, now)
-			if old.Algo != cell.GCRA { // there the rate of flowing back is another
-				wantShareKept(t, old, l, before, after, now+rapid.Int64Range(0, old.PeriodNS).Draw(t, "later"))
-			}
-		}
-		if forced {
 			return
 		}
-		before.BlockedNS, after.BlockedNS = 0, 0
-		var empty cell.State
-		decide(&l, &empty, now, l.Capacity(), cell.Take)
-		for _, cost := range []int64{1, l.Capacity(), drawCost(t, l, cell.Decision{})} {
-			got, most := attempt(&l, after, now, cost, cell.Take), attempt(&l, empty, now, cost, cell.Take)
-			if got.Limited && got.RetryAfterNS > most.RetryAfterNS {
-				t.Fatalf("%v to %v: cost %d waits %d, and %d for a key that is used up", old, l, cost, got.RetryAfterNS, most.RetryAfterNS)
+		at := uint64(now)
+		debt := new(big.Int).SetUint64(max(before.A, at) - at)
+		debt.Mul(debt, big.NewInt(intervalNS(l))).Add(debt, big.NewInt(intervalNS(old)-1)).Div(debt, big.NewInt(intervalNS(old)))
+		if most := big.NewInt(math.MaxInt64); debt.Cmp(most) > 0 {
+			debt = most
+		}
+		if after.BlockedNS != before.BlockedNS || max(after.A, at)-at != debt.Uint64() {
+			t.Fatalf("%v to %v at %d: %+v became %+v, want a debt of %d", old, l, now, before, after, debt)
+		}
+	})
+}
+
+// Whatever a bucket's limit changes to between calls, in any span no more passes than the largest burst and the largest rate allow, of those
+// that calls in it went by.
+func TestChangesOfABucketGainNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := []cell.Limit{mustLiteral(t, "10/1s"), mustLiteral(t, "100/1s,burst=3"), mustLiteral(t, "7/1s,burst=50"),
+			mustLiteral(t, "1000/1s"), mustLiteral(t, "1/1s")}
+		type call struct {
+			at, passed int64
+			by         cell.Limit
+		}
+		var calls []call
+		var st cell.State
+		was, now := limits[0], int64(aDayIn2027)
+		for range rapid.IntRange(2, 60).Draw(t, "calls") {
+			now += rapid.SampledFrom([]int64{0, 0, 1e6, 3e7, 2e8, 1e9, 9e9}).Draw(t, "ns")
+			by := rapid.SampledFrom(limits).Draw(t, "limit")
+			cost := rapid.Int64Range(1, by.Capacity()).Draw(t, "cost")
+			by.Carry(&st, &was, now, now)
+			c := call{at: now, by: by}
+			if !decide(&by, &st, now, cost, cell.Take).Limited {
+				c.passed = cost
+			}
+			calls, was = append(calls, c), by
+		}
+		for i := range calls {
+			sum, burst, interval := int64(0), int64(0), int64(math.MaxInt64)
+			for _, c := range calls[i:] {
+				sum, burst, interval = sum+c.passed, max(burst, c.by.Burst), min(interval, intervalNS(c.by))
+				if most := burst + (c.at-calls[i].at)/interval; sum > most {
+					t.Fatalf("%d of %d at most pass in %v: %v", sum, most, time.Duration(c.at-calls[i].at), calls[i:])
+				}
 			}
 		}
 	})
 }
 
-func wantShareKept(t *rapid.T, old, l cell.Limit, before, after cell.State, now int64) {
-	was, is := usedShare(old, before, now), usedShare(l, after, now)
-	if debt := big.NewRat(2, 1); was.Cmp(debt) > 0 {
-		was = debt // they end somewhere
-	}
-	saturated := false
-	switch {
-	case l.Algo == cell.GCRA:
-		saturated = after.A >= uint64(now)+math.MaxInt64
-	case l.Buckets > 0:
-		saturated = after.B == mostUsed
-	case l.Algo == cell.Slide, l.Algo == cell.Window:
-		cur, prev := pair(after)
-		saturated = max(cur, prev) == mostUsed
-	}
-	if saturated {
-		return
-	}
-	if is.Cmp(was) < 0 {
-		t.Fatalf("%v to %v at %d: %v used, and now %v: %+v became %+v", old, l, now, was, is, before, after)
-	}
-	if was.Cmp(big.NewRat(1, 1)) >= 0 {
-		if d := attempt(&l, after, now, 1, cell.Take); !d.Limited || d.Remaining != 0 {
-			t.Fatalf("%v to %v: passes, though it was used up: %+v", old, l, d)
+// There and back, a change gains nothing.
+func TestThereAndBack(t *testing.T) {
+	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
+		st, now := drawHistory(t, l, cell.Take, cell.Take, cell.Force)
+		other, back := drawParams(t, l), clone(st)
+		other.Carry(&back, &l, now, now)
+		if other.Algo == cell.GCRA && attempt(&other, back, now, 0, cell.Peek).ResetAfterNS == math.MaxInt64 {
+			return // what takes more than 292 years to flow back is cut off
 		}
-	}
+		l.Carry(&back, &other, now, now)
+		for _, cost := range []int64{1, l.Capacity()} {
+			is, was := attempt(&l, back, now, cost, cell.Take), attempt(&l, st, now, cost, cell.Take)
+			if was.Limited && !is.Limited || is.Remaining > was.Remaining {
+				t.Fatalf("%v to %v and back: %+v, and it was %+v", l, other, is, was)
+			}
+		}
+	})
 }
 
-// Between limits that count in other ways, or over other periods, it is the used share that is taken, and the block stays.
-func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
+// Between limits that count in other ways, or over other periods, it is the number that is taken anew, and the block stays.
+func TestAnotherAlgorithmKeepsTheNumber(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {
 		st, now := drawHistory(t, old, cell.Take, cell.Take, cell.Force)
 		l := rapid.SampledFrom(algorithms).Draw(t, "to").draw(t)
@@ -148,15 +120,30 @@ func TestAnotherAlgorithmKeepsTheShare(t *testing.T) {
 		}
 		st.BlockedNS = 0
 		after := attempt(&l, st, now, 0, cell.Peek)
-		used, rest := new(big.Int).QuoRem(
-			new(big.Int).Mul(big.NewInt(before.Limit-before.Remaining), big.NewInt(after.Limit)), big.NewInt(before.Limit), new(big.Int))
-		if rest.Sign() > 0 {
-			used.Add(used, big.NewInt(1))
-		}
-		if after.Limit-after.Remaining != used.Int64() {
-			t.Fatalf("%v to %v: %+v became %+v, want %v used", old, l, before, after, used)
+		used, is := before.Limit-before.Remaining, after.Limit-after.Remaining
+		if want := min(used, after.Limit); is < want || is > want && before.Remaining > 0 { // where nothing remains, more may be used than all
+			t.Fatalf("%v to %v: %+v became %+v, want %d used", old, l, before, after, want)
 		}
 	})
+}
+
+// More than all that is used stays so, whichever way the next limit counts.
+func TestMoreThanAllIsCarried(t *testing.T) {
+	for _, from := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=4", "10/1h,algo=log", "10/1h,algo=conc"} {
+		for _, to := range []string{"100/2h", "100/2h,algo=window", "100/2h,algo=slide", "100/2h,algo=slide,buckets=4", "100/2h,algo=log",
+			"100/2h,algo=conc"} {
+			old, l := mustLiteral(t, from), mustLiteral(t, to)
+			if old.Algo == cell.Conc && l.Algo == cell.Conc {
+				continue
+			}
+			var st cell.State
+			decide(&old, &st, aDayIn2027, 70, cell.Force)
+			l.Carry(&st, &old, aDayIn2027, aDayIn2027)
+			if d := decide(&l, &st, aDayIn2027, 0, cell.Peek); d.Remaining != 30 {
+				t.Errorf("%s to %s: 70 are used, and then %d remain of 100", from, to, d.Remaining)
+			}
+		}
+	}
 }
 
 // To the same limit, whatever its block, nothing changes.
@@ -172,7 +159,7 @@ func TestCarryToItselfChangesNothing(t *testing.T) {
 	})
 }
 
-// After any forced calls, under any count, the key is used up, its reset never comes sooner, and it can be saved.
+// After any forced calls, the key is used up, its reset never comes sooner, and it can be saved, also under another count.
 func TestDebtsEndAndNeverWrap(t *testing.T) {
 	const begun = " calls=1800000000000000000:9007199254740000"
 	for _, c := range []struct{ limit, other, state string }{
@@ -214,9 +201,6 @@ func TestDebtsEndAndNeverWrap(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 			other.Carry(&st, &l, now, now)
-			if d := decide(&other, &st, now, 1, cell.Take); !d.Limited && !keepsCalls(l) {
-				t.Fatalf("%s passes where %s was used up: %+v", c.other, c.limit, d)
-			}
 			l, other = other, l
 		}
 	}
@@ -229,21 +213,6 @@ func TestADebtIsNotCutOff(t *testing.T) {
 		var st cell.State
 		if d := decide(&l, &st, aDayIn2027, cost, cell.Force); d.Remaining != 0 || d.ResetAfterNS != math.MaxInt64 {
 			t.Fatalf("%d forced: %+v", cost, d)
-		}
-	}
-}
-
-// The counters of a slide are half a word. A larger value stays the highest, and is not cut off.
-func TestACarriedSlideIsNotCutOff(t *testing.T) {
-	l := mustLiteral(t, "1073741824/366d,algo=slide")
-	for _, state := range []string{"used=4 before=0", "used=0 before=4", "used=4 before=4", "used=4294967292 before=0"} {
-		old, st, err := cell.ParseState("limit=1/366d,algo=slide start=1800000000000000000 " + state)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Carry(&st, &old, aDayIn2027, aDayIn2027)
-		if d := decide(&l, &st, aDayIn2027, 1, cell.Take); !d.Limited {
-			t.Errorf("%s became %s: %+v", state, l.AppendState(nil, &st), d)
 		}
 	}
 }

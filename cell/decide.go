@@ -122,10 +122,9 @@ func (l *Limit) Holds(st *State, nowNS, cost int64) bool { return l.kind().holds
 // Fits reports whether one more call can be taken without Fit.
 func (l *Limit) Fits(st *State) bool { return l.kind().fits(l, *st) }
 
-// Carry turns a state that old has left into a state of l. If the limits differ only in Params, Carry scales what was used with them: a
-// key that was used up stays so, and waits no longer than one that is used up under l. A log is kept as it is, as it holds the calls
-// themselves. Between other limits, Carry takes the used share anew. It rounds up, so a change gains nothing. A ring that changes is a
-// new one.
+// Carry turns a state that old has left into a state of l. What was used stays used, as a number: 80 of 100 are 80 of 1000, and more than
+// all of 50. A bucket's debt is as many intervals as before, rounded up to whole ns; a warmup stays as warm as it was, for its part. Between
+// limits of other shapes, the number is taken anew, now. A ring that changes is a new one.
 //
 // wasNS is now in old's time, and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //
@@ -139,21 +138,30 @@ func (l *Limit) Carry(st *State, old *Limit, wasNS, nowNS int64) {
 		l.kind().carry(l, st, old, nowNS)
 		return
 	}
-	blocked := st.BlockedNS
-	st.BlockedNS = 0
-	d := old.Decide(st, wasNS, 0, Peek)
-	most := old.bucket.capacity
-	used := scale(uint64(most-d.Remaining), uint64(l.bucket.capacity), uint64(most))
+	used, blocked := old.Used(st, wasNS), st.BlockedNS
 	*st = State{AtFull: st.AtFull}
 	if used > 0 {
-		l.Fit(st, nowNS, int64(used))
+		l.Fit(st, nowNS, used)
 		at := nowNS
 		if l.HoldsLeases() {
 			at-- // so that what was used expires before a lease that is taken now: leases that expire together become one
 		}
-		l.Decide(st, at, int64(used), Force)
+		l.Decide(st, at, used, Force)
 	}
 	st.BlockedNS = ShiftInstant(blocked, nowNS-wasNS)
+}
+
+// Used is how much of a state counts, which may be more than all. Nobody knows for how many calls one waits with warmup: it is one.
+func (l *Limit) Used(st *State, nowNS int64) int64 {
+	switch {
+	case l.can(bucketOnly):
+		return int64(min(mulDivUp(debtOf(st.A, uint64(nowNS)), 1, uint64(l.bucket.intervalNS)), MaxCost))
+	case l.can(ofBursts):
+		return l.bucket.capacity - l.kind().decide(l, st, nowNS, 0, Peek).remaining
+	}
+	wide := *l
+	wide.Count = MaxCost
+	return MaxCost - wide.kind().decide(&wide, st, nowNS, 0, Peek).remaining
 }
 
 // Shift adds ns, negative or not, to every instant in a state. Sub-windows move by whole ones, rounded to the nearest.

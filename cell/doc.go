@@ -57,7 +57,7 @@
 // returns how far ahead that is. Forecast returns the same and takes nothing. Later calls come after a booked one.
 //
 // A state belongs to one Shape (algorithm and period) and to the Params (count and burst) that it was last decided by. Carry turns it into
-// a state for others: what was used stays used, as a share, rounded up. Shift moves a state in time. Realign adapts a state that follows
+// a state for others: what was used stays used, as a number. Shift moves a state in time. Realign adapts a state that follows
 // the clock or the calendar when the wall clock is set. AppendState writes a state as text, and ParseState reads it. Parts, AppendPart and
 // ParsePart do so for what is new in a long log.
 //

@@ -70,9 +70,9 @@ func ExampleLimit_Carry() {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixNano()
 	var state cell.State
 	before.Fit(&state, now, 5)
-	before.Decide(&state, now, 5, cell.Take) // half of it
+	before.Decide(&state, now, 5, cell.Take)
 	after.Carry(&state, &before, now, now)
 	fmt.Println(after.Decide(&state, now, 0, cell.Peek).Remaining, "of 100 remain")
 	// Output:
-	// 50 of 100 remain
+	// 95 of 100 remain
 }

@@ -235,9 +235,10 @@ func (*gcra) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	}
 }
 
+// carry keeps what is used as a number: the debt in intervals.
 func (*gcra) carry(l *Limit, st *State, old *Limit, nowNS int64) {
 	if now := uint64(nowNS); st.A > now {
-		st.A = now + scale(st.A-now, uint64(l.bucket.toleranceNS), uint64(old.bucket.toleranceNS))
+		st.A = now + scale(st.A-now, uint64(l.bucket.intervalNS), uint64(old.bucket.intervalNS))
 	}
 }
 

@@ -81,7 +81,7 @@ func ShapeOf(code uint32, periodNS int64) Shape {
 	return s
 }
 
-// Params scale a state: when they change, Carry keeps the used share.
+// Params may change: Carry keeps what is used, as a number.
 type Params struct {
 	Count int64 // 1 or more in each period: up to MaxCost for window and slide, to maxCount for others
 	Burst int64 // gcra: the most at one instant; warmup: how long that takes, in ms

@@ -192,21 +192,6 @@ func (*buckets) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	}
 }
 
-// carry scales the running sum from the newest counter to the oldest. So rounding up adds less than 1 in all, and what
-// is left is still rounded up after old counters have gone.
-func (*buckets) carry(l *Limit, st *State, old *Limit, _ int64) {
-	c := countersOf(&l.Shape, st)
-	st.Ring = append(make([]uint64, 0, len(st.Ring)), st.Ring...)
-	var sum, scaled uint64
-	for age := range uint64(len(st.Ring)) {
-		counter := c.counter(age)
-		sum += *counter
-		next := min(scale(sum, uint64(l.Count), uint64(old.Count)), mostUsed)
-		*counter, scaled = next-scaled, next
-	}
-	st.B = scaled
-}
-
 func (*buckets) shift(s Shape, st *State, ns int64) {
 	c := countersOf(&s, st)
 	c.turn(c.in(ns))

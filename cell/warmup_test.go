@@ -284,7 +284,7 @@ func TestAWarmupIsCarried(t *testing.T) {
 	})
 }
 
-// Other algorithms know how much of a limit is used: of a warmup all or nothing.
+// Other algorithms know how many calls of a limit are used: of a warmup one or none.
 func TestOtherAlgorithmsCarryAWarmup(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, l cell.Limit) {
 		warm := drawWarmup(t)
@@ -295,7 +295,8 @@ func TestOtherAlgorithmsCarryAWarmup(t *testing.T) {
 		was := attempt(&warm, st, now, 1, cell.Peek)
 		l.Carry(&st, &warm, now, now)
 		st.BlockedNS = 0
-		if is := attempt(&l, st, now, 1, cell.Peek); is.Limited != was.Limited || !is.Limited && is.Remaining != is.Limit {
+		is := attempt(&l, st, now, 0, cell.Peek)
+		if used := is.Limit - is.Remaining; used != map[bool]int64{true: 1, false: 0}[was.Limited] {
 			t.Fatalf("%v to %v: %+v became %+v", warm, l, was, is)
 		}
 		st, now = drawHistory(t, l, cell.Take)

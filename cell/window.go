@@ -165,12 +165,6 @@ func (l *Limit) skipBack(end, passes, most uint64) (edge, n uint64) {
 // pairs is what window and slide share.
 type pairs struct{ plain }
 
-func (*pairs) carry(l *Limit, st *State, old *Limit, _ int64) {
-	used, before := st.pair()
-	used, before = scale(used, uint64(l.Count), uint64(old.Count)), scale(before, uint64(l.Count), uint64(old.Count))
-	st.setPair(min(used, mostUsed), min(before, mostUsed))
-}
-
 func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
 	if used == 0 {
 		return 0

@@ -219,7 +219,7 @@ func TestAnotherZoneKeepsWhatWasUsed(t *testing.T) {
 			t.Fatalf("%v and %v", old, l)
 		}
 		l.Carry(&st, &old, noon, noon)
-		if d := attempt(&l, st, noon, 0, cell.Peek); d.Remaining != 6 || int64(st.A) != edge(&l, noon) {
+		if d := attempt(&l, st, noon, 0, cell.Peek); d.Remaining != 13 || int64(st.A) != edge(&l, noon) {
 			t.Errorf("%v to %v: %+v, %+v", old, l, d, st)
 		}
 		text := string(l.AppendState(nil, &st))

@@ -84,7 +84,7 @@ func TestPoliciesOfTheFileAreSet(t *testing.T) {
 	if err := set("a 10/1h\nb 7/1m\n"); err != nil {
 		t.Error(err)
 	}
-	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:1440000\r\n:0\r\n:0\r\n")
+	p.want("CL.TAKE k @a PEEK", "*7\r\n:0\r\n:10\r\n:8\r\n:-1\r\n:720000\r\n:0\r\n:0\r\n")
 	p.want("CL.POLICY LIST", "*6\r\n$1\r\na\r\n$5\r\n10/1h\r\n$1\r\nb\r\n$4\r\n7/1m\r\n$5\r\nother\r\n$4\r\n5/1h\r\n")
 
 	limit, _ := argument.ParseLiteral([]byte("5/1s"), 1)

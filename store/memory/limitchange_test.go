@@ -426,8 +426,10 @@ func TestPlans(t *testing.T) {
 	}
 	left("10/1m 100/1d", 4, 6, 96)
 	left("10/1m 100/1d", 7, 6, 96) // denied by one, so nothing is taken
-	left("100/1d 20/1m", 0, 96, 12)
-	left("200/1d 20/1m,algo=log", 1, 191, 19)
-	left("20/1m 200/1d", 0, 20, 191)
+	left("100/1d 20/1m", 0, 96, 16)
+	left("200/1d 20/1m,algo=log", 1, 195, 19)
+	left("20/1m 200/1d", 0, 20, 195)
+	left("100/1440m", 0, 95)
+	left("3/1440m", 0, 0)
 	left("100/1440m", 0, 95)
 }

@@ -8,21 +8,23 @@ import (
 	"celld/store"
 )
 
-// changedLimits: the first call with another count changes the limit, also where it is denied, and a peek does not. A third limit then
-// shows of which of the two the state is: a window that was full under 1/1h is full under 1000/1h.
+// changedLimits: what was used stays used, as a number. The first call with another count changes the limit, also where it is denied, and a
+// peek does not: so from then on a bucket flows back at another rate.
 func changedLimits(t *testing.T, newAsker func() *asker) {
+	const thirdNS = 1_200e9 // of an hour
 	k := newAsker()
 	for i, test := range []struct {
 		algo          string
+		passesNS      int64
 		denied, peeks int64 // what remains of 1000/1h after that with 1/1h
 	}{
-		{"", 666, 666},
-		{",algo=window", 0, 666},
-		{",algo=window,align=clock", 0, 666},
-		{",algo=slide", 0, 666},
-		{",algo=slide,buckets=4", 0, 666},
-		{",algo=log", 999, 999},
-		{",algo=conc", 999, 999},
+		{"", thirdNS, 999, 1000},
+		{",algo=window", 1000, 999, 999},
+		{",algo=window,align=clock", 1000, 999, 999},
+		{",algo=slide", 1000, 999, 999},
+		{",algo=slide,buckets=4", 1000, 999, 999},
+		{",algo=log", 1000, 999, 999},
+		{",algo=conc", 1000, 999, 999},
 	} {
 		for _, block := range []string{"", ",block=1us"} {
 			for mode, want := range map[cell.Mode]int64{cell.Take: test.denied, cell.Peek: test.peeks} {
@@ -39,7 +41,7 @@ func changedLimits(t *testing.T, newAsker func() *asker) {
 					if r := ask("1/1h"+test.algo+block, mode); !r.Taken.Limited {
 						t.Errorf("1/1h%s%s: %+v", test.algo, block, r.Taken)
 					}
-					k.pass(1000) // the block
+					k.pass(test.passesNS) // also the block
 					if r := ask("1000/1h"+test.algo, cell.Peek); r.Calls[0].Decision.Remaining != want {
 						t.Errorf("1000/1h%s after mode %d of 1/1h%s, several %v: %+v, want %d left", test.algo, mode, block, several,
 							r.Calls[0].Decision, want)

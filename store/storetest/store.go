@@ -455,10 +455,10 @@ func plansChange(t *testing.T, k *keeper) {
 	}
 	left("10/1h,algo=window 100/1d", policy.Options{}, 4, 6, 96)
 	left("10/1h,algo=window 100/1d", policy.Options{}, 7, 6, 96)
-	left("100/1d 20/1h,algo=window", policy.Options{}, 0, 96, 12)
+	left("100/1d 20/1h,algo=window", policy.Options{}, 0, 96, 16)
 	left("100/1d 20/1h,algo=log", policy.Options{}, 1, 95, 19)
 	left("20/1h,algo=window 100/1d", policy.Options{}, 0, 20, 95)
-	left("50/1440m", policy.Options{}, 0, 47)
+	left("50/1440m", policy.Options{}, 0, 45)
 	left("50/1d 5/1h", policy.Options{Reset: true}, 5, 45, 0)
 	twice := policy.New("twice", *literal(t, "5/1m"), *literal(t, "6/60s"))
 	did, err := answered(func(done func(bool, error)) { k.SetPolicy("twice", twice.Plain(), policy.Options{}, done) })

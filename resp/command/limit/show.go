@@ -127,8 +127,7 @@ func (s *shown) decide(old *cell.Limit, st cell.State, nowNS int64) {
 	if s.blockedNS = max(st.BlockedNS, uint64(nowNS)) - uint64(nowNS); s.policy != nil {
 		s.blockedNS = min(s.blockedNS, uint64(s.limit.BlockNS)) // as the policy's limit says now
 	}
-	st.BlockedNS = 0
-	s.used = s.limit.Bucket().Capacity() - s.limit.Decide(&st, nowNS, 0, cell.Peek).Remaining
+	s.used = s.limit.Used(&st, nowNS)
 	st.BlockedNS = uint64(nowNS) + s.blockedNS
 	s.next = s.limit.Decide(&st, nowNS, 1, cell.Peek)
 }

@@ -52,7 +52,7 @@ func TestShow(t *testing.T) {
 	}{
 		{"5/1m", store.TakeOptions{Cost: 2}, "limit 5/1m policy $-1 capacity 5 used 2 remaining 3 full_in_ms 24000 next_in_ms 0 waiting 0 leases 0 blocked_ms 0"},
 		{"5/1m", store.TakeOptions{Cost: 5}, "limit 5/1m policy $-1 capacity 5 used 5 remaining 0 full_in_ms 60000 next_in_ms 12000 waiting 0 leases 0 blocked_ms 0"},
-		{"5/1m", store.TakeOptions{Cost: 7, Mode: cell.Force}, "limit 5/1m policy $-1 capacity 5 used 5 remaining 0 full_in_ms 84000 next_in_ms 36000 waiting 0 leases 0 blocked_ms 0"},
+		{"5/1m", store.TakeOptions{Cost: 7, Mode: cell.Force}, "limit 5/1m policy $-1 capacity 5 used 7 remaining 0 full_in_ms 84000 next_in_ms 36000 waiting 0 leases 0 blocked_ms 0"},
 		{"9/1s,burst=2", store.TakeOptions{Cost: 1}, "limit 9/1s,burst=2 policy $-1 capacity 2 used 1 remaining 1 full_in_ms 112 next_in_ms 0 waiting 0 leases 0 blocked_ms 0"},
 		{"5/minute", store.TakeOptions{Cost: 5}, "limit 5/minute policy $-1 capacity 5 used 5 remaining 0 full_in_ms 60000 next_in_ms 60000 waiting 0 leases 0 blocked_ms 0"},
 		{"5/1m,algo=slide,buckets=6", store.TakeOptions{Cost: 4}, "limit 5/1m,algo=slide,buckets=6 policy $-1 capacity 5 used 4 remaining 1 full_in_ms 60000 next_in_ms 0 waiting 0 leases 0 blocked_ms 0"},
@@ -79,7 +79,7 @@ func TestShowAChangedLimit(t *testing.T) {
 		h := host()
 		take(t, h, "10/1h", store.TakeOptions{Cost: 5, Terms: &store.Terms{LeaseNS: leaseNS}})
 		take(t, h, "4/1h", store.TakeOptions{Cost: 3})
-		shows(t, h, "k", "*1 *20 limit 4/1h policy $-1 capacity 4 used 2 remaining 2 full_in_ms 1800000 next_in_ms 0 waiting 0 leases "+
+		shows(t, h, "k", "*1 *20 limit 4/1h policy $-1 capacity 4 used 5 remaining 0 full_in_ms 4500000 next_in_ms 1800000 waiting 0 leases "+
 			fmt.Sprint(leaseNS/1e9)+" blocked_ms 0")
 	}
 }
@@ -97,13 +97,13 @@ func TestShowPolicies(t *testing.T) {
 	}
 	show("limit 5/1m,block=10m policy p capacity 5 used 4 remaining 1 full_in_ms 48000 next_in_ms 0 waiting 0 leases 0 blocked_ms 0")
 	h.Do("CL.POLICY", "SET", "p", "50/1m,block=10m")
-	show("limit 50/1m,block=10m policy p capacity 50 used 40 remaining 10 full_in_ms 48000 next_in_ms 0 waiting 0 leases 0 blocked_ms 0")
-	take(t, h, "@p", store.TakeOptions{Cost: 11})
-	show("limit 50/1m,block=10m policy p capacity 50 used 40 remaining 0 " +
+	show("limit 50/1m,block=10m policy p capacity 50 used 4 remaining 46 full_in_ms 4800 next_in_ms 0 waiting 0 leases 0 blocked_ms 0")
+	take(t, h, "@p", store.TakeOptions{Cost: 47})
+	show("limit 50/1m,block=10m policy p capacity 50 used 4 remaining 0 " +
 		"full_in_ms 600000 next_in_ms 600000 waiting 0 leases 0 blocked_ms 600000")
 	h.Do("CL.POLICY", "SET", "p", "50/1m,block=1s")
-	show("limit 50/1m,block=1s policy p capacity 50 used 40 remaining 0 " +
-		"full_in_ms 48000 next_in_ms 1000 waiting 0 leases 0 blocked_ms 1000")
+	show("limit 50/1m,block=1s policy p capacity 50 used 4 remaining 0 " +
+		"full_in_ms 4800 next_in_ms 1000 waiting 0 leases 0 blocked_ms 1000")
 	h.Do("CL.POLICY", "DEL", "p")
 	shows(t, h, "k", "*1 *20 "+window)
 }
