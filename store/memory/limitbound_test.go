@@ -186,8 +186,8 @@ func TestAlternatingLiteralsGainNothing(t *testing.T) {
 	}
 }
 
-// P4: after a change remains what the new limit has, less what was used; less by a fraction of a call for a bucket, whose debt is rounded up
-// to whole ns. Then the key is full when it was told to be.
+// P4: after a change remains what the new limit has, less what was used; less by a fraction of a call for a bucket, whose debt is rounded
+// up to whole ns. Then the key is full when it was told to be.
 func TestAChangeKeepsTheNumber(t *testing.T) {
 	eachKind(t, func(t *rapid.T, kind string) {
 		c := newChanging(t)
