@@ -47,8 +47,8 @@ func TestAnotherCountKeepsTheNumber(t *testing.T) {
 	})
 }
 
-// Whatever a bucket's limit changes to between calls, in any span no more passes than the largest burst and the largest rate allow, of those
-// that calls in it went by.
+// Whatever a bucket's limit changes to between calls, in any span no more passes than the largest burst and the largest rate allow, of the
+// limits that calls in it went by.
 func TestChangesOfABucketGainNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := []cell.Limit{mustLiteral(t, "10/1s"), mustLiteral(t, "100/1s,burst=3"), mustLiteral(t, "7/1s,burst=50"),
@@ -121,7 +121,8 @@ func TestAnotherAlgorithmKeepsTheNumber(t *testing.T) {
 		st.BlockedNS = 0
 		after := attempt(&l, st, now, 0, cell.Peek)
 		used, is := before.Limit-before.Remaining, after.Limit-after.Remaining
-		if want := min(used, after.Limit); is < want || is > want && before.Remaining > 0 { // where nothing remains, more may be used than all
+		// Where nothing remained, more than all may have been used.
+		if want := min(used, after.Limit); is < want || is > want && before.Remaining > 0 {
 			t.Fatalf("%v to %v: %+v became %+v, want %d used", old, l, before, after, want)
 		}
 	})
@@ -129,10 +130,10 @@ func TestAnotherAlgorithmKeepsTheNumber(t *testing.T) {
 
 // More than all that is used stays so, whichever way the next limit counts.
 func TestMoreThanAllIsCarried(t *testing.T) {
-	for _, from := range []string{"10/1h", "10/1h,algo=window", "10/1h,algo=slide", "10/1h,algo=slide,buckets=4", "10/1h,algo=log", "10/1h,algo=conc"} {
-		for _, to := range []string{"100/2h", "100/2h,algo=window", "100/2h,algo=slide", "100/2h,algo=slide,buckets=4", "100/2h,algo=log",
-			"100/2h,algo=conc"} {
-			old, l := mustLiteral(t, from), mustLiteral(t, to)
+	kinds := []string{"", ",algo=window", ",algo=slide", ",algo=slide,buckets=4", ",algo=log", ",algo=conc"}
+	for _, from := range kinds {
+		for _, to := range kinds {
+			old, l := mustLiteral(t, "10/1h"+from), mustLiteral(t, "100/2h"+to)
 			if old.Algo == cell.Conc && l.Algo == cell.Conc {
 				continue
 			}

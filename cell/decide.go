@@ -123,8 +123,8 @@ func (l *Limit) Holds(st *State, nowNS, cost int64) bool { return l.kind().holds
 func (l *Limit) Fits(st *State) bool { return l.kind().fits(l, *st) }
 
 // Carry turns a state that old has left into a state of l. What was used stays used, as a number: 80 of 100 are 80 of 1000, and more than
-// all of 50. A bucket's debt is as many intervals as before, rounded up to whole ns; a warmup stays as warm as it was, for its part. Between
-// limits of other shapes, the number is taken anew, now. A ring that changes is a new one.
+// all of 50. A bucket's debt is as many intervals as before, rounded up to whole ns. A warmup stays as warm as it was. Between limits of
+// other shapes, the number is taken anew, now. A ring that changes is a new one.
 //
 // wasNS is now in old's time, and nowNS is now in l's. They differ when one limit is Aligned. A block stays as long as it was.
 //

@@ -77,8 +77,8 @@ func (b *changingBound) ask(cost int64, mode cell.Mode, upTo bool) {
 }
 
 // check looks at each span from one call that passed to another. What was admitted in it is at most the largest capacity, and what flows
-// back under each limit in its time: of a bucket at its rate, of others as often as the largest is full again. So a change refills nothing, and
-// no span admits more than under the largest of them alone.
+// back under each limit in its time: of a bucket at its rate, of others as often as the largest is full again. So a change refills
+// nothing, and no span admits more than under the largest of them alone.
 func (b *changingBound) check() {
 	for i := range b.granted {
 		first, sum, largest := &b.granted[i], 0.0, 0.0

@@ -79,8 +79,8 @@ func TestShowAChangedLimit(t *testing.T) {
 		h := host()
 		take(t, h, "10/1h", store.TakeOptions{Cost: 5, Terms: &store.Terms{LeaseNS: leaseNS}})
 		take(t, h, "4/1h", store.TakeOptions{Cost: 3})
-		shows(t, h, "k", "*1 *20 limit 4/1h policy $-1 capacity 4 used 5 remaining 0 full_in_ms 4500000 next_in_ms 1800000 waiting 0 leases "+
-			fmt.Sprint(leaseNS/1e9)+" blocked_ms 0")
+		shows(t, h, "k", "*1 *20 limit 4/1h policy $-1 capacity 4 used 5 remaining 0 full_in_ms 4500000 next_in_ms 1800000 waiting 0 "+
+			"leases "+fmt.Sprint(leaseNS/1e9)+" blocked_ms 0")
 	}
 }
 
