@@ -11,17 +11,6 @@ import (
 	"celld/cell"
 )
 
-// pair is what a window or a slide has used in its last window and in the one before it.
-func pair(st cell.State) (last, before uint64) {
-	if st.B>>63 == 0 {
-		return st.B & math.MaxUint32, st.B >> 32
-	}
-	if len(st.Ring) > 0 {
-		before = st.Ring[0]
-	}
-	return st.B << 1 >> 1, before
-}
-
 // Another count or burst keeps what is used, as a number: counts stay, and a debt is as many intervals.
 func TestAnotherCountKeepsTheNumber(t *testing.T) {
 	eachAlgorithm(t, func(t *rapid.T, a algorithm, old cell.Limit) {

@@ -74,7 +74,8 @@ func TestPoliciesUnknown(t *testing.T) {
 	} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
-	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "none"); err == nil || err.Error() != "STOREDOWN it is away" {
+	unknown := door.Ask{Key: "k", Limits: []string{"@none"}}
+	if _, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, unknown); err == nil || err.Error() != "STOREDOWN it is away" {
 		t.Errorf("a check: %v", err)
 	}
 	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")

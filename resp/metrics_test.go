@@ -94,11 +94,11 @@ func TestDecisionsByPolicyNeedTheDisk(t *testing.T) {
 	if _, err := w.sessions.Store.SetPolicy("p", []cell.Limit{limit}, policy.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "p"); err != nil {
+	if _, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: "k", Limits: []string{"@p"}}); err != nil {
 		t.Fatal(err)
 	}
 	disk.Full.Store(true)
-	if _, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "p"); err == nil {
+	if _, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: "k", Limits: []string{"@p"}}); err == nil {
 		t.Error("it was not refused")
 	}
 	if got := w.counted(); got != "cl.take p gcra allowed 1" {

@@ -38,7 +38,7 @@ func TestReady(t *testing.T) {
 	w.ready(t, "")
 	w.sessions.Gate.Set(gate.Loading, true)
 	w.ready(t, "LOADING")
-	_, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "not-read-yet")
+	_, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: "k", Limits: []string{"@not-read-yet"}})
 	if err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
 		t.Errorf("a check of a policy that may be in the files: %v", err)
 	}

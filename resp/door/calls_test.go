@@ -241,27 +241,27 @@ func TestCheck(t *testing.T) {
 		policies []string
 		want     door.Taken
 	}{
-		{"k", []string{"api"}, door.Taken{Retry: -1, Limits: api(2, 20*time.Minute)}},
-		{"k", []string{"api:gold"}, door.Taken{Retry: -1, Limits: api(1, 40*time.Minute)}},
-		{"k", []string{"api:gold:x"}, door.Taken{Retry: -1, Limits: api(0, time.Hour)}},
-		{"k", []string{"api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Limits: denied}},
-		{"bad", []string{"api"}, door.Taken{Limited: true, Retry: -1, Limits: []door.Limit{
+		{"k", []string{"@api"}, door.Taken{Retry: -1, Limits: api(2, 20*time.Minute)}},
+		{"k", []string{"@api:gold"}, door.Taken{Retry: -1, Limits: api(1, 40*time.Minute)}},
+		{"k", []string{"@api:gold:x"}, door.Taken{Retry: -1, Limits: api(0, time.Hour)}},
+		{"k", []string{"@api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Limits: denied}},
+		{"bad", []string{"@api"}, door.Taken{Limited: true, Retry: -1, Limits: []door.Limit{
 			{Policy: "api", Text: "3/1h", Name: "api", Limited: true, ByRule: true, Retry: -1, Count: 3, Period: time.Hour},
 		}}},
-		{"j", []string{"jobs"}, door.Taken{Retry: -1, Limits: []door.Limit{
+		{"j", []string{"@jobs"}, door.Taken{Retry: -1, Limits: []door.Limit{
 			{Policy: "jobs", Text: "2/30s,algo=conc", Name: "jobs", Retry: -1, Limit: 2, Remaining: 1, Reset: 30 * time.Second, Count: 2},
 		}}},
-		{"k", []string{"gold", "api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Binding: 2, Limits: append([]door.Limit{
+		{"k", []string{"@gold", "@api"}, door.Taken{Limited: true, Retry: 20 * time.Minute, Binding: 2, Limits: append([]door.Limit{
 			{Policy: "gold", Text: "10/1m", Name: "gold 10/1m", Retry: -1, Limit: 10, Remaining: 10, Count: 10, Period: time.Minute},
 			{Policy: "gold", Text: "100/1d", Name: "gold 100/1d", Retry: -1, Limit: 100, Remaining: 100, Count: 100, Period: 24 * time.Hour},
 		}, denied...)}},
 	} {
-		c, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, tt.key, tt.policies...)
+		c, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: tt.key, Limits: tt.policies})
 		if c.Granted, c.Reset, c.Lease = 0, 0, 0; err != nil || !reflect.DeepEqual(c, tt.want) { // these are any take's
 			t.Errorf("%s of %s: %+v, %v, want %+v", tt.policies, tt.key, c, err, tt.want)
 		}
 	}
-	_, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "none")
+	_, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: "k", Limits: []string{"@none"}})
 	if err == nil || err.Error() != "NOPOLICY no such policy 'none'" {
 		t.Error(err)
 	}
@@ -277,7 +277,7 @@ func TestCheckDuringAScript(t *testing.T) {
 	w.Door.Execution.Lock()
 	answered := make(chan error)
 	go func() {
-		_, err := w.Door.Check(t.Context(), door.Caller{Trusted: true}, "k", "api")
+		_, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, door.Ask{Key: "k", Limits: []string{"@api"}})
 		answered <- err
 	}()
 	for range 1000 { // so that it waits for the script, most likely

@@ -149,13 +149,9 @@ func (d *Door) Decide(requests []store.TakeRequest, verdict func(i int) Verdict)
 	return err
 }
 
-// Check is CL.TAKE key @policy [@policy ...]. The error of the call is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN
-// where the engine that may have it is away.
-func (d *Door) Check(ctx context.Context, from Caller, key string, policies ...string) (t Taken, err error) {
-	ask := Ask{Key: key}
-	for _, name := range policies {
-		ask.Limits = append(ask.Limits, "@"+name)
-	}
+// TakeOne is Take of one. The error of the call is a *CallError: NOPOLICY where there is no such policy, and STOREDOWN where the engine
+// that may have it is away.
+func (d *Door) TakeOne(ctx context.Context, from Caller, ask Ask) (t Taken, err error) {
 	var refused error
 	err = d.Take(ctx, from, []Ask{ask}, func(taken *Taken, err error) {
 		if refused = err; err == nil {

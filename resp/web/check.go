@@ -1,18 +1,31 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"celld/resp/door"
 	"celld/resp/web/answers"
 )
 
+// A proxy's question is what it asks by a path: to take, to look, or to give back.
+const (
+	toCheck = "check"
+	toLook  = "look"
+	toGive  = "give"
+)
+
 // check decides on a request of a proxy's client, whatever its method: 200, which all proxies take for yes, or a denial.
-func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
+func (s *site) check(w http.ResponseWriter, r *http.Request, what, path string) {
 	q, err := parseQuestion(path)
-	if err != nil {
-		answers.Fail(w, http.StatusNotFound, err.Error())
+	switch {
+	case err == errCost:
+		answers.Fail(w, http.StatusBadRequest, err.Error())
+		return
+	case err != nil || what == toGive && (q.legacy || q.denial != http.StatusTooManyRequests):
+		answers.Fail(w, http.StatusNotFound, cmp.Or(err, errForm).Error())
 		return
 	}
 	var headers []string
@@ -30,7 +43,19 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 			return
 		}
 	}
-	c, err := s.server.Door.Check(r.Context(), s.api.Caller(r), joinKey(parts), q.policies...)
+	key := joinKey(parts)
+	if what == toGive {
+		s.give(w, r, key, &q)
+		return
+	}
+	ask := door.Ask{Key: key, Options: []door.Option{{Name: "COST", N: q.cost}}}
+	for _, name := range q.policies {
+		ask.Limits = append(ask.Limits, "@"+name)
+	}
+	if what == toLook {
+		ask.Options = append(ask.Options, door.Option{Name: "PEEK"})
+	}
+	c, err := s.server.Door.TakeOne(r.Context(), s.api.Caller(r), ask)
 	if err != nil {
 		failCheck(w, err)
 		return
@@ -40,7 +65,30 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, path string) {
 		plain(w, http.StatusOK, "ok")
 		return
 	}
-	answers.Denied(q.denial, &c).Write(w)
+	denied := answers.Denied(q.denial, &c)
+	if c.Retry < 0 && !c.Limits[c.Binding].ByRule { // it costs more than the limit has
+		denied = denied.Never()
+	}
+	denied.Write(w)
+}
+
+// give gives back to each policy, and answers how much that was at most.
+func (s *site) give(w http.ResponseWriter, r *http.Request, key string, q *question) {
+	var asks []door.Ask
+	for _, name := range q.policies {
+		asks = append(asks, door.Ask{Key: key, Limits: []string{"@" + name}, Options: []door.Option{{Name: "GIVE", N: q.cost}}})
+	}
+	given, refused := int64(0), error(nil)
+	err := s.server.Door.Take(r.Context(), s.api.Caller(r), asks, func(t *door.Taken, err error) {
+		if refused = cmp.Or(refused, err); err == nil {
+			given = max(given, -t.Granted)
+		}
+	})
+	if err = cmp.Or(err, refused); err != nil {
+		failCheck(w, err)
+		return
+	}
+	plain(w, http.StatusOK, strconv.FormatInt(given, 10))
 }
 
 // failCheck answers a check that was not decided. A proxy takes it for an outage, and does what its settings say for that.

@@ -3,8 +3,11 @@ package web
 import (
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
+
+	"celld/store/policy"
 )
 
 // No two lists of parts make one key.
@@ -71,12 +74,14 @@ func FuzzQuestion(f *testing.F) {
 func TestQuestion(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"api/by/x": true, "api/deny/403/by/x": true, "api/x/by/x": true, "api/deny/403/x/by/x": true, "deny/by/x": true, "a%2Fb/by/x": true,
-		"a/b/by/x":            true,
+		"a/b/by/x": true, "api/x/deny/403/by/x": true, "api/cost/5/by/x": true, "api/deny/403/cost/0/x/by/x": true, "@cost/by/x": true,
+		"api/cost/by/x": false, "api/cost/-1/by/x": false, "api/cost/1.5/by/x": false, "api/cost/9007199254740992/by/x": false,
+		"api/cost/1/cost/2/by/x": false, "api/of/by/x": false, "api/x/x/by/x": false, "api/cost/5": false,
 		"a/b/deny/403/x/by/x": true, strings.Repeat("a/", 16) + "by/x": true, strings.Repeat("a/", 17) + "by/x": false,
 		"api:gold/by/client-address/x": true, "api/by/" + strings.Repeat("x/", 7) + "x": true,
 		"api/by/" + strings.Repeat("x/", 8) + "x": false,
 		"": false, "api": false, "api/deny": false, "api/deny/403": false, "api/x": false, "api/by": false, "api/by/": false,
-		"/by/x": false, "api//by/x": false, "api/by/x/": false, "api/deny/429/by/x": false, "api/x/deny/403/by/x": false, "api/on/x": false,
+		"/by/x": false, "api//by/x": false, "api/by/x/": false, "api/deny/429/by/x": false, "api/on/x": false,
 		"api/by/a%20b": false, "api/by/word:": false, "api/by/word:%0a": false, "api/by/a:b": false, "api%/by/x": false,
 	} {
 		if q, err := parseQuestion(path); (err == nil) != ok {
@@ -112,6 +117,52 @@ func TestClientAddress(t *testing.T) {
 		got, err := clientAddress(&http.Request{RemoteAddr: test.remote, Header: http.Header{"X-Forwarded-For": test.forwarded}}, trusted)
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%s, %q: %q, %v; want %q", test.remote, test.forwarded, got, err, test.want)
+		}
+	}
+}
+
+// untilFull is what changes while a test runs.
+var untilFull = regexp.MustCompile(`;t=\d+`)
+
+// In a path stand what a call costs, and whether it takes, looks or gives back.
+func TestCostLookAndGive(t *testing.T) {
+	s := newTestSite(t, Options{})
+	limits, err := policy.ParseLimits("10/1h 100/1d")
+	if err == nil {
+		_, err = s.server.Door.Store.SetPolicy("two", limits, policy.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		path string
+		code int
+		want string // of RateLimit, or the body
+	}{
+		{"check/two/cost/7/by/word:k", 200, `"two 10/1h";r=3, "two 100/1d";r=93`},
+		{"look/two/cost/4/by/word:k", 429, `"two 10/1h";r=3, "two 100/1d";r=93`},
+		{"look/two/cost/3/by/word:k", 200, `"two 10/1h";r=3, "two 100/1d";r=93`},
+		{"look/two/deny/403/cost/4/by/word:k", 403, `"two 10/1h";r=3, "two 100/1d";r=93`},
+		{"give/@two/cost/2/by/word:k", 200, "2"},
+		{"look/two/cost/0/by/word:k", 200, `"two 10/1h";r=5, "two 100/1d";r=95`},
+		{"give/two/by/word:k", 200, "1"},
+		{"give/two/cost/99/by/word:k", 200, "4"},
+		{"give/two/deny/403/by/word:k", 404, ""},
+		{"give/none/by/word:k", 404, ""},
+		{"check/two/cost/x/by/word:k", 400, ""},
+		{"check/two/cost/11/by/word:k", 429, `"two 10/1h";r=10, "two 100/1d";r=100`},
+	} {
+		w := ask(t, s, "GET /"+step.path+" HTTP/1.1\n"+here)
+		got := strings.TrimSpace(w.Body.String())
+		if _, limit, described := strings.Cut(answer(w), "\nRateLimit: "); described {
+			limit, _, _ = strings.Cut(limit, "\n")
+			got = untilFull.ReplaceAllString(limit, "")
+		}
+		if retry := w.Header().Get("Retry-After"); strings.HasSuffix(step.path, "11/by/word:k") && retry != "" {
+			t.Errorf("what never passes is told to retry after %s s", retry)
+		}
+		if w.Code != step.code || step.want != "" && got != step.want {
+			t.Errorf("%s: %s", step.path, answer(w))
 		}
 	}
 }

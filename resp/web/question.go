@@ -2,10 +2,14 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+
+	"celld/cell"
 )
 
 // mostSources is how many parts a key may have.
@@ -14,18 +18,25 @@ const mostSources = 8
 // mostPolicies is how many policies a path may name.
 const mostPolicies = 16
 
-// question is what a path asks: <policy>[/<policy>…][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a client
-// could forge through a proxy that passes its own on.
+// question is what a path asks: <policy>[/<policy>…][/cost/<n>][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a
+// client could forge through a proxy that passes its own on.
 type question struct {
 	policies []string
+	cost     int64
 	denial   int  // the status of a denial
 	legacy   bool // the answer has X-RateLimit-*
 	sources  []source
 }
 
-var errForm = errors.New("expected /check/<policy>[/<policy>…][/deny/403][/x]/by/<source>[/<source>…]")
+var (
+	errForm = errors.New("expected /check/<policy>[/<policy>…][/cost/<n>][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…")
+	errCost = fmt.Errorf("cost is followed by a number, 0 to %d", int64(cell.MaxCost))
+)
 
-// parseQuestion reads what follows /check/, as it was sent: a slash in a name is %2F.
+// reserved are the words that no policy has in a path. @cost is the policy cost.
+var reserved = []string{"cost", "deny", "x", "of", "by"}
+
+// parseQuestion reads what follows /check/, as it was sent: a slash in a name is %2F. The error is errCost for a cost that is none.
 func parseQuestion(path string) (q question, err error) {
 	words := strings.Split(path, "/")
 	for i, word := range words {
@@ -34,24 +45,27 @@ func parseQuestion(path string) (q question, err error) {
 		}
 	}
 	n := 1
-	for n < len(words) && words[n] != "deny" && words[n] != "x" && words[n] != "by" {
+	for n < len(words) && !slices.Contains(reserved, words[n]) {
 		n++
 	}
 	if n > mostPolicies {
 		return question{}, errForm
 	}
-	q = question{policies: words[:n], denial: http.StatusTooManyRequests}
-	words = words[n:]
-	if len(words) > 1 && words[0] == "deny" && words[1] == "403" {
-		q.denial, words = http.StatusForbidden, words[2:]
+	q = question{cost: 1, denial: http.StatusTooManyRequests}
+	for _, word := range words[:n] {
+		name := strings.TrimPrefix(word, "@")
+		if name == "" {
+			return question{}, errForm
+		}
+		q.policies = append(q.policies, name)
 	}
-	if len(words) > 0 && words[0] == "x" {
-		q.legacy, words = true, words[1:]
+	if words, err = q.readOptions(words[n:]); err != nil {
+		return question{}, err
 	}
-	if len(words) < 2 || words[0] != "by" || len(words) > mostSources+1 {
+	if len(words) > mostSources {
 		return question{}, errForm
 	}
-	for _, word := range words[1:] {
+	for _, word := range words {
 		from, err := parseSource(word)
 		if err != nil {
 			return question{}, err
@@ -59,6 +73,35 @@ func parseQuestion(path string) (q question, err error) {
 		q.sources = append(q.sources, from)
 	}
 	return q, nil
+}
+
+// readOptions reads what stands before by, each once and in any order, and returns what follows it.
+func (q *question) readOptions(words []string) (rest []string, err error) {
+	var seen []string
+	for len(words) > 1 && !slices.Contains(seen, words[0]) {
+		seen = append(seen, words[0])
+		value := words[1]
+		switch words[0] {
+		case "by":
+			return words[1:], nil
+		case "x":
+			q.legacy, words = true, words[1:]
+		case "cost":
+			n, err := strconv.ParseUint(value, 10, 53)
+			if err != nil {
+				return nil, errCost
+			}
+			q.cost, words = int64(n), words[2:]
+		case "deny":
+			if value != "403" {
+				return nil, errForm
+			}
+			q.denial, words = http.StatusForbidden, words[2:]
+		default:
+			return nil, errForm
+		}
+	}
+	return nil, errForm
 }
 
 // joinKey makes the key of a check. One part is the key itself, so that CL.TAKE 192.0.2.1 @api asks the same limit. Several parts are

@@ -148,8 +148,10 @@ func (s *site) page(r *http.Request) (name string, answer http.HandlerFunc) {
 	case path == "/metrics":
 		return "metrics", answers.Read(s.byPerson(s.metrics.ServeHTTP))
 	}
-	if question, ok := strings.CutPrefix(path, "/check/"); ok {
-		return "check", func(w http.ResponseWriter, r *http.Request) { s.check(w, r, question) }
+	for _, what := range []string{toCheck, toLook, toGive} {
+		if question, ok := strings.CutPrefix(path, "/"+what+"/"); ok {
+			return what, func(w http.ResponseWriter, r *http.Request) { s.check(w, r, what, question) }
+		}
 	}
 	if answer = s.api.Page(path); answer != nil {
 		return "api", s.byCaller(answer)

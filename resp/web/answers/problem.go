@@ -29,8 +29,9 @@ func Failed(status int, detail string) Problem {
 
 // Denied is the answer to a call that a limit denies. It names the limit as the RateLimit fields do.
 func Denied(status int, c *door.Taken) Problem {
+	retry := RetryAfter(c)
 	p := Problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded", Title: "Too many requests", Status: status,
-		Detail: "retry in " + strconv.FormatInt(RetryAfter(c.Retry), 10) + " s", retry: RetryAfter(c.Retry)}
+		Detail: "retry in " + strconv.FormatInt(retry, 10) + " s", retry: retry}
 	if l := &c.Limits[c.Binding]; !l.ByRule || l.Policy != "" {
 		p.Violated = []string{l.Name}
 	}

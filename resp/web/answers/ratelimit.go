@@ -12,9 +12,13 @@ import (
 // never is the Retry-After, in seconds, of a call that will not pass: a rule denies it.
 const never = 86400
 
-// RetryAfter is in whole seconds, at least 1, and not earlier than the call passes.
-func RetryAfter(d time.Duration) int64 {
-	return max(1, seconds(d))
+// RetryAfter is in whole seconds, at least 1, and not earlier than the call passes. What is in flight may end at any time before its lease
+// does: then it is 1.
+func RetryAfter(c *door.Taken) int64 {
+	if l := &c.Limits[c.Binding]; l.Period == 0 && !l.ByRule {
+		return 1
+	}
+	return max(1, seconds(c.Retry))
 }
 
 // resetOf is until the limit is full again or its rule ends; -1: it does not.
@@ -50,7 +54,7 @@ func Describe(h http.Header, c *door.Taken, legacy bool) {
 	policies, limits := both[:0:128], both[128:128] // one piece of memory for most
 	latest := int64(most)
 	if c.Limited {
-		latest = RetryAfter(c.Retry)
+		latest = RetryAfter(c)
 	}
 	for i := 0; i < len(c.Limits) && len(c.Limits) <= mostItems; i++ {
 		l := &c.Limits[i]

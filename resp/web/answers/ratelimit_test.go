@@ -52,9 +52,13 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("%v", h)
 	}
 	for d, want := range map[time.Duration]int64{-1: never, 0: 1, 1: 1, time.Second: 1, time.Second + 1: 2} {
-		if got := RetryAfter(d); got != want {
+		if got := RetryAfter(&door.Taken{Retry: d, Limits: []door.Limit{{Period: time.Minute}}}); got != want {
 			t.Errorf("%v: %d", d, got)
 		}
+	}
+	inFlight := door.Taken{Retry: time.Hour, Limits: []door.Limit{{}}}
+	if got := RetryAfter(&inFlight); got != 1 {
+		t.Errorf("what is in flight may end sooner than in an hour: retry in %d s", got)
 	}
 }
 

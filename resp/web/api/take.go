@@ -124,7 +124,7 @@ func (x *exchange) tell(t *door.Taken, denial int, described bool) {
 		answers.Describe(x.header, t, false)
 	}
 	if t.Limited && t.Retry >= 0 {
-		x.header["Retry-After"] = []string{strconv.FormatInt(answers.RetryAfter(t.Retry), 10)}
+		x.header["Retry-After"] = []string{strconv.FormatInt(answers.RetryAfter(t), 10)}
 	}
 	if x.denied = t.Limited && denial != http.StatusOK; x.denied {
 		x.problem = answers.Denied(denial, t)
