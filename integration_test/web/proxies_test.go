@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -194,12 +195,16 @@ func proxiedAs(t *testing.T, plain bool, example string, command func(dir string
 	ask("POST", "/login", 503)
 }
 
+// ownFolders are for an nginx that may not write elsewhere.
+const ownFolders = "\nhttp {\naccess_log off;\nclient_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\n" +
+	"uwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n"
+
 func TestNginx(t *testing.T) {
 	t.Parallel()
 	path := celldtest.Need(t, "nginx")
 	proxied(t, "nginx", func(dir string) *exec.Cmd {
 		return exec.Command(path, "-p", dir, "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;")
-	}, "\nhttp {\n", "\nhttp {\naccess_log off;\nclient_body_temp_path body;\nproxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\nuwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n")
+	}, "\nhttp {\n", ownFolders)
 }
 
 func TestHAProxy(t *testing.T) {
@@ -229,5 +234,49 @@ func TestProxiesPage(t *testing.T) {
 	}
 	if len(sections) != 5 {
 		t.Errorf("%d proxies", len(sections))
+	}
+}
+
+// Only tries that the app refuses count, and after so many no try reaches it.
+func TestFailedLogins(t *testing.T) {
+	t.Parallel()
+	path := celldtest.Need(t, "nginx")
+	var tries atomic.Int32
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tries.Add(1); r.FormValue("password") != "right" {
+			w.Header().Set("WWW-Authenticate", `Form realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(app.Close)
+	srv := harness.Spec{Flags: []string{"--http-bind", "127.0.0.1:0", "--policies", tokenFile(t, "login 3/1h")}}.Start(t)
+	front, dir := "127.0.0.1:"+harness.FreePort(t), t.TempDir()
+	own := strings.NewReplacer("127.0.0.1:8000", front, "127.0.0.1:8080", srv.HTTP(), "127.0.0.1:3000", app.Listener.Addr().String(),
+		"\nhttp {\n", ownFolders)
+	celldtest.WriteFile(t, own.Replace(celldtest.ReadFile(t, "../../examples/nginx/failed-logins.conf")), dir, "failed-logins.conf")
+	cmd := exec.Command(path, "-p", dir, "-c", "failed-logins.conf", "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;")
+	cmd.Dir, cmd.Env = dir, harness.CleanEnv()
+	log := func(password string) *http.Response {
+		resp, err := http.PostForm("http://"+front+"/login", url.Values{"password": {password}})
+		if err != nil {
+			return nil
+		}
+		resp.Body.Close()
+		return resp
+	}
+	celldtest.RunPeer(t, "nginx", dir, cmd, func() bool { return log("right") != nil })
+	tries.Store(0)
+	for i, step := range []struct {
+		password string
+		want     int
+	}{{"right", 200}, {"a", 401}, {"right", 200}, {"b", 401}, {"right", 200}, {"c", 401}, {"right", 429}, {"d", 429}} {
+		resp := log(step.password)
+		if resp == nil || resp.StatusCode != step.want || step.want == 401 && resp.Header.Get("WWW-Authenticate") == "" ||
+			step.want == 429 && resp.Header.Get("Retry-After") == "" {
+			t.Errorf("try %d: %+v, want %d", i+1, resp, step.want)
+		}
+	}
+	if n := tries.Load(); n != 6 {
+		t.Errorf("%d tries reach the app", n)
 	}
 }
