@@ -3,11 +3,8 @@ package resp
 import (
 	"context"
 	"fmt"
-	"strings"
-	"testing"
 
 	"celld/resp/door"
-	"celld/resp/session/sessiontest"
 )
 
 var inside = door.Caller{Addr: "192.0.2.1:7", Trusted: true}
@@ -27,39 +24,4 @@ func (w *world) told(ctx context.Context, asks ...door.Ask) (told string, err er
 		}
 	})
 	return told, err
-}
-
-// Where replies wait for the disk, those within the process do, too.
-func TestDoNeedsTheDisk(t *testing.T) {
-	disk := &sessiontest.Disk{}
-	w := newWorldOn(t, disk, t.TempDir())
-	if err := w.loadAll(nil); err != nil {
-		t.Fatal(err)
-	}
-	got, err := w.told(t.Context(), ask("k", "5/1h"))
-	if got != "1 4; " || err != nil || disk.Syncs.Load() == 0 {
-		t.Errorf("%q, %v after %d syncs", got, err, disk.Syncs.Load())
-	}
-	var lease int64
-	leases := []door.Ask{ask("k", "5/1h", door.Option{Name: "LEASE", N: 5000})}
-	err = w.Door.Take(t.Context(), inside, leases, func(t *door.Taken, _ error) { lease = t.Lease })
-	syncs := disk.Syncs.Load()
-	did, wrong := w.Door.ChangeLease(inside, "cl.release", "k", lease)
-	if !did || err != nil || wrong != nil || disk.Syncs.Load() == syncs {
-		t.Errorf("%v, %v, %v after %d syncs", did, err, wrong, disk.Syncs.Load()-syncs)
-	}
-	syncs = disk.Syncs.Load()
-	if _, err := w.Door.Show(inside, "k"); err != nil || disk.Syncs.Load() != syncs {
-		t.Errorf("to look: %v after %d syncs", err, disk.Syncs.Load()-syncs)
-	}
-	disk.Full.Store(true)
-	if _, err = w.told(t.Context(), ask("k", "5/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
-		t.Errorf("%v", err)
-	}
-	if _, err := w.Door.ChangeLease(inside, "cl.release", "k", 1); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
-		t.Errorf("%v", err)
-	}
-	if _, err := w.Door.Show(inside, "k"); err != nil {
-		t.Error(err)
-	}
 }
