@@ -94,7 +94,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v: %q", cause, err)
 		}
 	}
-	if !strings.HasPrefix(door.StoreText(store.ErrCrossSlot), "CROSSSLOT ") || !strings.HasPrefix(door.StoreText(store.ErrBusy), "STOREDOWN ") {
+	if !strings.HasPrefix(door.StoreText(store.ErrCrossSlot), "CROSSSLOT ") ||
+		!strings.HasPrefix(door.StoreText(store.ErrBusy), "STOREDOWN ") {
 		t.Error("an engine's keys, or one that is busy")
 	}
 	if sent := (&store.DownError{Cause: "x", Sent: true}); door.NotSent(sent).Error() != (&store.DownError{Cause: "x"}).Error() ||
