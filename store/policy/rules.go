@@ -18,7 +18,7 @@ import (
 // Rule allows or denies keys before any limit decides.
 type Rule struct {
 	Deny    bool
-	Pattern string       // a key; a prefix of keys, with * at the end; with Net: what stands before an address
+	Pattern string       // a key; a prefix of keys, with * at the end; with Net: what stands before an address. \* is a star of the key
 	Net     netip.Prefix // the zero value: none
 	UntilNS int64        // limit time, Unix ns; 0: for ever
 }
@@ -87,6 +87,24 @@ func (r *Rule) CanonicalNet() netip.Prefix {
 		net = netip.PrefixFrom(addr.Unmap(), net.Bits()-96)
 	}
 	return net.Masked()
+}
+
+// text is what keys are compared with, and whether that is their beginning.
+func (r *Rule) text() (text string, begins bool) {
+	text = r.Pattern
+	if before, star := strings.CutSuffix(text, "*"); star && !strings.HasSuffix(before, `\`) && !r.Net.IsValid() {
+		text, begins = before, true
+	}
+	return strings.ReplaceAll(text, `\*`, "*"), begins
+}
+
+// Canonical is the pattern with \* for each star of the key.
+func (r *Rule) Canonical() string {
+	text, begins := r.text()
+	if text = strings.ReplaceAll(text, "*", `\*`); begins {
+		text += "*"
+	}
+	return text
 }
 
 func (r *Rule) over(nowNS int64) bool { return r.UntilNS != 0 && r.UntilNS <= nowNS }
@@ -200,16 +218,16 @@ func (s *Set) removeRule(name string, r *Rule) {
 	}
 	s.note(Setting{RuleSetting, name}, nil)
 	set := rs.set(r)
-	prefix, isPrefix := strings.CutSuffix(r.Pattern, "*")
+	text, begins := r.text()
 	switch {
 	case r.Net.IsValid():
-		if delete(set.nets[r.Pattern], r.Net); len(set.nets[r.Pattern]) == 0 {
-			delete(set.nets, r.Pattern)
+		if delete(set.nets[text], r.Net); len(set.nets[text]) == 0 {
+			delete(set.nets, text)
 		}
-	case isPrefix:
-		delete(set.prefixes, prefix)
+	case begins:
+		delete(set.prefixes, text)
 	default:
-		delete(set.exact, r.Pattern)
+		delete(set.exact, text)
 	}
 }
 
@@ -225,20 +243,22 @@ func (rs *rules) index(r *Rule) {
 	if set.exact == nil {
 		*set = ruleSet{make(map[string]*Rule), make(map[string]*Rule), make(map[string]map[netip.Prefix]*Rule)}
 	}
-	length := len(r.Pattern)
-	switch prefix, isPrefix := strings.CutSuffix(r.Pattern, "*"); {
+	switch text, begins := r.text(); {
 	case r.Net.IsValid():
-		if set.nets[r.Pattern] == nil {
-			set.nets[r.Pattern] = make(map[netip.Prefix]*Rule)
+		if set.nets[text] == nil {
+			set.nets[text] = make(map[netip.Prefix]*Rule)
 		}
-		set.nets[r.Pattern][r.Net] = r
-	case isPrefix:
-		set.prefixes[prefix] = r
-		length = len(prefix)
+		set.nets[text][r.Net] = r
+		rs.addLength(len(text))
+	case begins:
+		set.prefixes[text] = r
+		rs.addLength(len(text))
 	default:
-		set.exact[r.Pattern] = r
-		return
+		set.exact[text] = r
 	}
+}
+
+func (rs *rules) addLength(length int) {
 	if at, there := slices.BinarySearch(rs.lengths, length); !there {
 		rs.lengths = slices.Insert(rs.lengths, at, length)
 	}

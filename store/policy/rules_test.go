@@ -13,6 +13,9 @@ func TestARuleComesAndGoes(t *testing.T) {
 	for _, c := range []struct{ net, pattern, key, other string }{
 		{"", "a", "a", "ab"},
 		{"", "a*", "ab", "b"},
+		{"", `a\*`, "a*", "ab"},
+		{"", `a\*b\**`, "a*b*c", "a*bc"},
+		{"", "a*b", "a*b", "axb"}, // from before \* was asked for
 		{"10.0.0.0/8", "ip:", "ip:10.1.2.3", "ip:11.0.0.0"},
 		{"::ffff:10.0.0.0/104", "ip:", "ip:10.1.2.3", "ip:11.0.0.0"},
 		{"2001:db8::1/128", "ip:", "ip:2001:db8::1", "ip:2001:db8::2"},

@@ -11,6 +11,8 @@ const (
 	errPolicySave      = "ERR nothing is saved: %s"
 	errQuotes          = "a quote is not closed, or not followed by a blank"
 	errRuleLine        = "expected the word rule, allow or deny, and a pattern, such as 'rule deny bad:*' or 'rule allow ip: CIDR 10.0.0.0/8'"
+	errRuleIsNet       = "ERR a net stands behind CIDR, and before it what keys have before an address: \"\" CIDR %s"
+	errRuleMiddle      = "ERR a * stands at the end of a pattern, for all that follows; write \\* for a star of the key"
 	errRuleNet         = "ERR invalid net '%s': expected an address and its bits, such as 10.0.0.0/8"
 	errRuleOfFileEX    = "EX is for CL.RULE ADD: a rule of the file has no end"
 	errRulePattern     = "ERR a pattern has at most %d bytes"

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,7 +146,7 @@ func parseRuleOfFile(words []word) (r policy.Rule, problem string) {
 	case problem != "" && slices.ContainsFunc(args[2:], func(arg []byte) bool { return strings.EqualFold(string(arg), "EX") }):
 		problem = errRuleOfFileEX
 	}
-	return r, problem
+	return r, cmp.Or(problem, unmeant(&r))
 }
 
 // word is a word of a line, and where it is in the line.
@@ -188,7 +189,7 @@ func PolicyLine(p *policy.Policy) string { return "policy " + p.Name + " " + p.S
 
 // RuleLine is the line of a file that adds a rule.
 func RuleLine(r policy.Rule) string {
-	verdict, pattern := "allow ", r.Pattern
+	verdict, pattern := "allow ", r.Canonical()
 	if r.Deny {
 		verdict = "deny "
 	}

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
@@ -47,7 +48,7 @@ func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rul
 			if r.Net, err = netip.ParsePrefix(string(value)); err != nil {
 				return fmt.Sprintf(errRuleNet, argument.ShortText(value))
 			}
-			if strings.HasSuffix(r.Pattern, "*") {
+			if strings.HasSuffix(r.Pattern, "*") && !strings.HasSuffix(r.Pattern, `\*`) {
 				return errRuleStar
 			}
 			return ""
@@ -65,8 +66,20 @@ func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rul
 	return r, problem
 }
 
+// unmeant says why a rule cannot match what it seems to mean, or "". Files and engines may have such rules, and they can be removed.
+func unmeant(r *policy.Rule) string {
+	if r.Pattern != r.Canonical() {
+		return errRuleMiddle
+	}
+	if net, err := netip.ParsePrefix(r.Pattern); err == nil && !r.Net.IsValid() {
+		return fmt.Sprintf(errRuleIsNet, net)
+	}
+	return ""
+}
+
 func (f family) ruleAdd(c *command.Call) {
 	r, problem := parseRule(c.Args[2:], newRuleWords, c.NowNS)
+	problem = cmp.Or(problem, unmeant(&r))
 	if problem != "" {
 		c.Error("%s", problem)
 		return

@@ -148,7 +148,7 @@ func TestPolicySaveKeepsLines(t *testing.T) {
 			inForce[p.Name] = p.String()
 		}
 		for _, r := range server.InForce.Rules(0) {
-			if r.UntilNS == 0 {
+			if r.Pattern = r.Canonical(); r.UntilNS == 0 { // a star from before \* was asked for is written as one is written now
 				inForce[r.Name()] = ""
 			}
 		}
