@@ -109,7 +109,8 @@ func TestReadyNeedsTheDisk(t *testing.T) {
 	}
 	w.ready(t, "")
 	disk.Full.Store(true)
-	if _, err := w.told(t.Context(), ask("k", "1/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	take := door.Ask{Key: "k", Limits: []string{"1/1h"}}
+	if _, err := w.Door.TakeOne(t.Context(), door.Caller{Trusted: true}, take); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("decided without the disk: %v", err)
 	}
 	w.ready(t, "MISCONF")
