@@ -207,7 +207,7 @@ func TestRestartAfterAReset(t *testing.T) {
 	resets := map[string]func(w *world){
 		"reset":   func(w *world) { w.setPolicy("p", "5/1h", policy.Options{Reset: true}) },
 		"deleted": func(w *world) { w.store.DeletePolicy("p"); w.setPolicy("p", "5/1h", policy.Options{}) },
-		"changed": func(w *world) { w.setPolicy("p", "50/1h", policy.Options{}) },
+		"changed": func(w *world) { w.setPolicy("p", "4/1h", policy.Options{}) },
 	}
 	for name, reset := range resets {
 		for _, set := range []func(*persistence.Options){appendOnly, always, snapshots} {
