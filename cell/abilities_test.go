@@ -31,7 +31,7 @@ func TestWhatLimitsCanDo(t *testing.T) {
 		}
 		for _, leases := range []bool{false, true} {
 			l.Leases = leases
-			if again := cell.ShapeOf(l.Code(), l.PeriodNS); again != l.Shape {
+			if again := cell.ShapeOf(l.Code(), l.Span()); again != l.Shape {
 				t.Errorf("%+v is packed as %+v", l.Shape, again)
 			}
 		}

@@ -1,6 +1,12 @@
 package cell
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // unit is a window of the calendar; noUnit: the period is a length of time.
 type unit uint8
@@ -30,13 +36,72 @@ func (u unit) shortestNS() int64 {
 // firstMonday is when the first week began, in s since 1970 began, which was a Thursday.
 const firstMonday = 4 * 86_400
 
-// edge is when a month or year begins that a time of a wall clock is in, or so many later, in s.
-func (u unit) edge(wall int64, later int) int64 {
+// edge is when the window of a month or a year begins that a time of a wall clock is in, or so many later, in s. That of a month begins so
+// many s after the month, or on its last day where the month is shorter.
+func (u unit) edge(wall int64, later int, from int64) int64 {
 	at := time.Unix(wall, 0).UTC()
 	if u == unitYear {
 		return time.Date(at.Year()+later, time.January, 1, 0, 0, 0, 0, time.UTC).Unix()
 	}
-	return time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC).Unix()
+	begin := func(later int) int64 {
+		first := time.Date(at.Year(), at.Month()+time.Month(later), 1, 0, 0, 0, 0, time.UTC)
+		days := int64(first.AddDate(0, 1, -1).Day())
+		return first.Unix() + min(from/86_400, days-1)*86_400 + from%86_400
+	}
+	if begin(0) > wall {
+		later--
+	}
+	return begin(later)
+}
+
+// weekdays are as from= names them.
+var weekdays = [...]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
+
+const minutesPerDay = 24 * 60
+
+// parseFrom reads hh:mm, and for a week or a month also a day, or a day and hh:mm: wed/04:00, 15.
+func (u unit) parseFrom(text string) (minutes uint16, ok bool) {
+	day, clock, both := strings.Cut(text, "/")
+	if !both && strings.Contains(text, ":") {
+		day, clock = "", text
+	}
+	days, m, ok := int64(0), int64(0), true
+	switch {
+	case day == "" && !both:
+		ok = clock != ""
+	case u == unitWeek:
+		days = int64(slices.Index(weekdays[:], day))
+		ok = ok && days >= 0
+	case u == unitMonth:
+		n, is := parseNumber(day, 1, 31)
+		days, ok = n-1, ok && is
+	default:
+		ok = false
+	}
+	if clock != "" || both {
+		hours, minutes, _ := strings.Cut(clock, ":")
+		h, isH := parseNumber(hours, 0, 23)
+		min, isM := parseNumber(minutes, 0, 59)
+		m, ok = h*60+min, ok && isH && isM && len(clock) == len("hh:mm")
+	}
+	return uint16(days*minutesPerDay + m), ok
+}
+
+// appendFrom appends what parseFrom reads, the shortest way.
+func (s *Shape) appendFrom(b []byte) []byte {
+	day, minute := s.From/minutesPerDay, s.From%minutesPerDay
+	if day > 0 && s.Unit == unitWeek {
+		b = append(b, weekdays[day]...)
+	} else if day > 0 {
+		b = strconv.AppendInt(b, int64(day)+1, 10)
+	}
+	if day > 0 && minute > 0 {
+		b = append(b, '/')
+	}
+	if minute > 0 {
+		b = fmt.Appendf(b, "%02d:%02d", minute/60, minute%60)
+	}
+	return b
 }
 
 func floorDiv(a, b int64) int64 {

@@ -19,12 +19,13 @@ type Limit struct {
 type Shape struct {
 	Algo     Algo
 	Unit     unit
-	Clock    bool  // window: begins at multiples of its length since 1970, in its zone
-	Buckets  uint8 // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
-	Zone     zone  // of the clock or the calendar
-	Cold     int16 // warmup: how many times longer the interval is when the limit is cold, in hundredths, 101..maxCold
-	PeriodNS int64 // of a window of the calendar: the shortest while clocks do not change
-	Leases   bool  // the companion of such a state, which holds the leases of what was taken from it
+	Clock    bool   // window: begins at multiples of its length since 1970, in its zone
+	Buckets  uint8  // slide: sub-windows that are summed, 2..128; 0: two windows, the one before weighted
+	Zone     zone   // of the clock or the calendar
+	From     uint16 // of the calendar: when in a day, in a week from Monday or in a month its window begins, in minutes
+	Cold     int16  // warmup: how many times longer the interval is when the limit is cold, in hundredths, 101..maxCold
+	PeriodNS int64  // of a window of the calendar: the shortest while clocks do not change
+	Leases   bool   // the companion of such a state, which holds the leases of what was taken from it
 }
 
 // Bare is the algorithm and the period of a shape.
@@ -55,7 +56,8 @@ func (s *Shape) KeepsCalls() bool { return s.can(ofCalls) }
 // CodeOfLeases is the bit of a Code for Leases.
 const CodeOfLeases = 1 << 7
 
-// Code packs all of a shape except its period, for stores with many states. ShapeOf unpacks it.
+// Code and Span pack a shape, for stores with many states. ShapeOf unpacks them. The period of the calendar is its unit's, so that there is
+// room for From beside it.
 func (s *Shape) Code() uint32 {
 	flags := uint32(0)
 	if s.Clock {
@@ -67,11 +69,18 @@ func (s *Shape) Code() uint32 {
 	return uint32(s.Algo) | uint32(s.Unit)<<3 | flags | uint32(s.Buckets)<<8 | uint32(uint16(s.Zone)|uint16(s.Cold))<<16 // one of them is 0
 }
 
-// ShapeOf is the shape of a Code and a period in ns.
-func ShapeOf(code uint32, periodNS int64) Shape {
+// Span is the period in ns, and what a Code has no room for.
+func (s *Shape) Span() int64 { return s.PeriodNS + int64(s.From) }
+
+// ShapeOf is the shape of a Code and a Span.
+func ShapeOf(code uint32, span int64) Shape {
 	s := Shape{
 		Algo: Algo(code & 7), Unit: unit(code >> 3 & 7), Clock: code>>6&1 != 0, Leases: code&CodeOfLeases != 0,
-		Buckets: uint8(code >> 8), PeriodNS: periodNS,
+		Buckets: uint8(code >> 8), PeriodNS: span,
+	}
+	if s.Unit != noUnit {
+		s.PeriodNS = s.Unit.shortestNS()
+		s.From = uint16(span - s.PeriodNS)
 	}
 	if s.byWall() {
 		s.Zone = zone(code >> 16)

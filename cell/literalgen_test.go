@@ -128,7 +128,8 @@ func drawWindow(t *rapid.T) cell.Limit {
 	case 1:
 		return mustLiteral(t, drawRate(t, true)+",algo=window,align=clock"+zone)
 	}
-	unit := rapid.SampledFrom([]string{"second", "minute", "hour", "day", "week", "month", "year"}).Draw(t, "unit")
+	unit := rapid.SampledFrom([]string{"second", "minute", "hour", "day", "week", "month", "year", "day,from=04:00", "week,from=thu/16:15",
+		"month,from=30"}).Draw(t, "unit")
 	return mustLiteral(t, fmt.Sprintf("%d/%s%s", drawCount(t, true, mustLiteral(t, "1/"+unit).PeriodNS), unit, zone))
 }
 

@@ -197,6 +197,9 @@ func windowEnd(l cell.Limit, now int64) int64 {
 		return zonedWindowEnd(l, zone, now)
 	}
 	zone := time.FixedZone("", int(l.Zone)*60)
+	if l.From > 0 {
+		return zonedWindowEnd(l, zone, now)
+	}
 	at := time.Unix(0, now).In(zone)
 	date := func(year int, month time.Month, day, hour, minute, second int) int64 {
 		return time.Date(year, month, day, hour, minute, second, 0, zone).UnixNano()

@@ -24,6 +24,7 @@ func (e *LimitError) Error() string {
 //	         warmup=dur         gcra, burst=1 is implied: the rate begins low after a rest, and rises for that long
 //	         cold=f             with warmup: how many times longer the interval is then; 3 by default
 //	         align=clock        window: from multiples of the period; from the first hit by default
+//	         from=hh:mm         day, week, month: when it begins; also mon|tue|…[/hh:mm] with week, 1..31[/hh:mm] with month
 //	         tz=±hh:mm|name     window: the zone of the clock or the calendar; UTC by default. A name, as Europe/Berlin: for whole days
 //	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
 //	         block=[n]unit      after a denial the key stays denied that long
@@ -135,6 +136,15 @@ var options = []option{
 		p.Clock = value == "clock"
 		return p.Clock
 	}},
+	{"from", "window", "expected hh:mm, with week also a day, such as wed/04:00, and with month also one of 1 to 31, such as 15/04:00",
+		func(p *limitParser, value string) (ok bool) {
+			if p.Unit != unitDay && p.Unit != unitWeek && p.Unit != unitMonth {
+				p.problem = "needs day, week or month, such as 100/day"
+				return false
+			}
+			p.From, ok = p.Unit.parseFrom(value)
+			return ok
+		}},
 	{"tz", "window", anyZone, func(p *limitParser, value string) (ok bool) {
 		p.zone = value
 		p.Zone, ok = parseZone(value)
@@ -374,6 +384,9 @@ func (s Shape) appendPeriod(b []byte) []byte {
 func (s Shape) appendOptions(b []byte) []byte {
 	if s.Clock {
 		b = append(b, ",align=clock"...)
+	}
+	if s.From != 0 {
+		b = s.appendFrom(append(b, ",from="...))
 	}
 	if s.Zone != 0 {
 		b = s.Zone.appendText(append(b, ",tz="...))

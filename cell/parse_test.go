@@ -128,10 +128,11 @@ func TestParseLimitErrors(t *testing.T) {
 		period   = unit + ", such as 1m, or second, minute, hour, day, week, month or year"
 		comma    = "nothing follows a comma; several limits stand apart by blanks"
 		calendar = "needs a window of the calendar, such as 100/day, or algo=window,align=clock"
-		options  = "expected algo, burst, warmup, cold, align, tz, buckets, block, block-at or shadow"
+		options  = "expected algo, burst, warmup, cold, align, from, tz, buckets, block, block-at or shadow"
 		zone     = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
 		days     = "needs day, week, month or year, or align=clock with a period of whole days"
 	)
+	const froms = "expected hh:mm, with week also a day, such as wed/04:00, and with month also one of 1 to 31, such as 15/04:00"
 	algos := "expected " + cell.AlgoNames(func(cell.Algo) bool { return true }) // ExampleLimitError has them
 	for _, c := range []struct{ text, part, of, want string }{
 		{"", "limit", "", "expected count/period, such as 100/1m"},
@@ -210,6 +211,15 @@ func TestParseLimitErrors(t *testing.T) {
 		{"1/1m,align=clock", "option", "align", "needs algo=window"},
 		{"1/1m,algo=window,align=", "align", "", "expected clock"},
 		{"1/1m,algo=window,align=edge", "align", "edge", "expected clock"},
+		{"1/day,from=", "from", "", froms}, {"1/day,from=4:00", "from", "4:00", froms}, {"1/day,from=24:00", "from", "24:00", froms},
+		{"1/day,from=04:60", "from", "04:60", froms}, {"1/day,from=mon", "from", "mon", froms},
+		{"1/day,from=/04:00", "from", "/04:00", froms},
+		{"1/week,from=1", "from", "1", froms}, {"1/week,from=Mon", "from", "Mon", froms}, {"1/week,from=mon/", "from", "mon/", froms},
+		{"1/week,from=mon/4", "from", "mon/4", froms}, {"1/month,from=0", "from", "0", froms}, {"1/month,from=32", "from", "32", froms},
+		{"1/month,from=mon", "from", "mon", froms}, {"1/month,from=15/", "from", "15/", froms},
+		{"1/month,from=15/04:00/", "from", "15/04:00/", froms},
+		{"1/year,from=04:00", "from", "04:00", "needs day, week or month, such as 100/day"},
+		{"1/1d,algo=window,align=clock,from=04:00", "from", "04:00", "needs day, week or month, such as 100/day"},
 		{"1/month,align=clock", "align", "clock", "a period of the calendar is always aligned"},
 		{"1/1m,tz=+00:00", "option", "tz", calendar},
 		{"1/1m,algo=window,tz=+01:00", "tz", "+01:00", "needs align=clock, or a period of the calendar"},

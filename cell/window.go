@@ -177,12 +177,13 @@ func (s *Shape) uneven() bool { return s.Unit >= unitMonth || s.Zone.named() }
 
 // wallEdge is what clocks should show when a window begins: the one that a time is in, or so many later.
 func (s *Shape) wallEdge(wall int64, later int) int64 {
+	from := int64(s.From) * 60
 	if s.Unit >= unitMonth {
-		return s.Unit.edge(wall, later)
+		return s.Unit.edge(wall, later, from)
 	}
-	period, first := s.PeriodNS/nsPerSecond, int64(0)
+	period, first := s.PeriodNS/nsPerSecond, from
 	if s.Unit == unitWeek {
-		first = firstMonday
+		first += firstMonday
 	}
 	return (floorDiv(wall-first, period)+int64(later))*period + first
 }
@@ -214,7 +215,7 @@ func (l *Limit) nextEdgeNS(nowNS int64) uint64 {
 	if l.uneven() {
 		return uint64(l.edgeAfter(nowNS/nsPerSecond) * nsPerSecond)
 	}
-	first := -int64(l.Zone) * 60 * nsPerSecond
+	first := (int64(l.From) - int64(l.Zone)) * 60 * nsPerSecond
 	if l.Unit == unitWeek {
 		first += firstMonday * nsPerSecond
 	}

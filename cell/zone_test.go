@@ -41,6 +41,19 @@ func zoneOf(l cell.Limit) (string, *time.Location) {
 func windowOn(l cell.Limit, zone *time.Location, at int64) int64 {
 	date := time.Unix(0, at).In(zone)
 	year, month, day := date.Date()
+	if from := time.Duration(l.From) * time.Minute; from > 0 {
+		shown := time.Date(year, month, day, date.Hour(), date.Minute(), date.Second(), 0, time.UTC)
+		if l.Unit.String() == "month" {
+			last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
+			begin := time.Date(year, month, min(int(l.From)/1440+1, last), 0, int(l.From)%1440, 0, 0, time.UTC)
+			shown, from = time.Date(year, month, 1, 0, 0, 0, 0, time.UTC), 0
+			if time.Date(year, month, day, date.Hour(), date.Minute(), date.Second(), 0, time.UTC).Before(begin) {
+				shown = shown.AddDate(0, -1, 0)
+			}
+		}
+		date = shown.Add(-from)
+		year, month, day = date.Date()
+	}
 	days := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86_400
 	switch l.Unit.String() {
 	case "week":
@@ -81,7 +94,8 @@ func edge(l *cell.Limit, now int64) int64 {
 func TestWindowsOfZones(t *testing.T) {
 	begin, end := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), time.Date(2038, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	for _, name := range zones {
-		for _, period := range []string{"day", "week", "month", "year", "3d,algo=window,align=clock"} {
+		for _, period := range []string{"day", "week", "month", "year", "3d,algo=window,align=clock", "day,from=02:30",
+			"week,from=wed/22:15", "month,from=15", "month,from=31/04:30"} {
 			t.Run(name+"/"+period, func(t *testing.T) {
 				t.Parallel()
 				l := mustLiteral(t, "2/"+period+",tz="+name)
@@ -204,11 +218,30 @@ func TestGivingBackCenturiesOfWindows(t *testing.T) {
 	}
 }
 
+// Without a zone of a name, windows begin at the same times.
+func TestFromWithoutANamedZone(t *testing.T) {
+	for _, period := range []string{"day,from=04:00", "week,from=wed/22:15", "week,from=sun", "month,from=15", "month,from=30/04:30"} {
+		for zone, east := range map[string]int{"": 0, ",tz=+05:45": 5*3600 + 45*60, ",tz=-12:00": -12 * 3600} {
+			l := mustLiteral(t, "2/"+period+zone)
+			begin := time.Date(2026, 12, 30, 3, 0, 0, 0, time.UTC).UnixNano()
+			for from := edge(&l, begin); from < begin+500*86_400e9; {
+				to := edge(&l, from)
+				if want := zonedWindowEnd(l, time.FixedZone("", east), from); to != want {
+					t.Fatalf("%v: the window from %v ends at %v, want %v", l, time.Unix(0, from), time.Unix(0, to), time.Unix(0, want))
+				}
+				wantOneWindow(t, &l, from, to)
+				from = to
+			}
+		}
+	}
+}
+
 // What was used stays used when only the zone changes, until the window of the new zone ends.
 func TestAnotherZoneKeepsWhatWasUsed(t *testing.T) {
 	const noon = aDayIn2027 + 4*3_600e9
 	for _, tz := range [][2]string{
-		{"", "Europe/Berlin"}, {"Europe/Berlin", "Asia/Kolkata"}, {"Asia/Kolkata", "-05:00"}, {"America/New_York", "UTC"},
+		{"", "Europe/Berlin"}, {"Europe/Berlin", "Asia/Kolkata"}, {"Europe/Berlin", "Europe/Berlin,from=04:00"},
+		{"Asia/Tokyo,from=20:00", ""}, {"Asia/Kolkata", "-05:00"}, {"America/New_York", "UTC"},
 	} {
 		literal := func(count int, tz string) cell.Limit {
 			return mustLiteral(t, strings.TrimSuffix(fmt.Sprintf("%d/day,tz=%s", count, tz), ",tz="))
@@ -237,18 +270,23 @@ func TestAnotherZoneKeepsWhatWasUsed(t *testing.T) {
 
 func TestNamesOfZones(t *testing.T) {
 	for text, canonical := range map[string]string{
-		"5/day,tz=Europe/Berlin": "5/day,tz=Europe/Berlin",
+		"5/day,tz=Europe/Berlin":     "5/day,tz=Europe/Berlin",
+		"5/day,tz=+02:00,from=04:00": "5/day,from=04:00,tz=+02:00", "5/day,from=00:00": "5/day", "5/week,from=mon": "5/week",
+		"5/week,from=mon/23:59": "5/week,from=23:59", "5/week,from=sun/00:00": "5/week,from=sun",
+		"5/week,from=tue/04:00": "5/week,from=tue/04:00",
+		"5/month,from=1":        "5/month", "5/month,from=01/04:00": "5/month,from=04:00", "5/month,from=31": "5/month,from=31",
+		"5/month,from=31/23:59,tz=Asia/Kolkata":                            "5/month,from=31/23:59,tz=Asia/Kolkata",
 		"5/1d,tz=America/Argentina/ComodRivadavia,algo=window,align=clock": "5/1d,algo=window,align=clock,tz=America/Argentina/ComodRivadavia",
 		"5/48h,algo=window,align=clock,tz=Etc/GMT+5,shadow":                "5/2d,algo=window,align=clock,tz=Etc/GMT+5,shadow",
 		"5/week,block=1h,tz=America/Port-au-Prince":                        "5/week,tz=America/Port-au-Prince,block=1h",
-		"5/month,tz=EST5EDT":                  "5/month,tz=EST5EDT",
-		"5/year,tz=GB-Eire":                   "5/year,tz=GB-Eire",
-		"5/year,tz=UTC":                       "5/year",
-		"5/hour,tz=UTC":                       "5/hour",
-		"5/1m,algo=window,align=clock,tz=UTC": "5/1m,algo=window,align=clock",
+		"5/month,tz=EST5EDT":                                               "5/month,tz=EST5EDT",
+		"5/year,tz=GB-Eire":                                                "5/year,tz=GB-Eire",
+		"5/year,tz=UTC":                                                    "5/year",
+		"5/hour,tz=UTC":                                                    "5/hour",
+		"5/1m,algo=window,align=clock,tz=UTC":                              "5/1m,algo=window,align=clock",
 	} {
 		l, err := cell.ParseLimit(text)
-		if err != nil || l.String() != canonical || cell.ShapeOf(l.Code(), l.PeriodNS) != l.Shape {
+		if err != nil || l.String() != canonical || cell.ShapeOf(l.Code(), l.Span()) != l.Shape {
 			t.Errorf("%s is %v, %v; want %s", text, l, err, canonical)
 		}
 		if again := mustLiteral(t, canonical); again != l {

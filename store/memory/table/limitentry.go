@@ -13,7 +13,7 @@ import (
 type LimitEntry struct {
 	A, B, blocked atomic.Uint64 // cell.State; blocked is BlockedNS, with the bit atFull where it has AtFull
 	TouchedNS     atomic.Int64  // of a key's first: the key's last use, as the slot's word for that holds the number of this entry
-	periodNS      atomic.Int64  // of the cell.Shape; Code is the rest of it
+	span          atomic.Int64  // of the cell.Shape; Code is the rest of it
 	params        atomic.Uint64 // cell.Params: see packed
 	Code          atomic.Uint32
 	Policy        atomic.Uint32 // Policy.ID; 0: a literal
@@ -121,12 +121,12 @@ func (p *LimitEntry) Is(l *cell.Limit, policy uint32, shape uint32) bool {
 	if own := p.Policy.Load(); policy != 0 || own != 0 {
 		return own == policy && (p.Code.Load()^shape)&cell.CodeOfLeases == 0
 	}
-	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS
+	return p.Code.Load() == shape && p.span.Load() == l.Span()
 }
 
 // Same reports whether a limit can go on with a limit entry's state as it is.
 func (p *LimitEntry) Same(l *cell.Limit, shape uint32) bool {
-	return p.Code.Load() == shape && p.periodNS.Load() == l.PeriodNS && p.params.Load() == packed(l.Params)
+	return p.Code.Load() == shape && p.span.Load() == l.Span() && p.params.Load() == packed(l.Params)
 }
 
 // Alone reports whether a limit entry is all that its key holds, and a limit can go on with it as it is.
@@ -146,7 +146,7 @@ func (p *LimitEntry) Limit() cell.Limit {
 // packed is the parameters of a limit in a word. A count of more than 32 bits has no burst beside it.
 func packed(p cell.Params) uint64 { return uint64(p.Burst)<<32 | uint64(p.Count) }
 
-func (p *LimitEntry) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.periodNS.Load()) }
+func (p *LimitEntry) Shape() cell.Shape { return cell.ShapeOf(p.Code.Load(), p.span.Load()) }
 
 func (t *limitEntries) State(p *LimitEntry) cell.State {
 	st := p.Words()
@@ -183,7 +183,7 @@ func (t *limitEntries) Keep(p *LimitEntry, l *cell.Limit, shape uint32, st *cell
 	p.SetState(st)
 	if !p.Same(l, shape) {
 		p.Code.Store(shape)
-		p.periodNS.Store(l.PeriodNS)
+		p.span.Store(l.Span())
 		p.params.Store(packed(l.Params))
 	}
 	if OtherRing(st.Ring, t.ring(p)) {
