@@ -2,9 +2,7 @@ package cell
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -59,38 +57,10 @@ var weekdays = [...]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
 const minutesPerDay = 24 * 60
 
-// parseFrom reads hh:mm, and for a week or a month also a day, or a day and hh:mm: wed/04:00, 15.
-func (u unit) parseFrom(text string) (minutes uint16, ok bool) {
-	day, clock, both := strings.Cut(text, "/")
-	if !both && strings.Contains(text, ":") {
-		day, clock = "", text
-	}
-	days, m, ok := int64(0), int64(0), true
-	switch {
-	case day == "" && !both:
-		ok = clock != ""
-	case u == unitWeek:
-		days = int64(slices.Index(weekdays[:], day))
-		ok = ok && days >= 0
-	case u == unitMonth:
-		n, is := parseNumber(day, 1, 31)
-		days, ok = n-1, ok && is
-	default:
-		ok = false
-	}
-	if clock != "" || both {
-		hours, minutes, _ := strings.Cut(clock, ":")
-		h, isH := parseNumber(hours, 0, 23)
-		min, isM := parseNumber(minutes, 0, 59)
-		m, ok = h*60+min, ok && isH && isM && len(clock) == len("hh:mm")
-	}
-	return uint16(days*minutesPerDay + m), ok
-}
-
-// appendFrom appends what parseFrom reads, the shortest way.
-func (s *Shape) appendFrom(b []byte) []byte {
-	day, minute := s.From/minutesPerDay, s.From%minutesPerDay
-	if day > 0 && s.Unit == unitWeek {
+// appendFrom appends so many minutes as a limit has them, the shortest way: wed/04:00, 15, 04:00.
+func (u unit) appendFrom(b []byte, from uint16) []byte {
+	day, minute := from/minutesPerDay, from%minutesPerDay
+	if day > 0 && u == unitWeek {
 		b = append(b, weekdays[day]...)
 	} else if day > 0 {
 		b = strconv.AppendInt(b, int64(day)+1, 10)

@@ -142,7 +142,7 @@ var options = []option{
 				p.problem = "needs day, week or month, such as 100/day"
 				return false
 			}
-			p.From, ok = p.Unit.parseFrom(value)
+			p.From, ok = parseFrom(p.Unit, value)
 			return ok
 		}},
 	{"tz", "window", anyZone, func(p *limitParser, value string) (ok bool) {
@@ -324,6 +324,34 @@ func parseDuration(text string, least, most int64) (ns int64, what string) {
 	return n * spans[at].ns, ""
 }
 
+// parseFrom reads hh:mm, and for a week or a month also a day, or a day and hh:mm: wed/04:00, 15.
+func parseFrom(u unit, text string) (minutes uint16, ok bool) {
+	day, clock, both := strings.Cut(text, "/")
+	if !both && strings.Contains(text, ":") {
+		day, clock = "", text
+	}
+	days, m, ok := int64(0), int64(0), true
+	switch {
+	case day == "" && !both:
+		ok = clock != ""
+	case u == unitWeek:
+		days = int64(slices.Index(weekdays[:], day))
+		ok = ok && days >= 0
+	case u == unitMonth:
+		n, is := parseNumber(day, 1, 31)
+		days, ok = n-1, ok && is
+	default:
+		ok = false
+	}
+	if clock != "" || both {
+		hours, minutes, _ := strings.Cut(clock, ":")
+		h, isH := parseNumber(hours, 0, 23)
+		min, isM := parseNumber(minutes, 0, 59)
+		m, ok = h*60+min, ok && isH && isM && len(clock) == len("hh:mm")
+	}
+	return uint16(days*minutesPerDay + m), ok
+}
+
 func parseZone(text string) (z zone, ok bool) {
 	if text == "" || text[0] != '+' && text[0] != '-' {
 		return zoneNamed(text)
@@ -386,7 +414,7 @@ func (s Shape) appendOptions(b []byte) []byte {
 		b = append(b, ",align=clock"...)
 	}
 	if s.From != 0 {
-		b = s.appendFrom(append(b, ",from="...))
+		b = s.Unit.appendFrom(append(b, ",from="...), s.From)
 	}
 	if s.Zone != 0 {
 		b = s.Zone.appendText(append(b, ",tz="...))
