@@ -138,7 +138,7 @@ func TestReload(t *testing.T) {
 	if got != "*6\r\n$3\r\napi\r\n$4\r\n5/1h\r\n$3\r\nnew\r\n$4\r\n1/1h\r\n$3\r\nold\r\n$4\r\n1/1h\r\n" {
 		t.Errorf("the policies: %q", got)
 	}
-	if got := stays.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":5\r\n:2\r\n") { // half an hour of it was taken
+	if got := stays.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":5\r\n:4\r\n") { // one was taken
 		t.Errorf("what is left of 5: %q", got)
 	}
 	if got := stays.Do("CONFIG", "GET", "loglevel"); !strings.Contains(got, "verbose") {
@@ -302,7 +302,7 @@ func TestPoliciesAreSaved(t *testing.T) {
 		t.Errorf("it has\n%s", text)
 	}
 	says(t, reload(r.Server), `"msg":"reloaded","unchanged":"certificates users policies loglevel"`)
-	if got := c.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":4\r\n:2\r\n") {
+	if got := c.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":4\r\n:3\r\n") {
 		t.Errorf("what is left of 4: %q", got)
 	}
 	const bad = saved + "rule deny k EX 5\n"
