@@ -93,10 +93,12 @@ func (s *Server) denial(r *store.TakeRequest) string {
 	if c.Decision.Blocked {
 		return name + " is blocked" + passes
 	}
-	switch n := s.Store.WaitingFor(c); n {
-	case 0:
+	switch n := s.Store.WaitingFor(c); {
+	case n == 0 && c.Decision.Remaining == 0: // more than all may be used
+		return fmt.Sprintf("%s has none of %d left", name, most) + passes
+	case n == 0:
 		return fmt.Sprintf("%s has used %d of %d", name, most-c.Decision.Remaining, most) + passes
-	case 1:
+	case n == 1:
 		return "1 caller waits for " + name + passes
 	default:
 		return fmt.Sprintf("%d callers wait for %s", n, name) + passes
