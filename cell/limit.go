@@ -24,14 +24,17 @@ type Shape struct {
 	Zone     zone   // of the clock or the calendar
 	From     uint16 // of the calendar: when in a day, in a week from Monday or in a month its window begins, in minutes
 	Cold     int16  // warmup: how many times longer the interval is when the limit is cold, in hundredths, 101..maxCold
-	PeriodNS int64  // of a window of the calendar: the shortest while clocks do not change
 	Leases   bool   // the companion of such a state, which holds the leases of what was taken from it
+	PeriodNS int64  // of a window of the calendar: the shortest while clocks do not change
+	Name     Name
 }
 
-// Bare is the algorithm and the period of a shape.
-func (s Shape) Bare() Shape { return Shape{Algo: s.Algo, Unit: s.Unit, PeriodNS: s.PeriodNS} }
+// Bare is the algorithm, the period and the name of a shape.
+func (s Shape) Bare() Shape {
+	return Shape{Algo: s.Algo, Unit: s.Unit, PeriodNS: s.PeriodNS, Name: s.Name}
+}
 
-// Alike reports that two shapes have the same algorithm and period. A policy's state is carried over to a limit that is alike.
+// Alike reports that two shapes have the same algorithm, period and name. A policy's state is carried over to a limit that is alike.
 func (s Shape) Alike(as Shape) bool { return s.Bare() == as.Bare() }
 
 // Aligned reports that windows follow the clock or the calendar. Such a limit decides by wall time. Leases do not: they last as long as
@@ -56,7 +59,7 @@ func (s *Shape) KeepsCalls() bool { return s.can(ofCalls) }
 // CodeOfLeases is the bit of a Code for Leases.
 const CodeOfLeases = 1 << 7
 
-// Code and Span pack a shape, for stores with many states. ShapeOf unpacks them. The period of the calendar is its unit's, so that there is
+// Code and Span pack a shape without its Name, for stores with many states. ShapeOf unpacks them. The period of the calendar is its unit's, so that there is
 // room for From beside it.
 func (s *Shape) Code() uint32 {
 	flags := uint32(0)

@@ -27,6 +27,7 @@ func (e *LimitError) Error() string {
 //	         from=hh:mm         day, week, month: when it begins; also mon|tue|…[/hh:mm] with week, 1..31[/hh:mm] with month
 //	         tz=±hh:mm|name     window: the zone of the clock or the calendar; UTC by default. A name, as Europe/Berlin: for whole days
 //	         buckets=n          slide: n sub-windows; two windows, the one before weighted, by default
+//	         name=word          of 1 to 32 letters, digits, _ and -: limits with other names are other limits, and may have another cost
 //	         block=[n]unit      after a denial the key stays denied that long
 //	         block-at=full      with block: after the call that takes the last of the limit, which passes; denied by default
 //	         shadow             evaluated, never limits
@@ -153,6 +154,10 @@ var options = []option{
 	{"buckets", "slide", "expected 2 to 128", func(p *limitParser, value string) bool {
 		n, ok := parseNumber(value, 2, maxBuckets)
 		p.Buckets = uint8(n)
+		return ok
+	}},
+	{"name", "", "expected 1 to 32 letters, digits, _ or -", func(p *limitParser, value string) (ok bool) {
+		p.Name, ok = ParseName(value)
 		return ok
 	}},
 	{"block", "", "", func(p *limitParser, value string) bool {
@@ -424,6 +429,9 @@ func (s Shape) appendOptions(b []byte) []byte {
 	}
 	if s.Buckets > 0 {
 		b = strconv.AppendInt(append(b, ",buckets="...), int64(s.Buckets), 10)
+	}
+	if s.Name != (Name{}) {
+		b = append(append(b, ",name="...), s.Name.String()...)
 	}
 	return b
 }

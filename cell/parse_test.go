@@ -128,7 +128,7 @@ func TestParseLimitErrors(t *testing.T) {
 		period   = unit + ", such as 1m, or second, minute, hour, day, week, month or year"
 		comma    = "nothing follows a comma; several limits stand apart by blanks"
 		calendar = "needs a window of the calendar, such as 100/day, or algo=window,align=clock"
-		options  = "expected algo, burst, warmup, cold, align, from, tz, buckets, block, block-at or shadow"
+		options  = "expected algo, burst, warmup, cold, align, from, tz, buckets, name, block, block-at or shadow"
 		zone     = "expected ±hh:mm, from -12:00 to +14:00, or a zone such as Europe/Berlin"
 		days     = "needs day, week, month or year, or align=clock with a period of whole days"
 	)

@@ -1,6 +1,10 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	"celld/cell"
+)
 
 // ErrFull reports that there is no room for a new key or for a limit that grows, and that nothing has changed. Either the store
 // is full and NoEviction is set, or the change alone is over MaxKeys or MaxBytes.
@@ -26,10 +30,28 @@ var (
 
 // Errors of a Take that leases. Nothing has changed.
 var (
-	ErrLeaseTime     = errors.New("a lease of algo=conc lasts for its period") // LeaseNS with conc
-	ErrNoLease       = errors.New("there is no lease")                         // Bound or Name, and neither LeaseNS nor conc
-	ErrTooManyLeases = errors.New("too many leases under one key")             // more than lease.Max of one limit
+	ErrNoLease       = errors.New("there is no lease")             // Bound or Name, and neither LeaseNS nor conc
+	ErrTooManyLeases = errors.New("too many leases under one key") // more than lease.Max of one limit
 )
+
+// NoNameError reports a lease that holds nothing of the limits with a name. It has not ended.
+type NoNameError struct {
+	Name cell.Name
+	Held []cell.Name // of which it does
+}
+
+func (e *NoNameError) Error() string {
+	text := "the lease holds nothing of '" + e.Name.String() + "'"
+	for i, name := range e.Held {
+		if i == 0 {
+			text += ", but of "
+		} else {
+			text += " and "
+		}
+		text += name.String()
+	}
+	return text
+}
 
 // ErrRefused is a reason for Leave that is no error to the caller, which is answered as if denied.
 var ErrRefused = errors.New("refused")

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"celld/cell"
 	"celld/store/policy"
 )
@@ -46,7 +48,8 @@ type Call struct {
 	Key      []byte
 	Limit    *cell.Limit
 	Policy   *policy.Limit // nil: a literal
-	Times    int64         // it takes the Cost so many times at once; 0: once. Only without Terms, and with a Cost of 0 or more
+	Own      bool          // it takes its own Cost, and not that of the Take
+	Cost     int64         // with Own: 0..cell.MaxCost. What takes 0 from its limit is never denied by it
 	Decision cell.Decision // out: what this limit says by itself
 	Ruled    bool          // out: a rule has decided, or nobody has; the call has taken nothing
 }
@@ -55,7 +58,12 @@ type Call struct {
 func CallOf(key []byte, l *policy.Limit) Call { return Call{Key: key, Limit: &l.Limit, Policy: l} }
 
 // CostOf is what a call takes of a Take with this Cost.
-func (c *Call) CostOf(cost int64) int64 { return cost * max(c.Times, 1) }
+func (c *Call) CostOf(cost int64) int64 {
+	if c.Own {
+		return c.Cost
+	}
+	return cost
+}
 
 // PolicyID is the ID of the policy's limit; 0: a literal.
 func (c *Call) PolicyID() uint32 {
@@ -70,7 +78,7 @@ func (c *Call) Answer(d cell.Decision) { c.Decision, c.Ruled = d, true }
 
 // TakeOptions say what the calls of a Take do.
 type TakeOptions struct {
-	Cost int64     // 0..cell.MaxCost; 0 only looks
+	Cost int64     // 0..cell.MaxCost; 0 only looks, where no call has a Cost of its own
 	Mode cell.Mode // cell.Take, Peek or Force
 	UpTo bool      // with cell.Take: take what all allow, 1 at least and Cost at most
 	Look bool      // with a Cost below 0: a rule decides first, and the Decision says what is left
@@ -85,6 +93,11 @@ type Taken struct {
 	Binding      int    // the call with the longest wait, or else with the least share left
 	RetryAfterNS uint64 // the longest, or cell.Never
 	ResetAfterNS uint64 // the longest
+}
+
+// Takes reports a request that takes where it is granted. Any other only looks, or gives back.
+func (r *TakeRequest) Takes() bool {
+	return r.Mode != cell.Peek && (r.Cost > 0 || r.Cost == 0 && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.Own }))
 }
 
 // TakeRequest is one Take of a batch.

@@ -46,6 +46,15 @@ type Leases interface {
 	WaitingFor(c *Call) int64         // how many of these wait for the state of a call
 }
 
+// NamedCost is a cost of the limits with a name.
+type NamedCost struct {
+	Name cell.Name
+	N    int64 // 0..cell.MaxCost
+}
+
+// Kept is an n of Settle.
+const Kept = -1
+
 // OpenOptions say what keys are opened for.
 type OpenOptions struct {
 	Leases bool  // only for their leases: while an engine is away, the table that decides in its place may hold them
@@ -91,10 +100,12 @@ type Keys interface {
 	ParseField(name, text string) (Field, error)
 	PutFields(key []byte, fields []Field, apart bool, a Access) (added int, err error)
 
-	// The key of a lease is the first of the Take that was granted. The error is a *NoRightError.
+	// The key of a lease is the first of the Take that was granted. Settle ends one whose true cost was n, and of limits with a name what
+	// of says. Those with another name keep what they took, and with an n of Kept those without one as well. The errors are a
+	// *NoRightError and, of Settle, ErrTooMuch and a *NoNameError.
 	Renew(key []byte, id, ns int64, a Access) (renewed bool, err error)
 	Release(key []byte, id int64, a Access) (ended bool, err error)
-	Settle(key []byte, id, n int64, a Access) (ended bool, err error)
+	Settle(key []byte, id, n int64, a Access, of ...NamedCost) (ended bool, err error)
 
 	// GiveSome gives back a part of n, and reports whether there is more to give back.
 	GiveSome(key []byte, l *cell.Limit, p *policy.Limit, n int64, a Access) (given int64, more bool, err error)

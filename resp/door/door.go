@@ -179,11 +179,10 @@ func (d *Door) Throttle(from Caller, key string, numbers [4]int64) (t Throttled,
 	return t, err
 }
 
-// ChangeLease is CL.RENEW, CL.RELEASE or CL.SETTLE of a lease of a key, with the numbers that follow the key. It returns false where there
-// is none. The error is a *CallError. Any goroutine may call it.
-func (d *Door) ChangeLease(from Caller, command, key string, numbers ...int64) (did bool, err error) {
-	l := limit.LeaseChange{Command: command, Key: []byte(key), ID: numbers[0], N: numbers[len(numbers)-1]}
-	err = d.onKey(from, command, key, numbers, func(keys store.Keys, a store.Access) (text string, err error) {
+// ChangeLease is CL.RENEW, CL.RELEASE or CL.SETTLE. It returns false where there is no such lease. The error is a *CallError. Any goroutine
+// may call it.
+func (d *Door) ChangeLease(from Caller, l limit.LeaseChange) (did bool, err error) {
+	err = d.onKey(from, l.Command, string(l.Key), l.Words(), func(keys store.Keys, a store.Access) (text string, err error) {
 		if text = l.Check(); text == "" {
 			did, err = l.Make(keys, a)
 		}
@@ -201,10 +200,10 @@ func (d *Door) Show(from Caller, key string) (all []limit.Shown, err error) {
 	return all, err
 }
 
-// onKey does what a command does with a key, which has these numbers after it. do may be called several times, and returns the text of an
-// error in the numbers or an error of the store.
+// onKey does what a command does with a key, which has these words after it. do may be called several times, and returns the text of an
+// error in the words or an error of the store.
 func (d *Door) onKey(
-	from Caller, name, key string, args []int64, do func(keys store.Keys, a store.Access) (text string, err error),
+	from Caller, name, key string, args []string, do func(keys store.Keys, a store.Access) (text string, err error),
 ) error {
 	q := &keyed{d: d, of: d.Commands.Find([]byte(name)), key: []byte(key), args: args, do: do}
 	return d.askOnce(from, q, func(*desk) (text string, cause error) {

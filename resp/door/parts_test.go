@@ -10,6 +10,7 @@ import (
 
 	"celld/resp"
 	"celld/resp/client"
+	"celld/resp/command/limit"
 	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/loglimit"
@@ -154,7 +155,7 @@ func TestNeedsTheDisk(t *testing.T) {
 		t.Error("a take does not wait for the disk")
 	}
 	if !syncs(func() error {
-		did, err := w.Door.ChangeLease(inside, "cl.settle", "k", lease, 1)
+		did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.settle", Key: []byte("k"), ID: lease, N: 1})
 		if !did {
 			t.Error("no lease")
 		}
@@ -172,7 +173,7 @@ func TestNeedsTheDisk(t *testing.T) {
 			t.Errorf("a take: %v", err)
 		}
 	}
-	if _, err := w.Door.ChangeLease(inside, "cl.release", "k", 1); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: 1}); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("the end of a lease: %v", err)
 	}
 	if err := w.Door.Decide([]store.TakeRequest{{}}, nil); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
@@ -198,10 +199,10 @@ func TestOnAnEngine(t *testing.T) {
 	}
 	conflicts := 0
 	e.Refuse = func(commit bool) error { return nil }
-	if did, err := w.Door.ChangeLease(inside, "cl.renew", "k", lease, 9000); !did || err != nil {
+	if did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.renew", Key: []byte("k"), ID: lease, N: 9000}); !did || err != nil {
 		t.Errorf("%v, %v", did, err)
 	}
-	if _, err := w.Door.ChangeLease(inside, "cl.renew", "k", lease, -1); err == nil || !strings.HasPrefix(err.Error(), "ERR ") {
+	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.renew", Key: []byte("k"), ID: lease, N: -1}); err == nil || !strings.HasPrefix(err.Error(), "ERR ") {
 		t.Errorf("a wrong time: %v", err)
 	}
 	e.Refuse = func(commit bool) error {
@@ -210,12 +211,12 @@ func TestOnAnEngine(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.Door.ChangeLease(inside, "cl.release", "k", lease); err == nil ||
+	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); err == nil ||
 		err.Error() != "STOREDOWN it has gone; the call may have been counted" || conflicts != 2 {
 		t.Errorf("a commit that fails: %v after %d", err, conflicts)
 	}
 	e.Refuse = func(bool) error { return &store.DownError{Cause: "it is away", Sent: true} }
-	if _, err := w.Door.ChangeLease(inside, "cl.release", "k", lease); err == nil || err.Error() != "STOREDOWN it is away" {
+	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); err == nil || err.Error() != "STOREDOWN it is away" {
 		t.Errorf("keys that cannot be read: %v", err)
 	}
 	e.Refuse = nil
@@ -224,7 +225,7 @@ func TestOnAnEngine(t *testing.T) {
 		t.Errorf("too much waits: %v", err)
 	}
 	w.Door.Held.Most = 1 << 20
-	if did, err := w.Door.ChangeLease(inside, "cl.release", "k", lease); !did || err != nil || w.Door.Held.Bytes() != 0 {
+	if did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); !did || err != nil || w.Door.Held.Bytes() != 0 {
 		t.Errorf("%v, %v, and %d bytes are held", did, err, w.Door.Held.Bytes())
 	}
 }

@@ -172,7 +172,11 @@ func (t *throttle) waits() bool                      { return false }
 func (t *throttle) changes() bool                    { return true }
 func (t *throttle) keys(yield func(key []byte) bool) { yield(t.key) }
 func (t *throttle) words(yield func(words [][]byte) bool) {
-	yield(commandOf(t.of, t.key, t.numbers[:]))
+	var numbers []string
+	for _, n := range t.numbers {
+		numbers = append(numbers, strconv.FormatInt(n, 10))
+	}
+	yield(commandOf(t.of, t.key, numbers))
 }
 
 func (t *throttle) ask(a store.Access, w store.Waker) bool {
@@ -201,7 +205,7 @@ type keyed struct {
 	d    *Door
 	of   *command.Row
 	key  []byte
-	args []int64
+	args []string
 	do   func(keys store.Keys, a store.Access) (text string, err error)
 	text string
 	err  error
@@ -257,11 +261,11 @@ func (k *keyed) await(answered woken) error {
 	}
 }
 
-// commandOf are the words of a command of a key and numbers.
-func commandOf(row *command.Row, key []byte, numbers []int64) (words [][]byte) {
+// commandOf are the words of a command of a key and what follows it.
+func commandOf(row *command.Row, key []byte, more []string) (words [][]byte) {
 	words = [][]byte{[]byte(strings.ToUpper(row.FullName())), key}
-	for _, n := range numbers {
-		words = append(words, strconv.AppendInt(nil, n, 10))
+	for _, word := range more {
+		words = append(words, []byte(word))
 	}
 	return words
 }
@@ -273,17 +277,23 @@ func wordsOf(r *store.TakeRequest) (words [][]byte) {
 			words = append(words, []byte(word))
 		}
 	}
-	var pairs, costs []string // of a key and a limit
+	var pairs, costs, named []string // of a key and a limit
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		limit := c.Limit.String()
+		limit, cost := c.Limit.String(), strconv.FormatInt(c.CostOf(r.Cost), 10)
+		hasName := c.Own && c.Limit.Name != cell.Name{}
+		if name := c.Limit.Name.String(); hasName && !slices.Contains(named, name) {
+			named = append(named, "COST", cost, "OF", name)
+		}
 		if c.Policy != nil {
 			if c.Policy != c.Policy.Policy.Limits[0] { // which stands for all of them
 				continue
 			}
 			limit = "@" + c.Policy.Policy.Name
 		}
-		pairs, costs = append(pairs, string(c.Key), limit), append(costs, strconv.FormatInt(c.CostOf(r.Cost), 10))
+		if pairs = append(pairs, string(c.Key), limit); !hasName {
+			costs = append(costs, cost)
+		}
 	}
 	switch {
 	case r.Cost < 0:
@@ -298,10 +308,14 @@ func wordsOf(r *store.TakeRequest) (words [][]byte) {
 	}
 	add(pairs...)
 	add("COST")
-	if one := slices.Compact(slices.Clone(costs)); len(one) == 1 {
+	switch one := slices.Compact(slices.Clone(costs)); {
+	case len(one) == 0:
+		costs = []string{strconv.FormatInt(r.Cost, 10)}
+	case len(one) == 1:
 		costs = one
 	}
 	add(costs...) // no command has one for each pair
+	add(named...)
 	switch {
 	case r.UpTo:
 		add("UPTO")

@@ -97,24 +97,24 @@ func (g *together) join(a *answer, i int) error {
 		a.requests, a.of = append(a.requests, store.TakeRequest{}), append(a.of, group)
 	}
 	for j := range calls {
-		calls[j].Times = it.hits
+		calls[j].Own, calls[j].Cost = true, it.hits
 	}
 	it.request, it.call, it.calls = g.place, len(g.Calls), len(calls)
 	g.Calls = append(g.Calls, calls...)
 	return nil
 }
 
-// commonCost is the cost that all calls take as often as their Times say. Nearly always they take as much: then it is that, once, which the
-// store decides on faster.
+// commonCost is the cost of a request. Nearly always its calls take as much: then none has a cost of its own, which the store decides on
+// faster.
 func commonCost(calls []store.Call) int64 {
-	hits := calls[0].Times
+	hits := calls[0].Cost
 	for i := range calls {
-		if calls[i].Times != hits {
+		if calls[i].Cost != hits {
 			return 1
 		}
 	}
 	for i := range calls {
-		calls[i].Times = 0
+		calls[i].Own = false
 	}
 	return hits
 }

@@ -96,7 +96,7 @@ func TestMonitorsSeeEachCost(t *testing.T) {
 	p.do("CL.POLICY", "SET", "gold", "10/1m", "100/1h")
 	monitor.do("MONITOR")
 	r := store.TakeRequest{Calls: w.callsOf("k @gold l 900/1m m 5/1m"), TakeOptions: store.TakeOptions{Cost: 1}}
-	r.Calls[2].Times = 800
+	r.Calls[2].Own, r.Calls[2].Cost = true, 800
 	if err := w.Decide([]store.TakeRequest{r}, passes); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func testAnswers(t *testing.T) {
 		{"POST /livez", "405\nAllow: GET, HEAD\nCache-Control: no-store\n" + asProblem + `{"title":"Method Not Allowed","status":405,"detail":"only GET and HEAD"}` + "\n"},
 		{"GET /none", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"no such page"}` + "\n"},
 		{"GET /debug/pprof/", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"no such page"}` + "\n"},
-		{"GET /check/api", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"expected /check/<policy>[/<policy>…][/cost/<n>][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…"}` + "\n"},
+		{"GET /check/api", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"expected /check/<policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…"}` + "\n"},
 		{"GET /check/none/by/word:x", "404\nCache-Control: no-store\n" + asProblem + `{"title":"Not Found","status":404,"detail":"NOPOLICY no such policy 'none'"}` + "\n"},
 		{"GET /check/api/by/x-a", "400\nCache-Control: no-store\n" + asProblem + `{"title":"Bad Request","status":400,"detail":"the header X-A is missing"}` + "\n"},
 		{"GET /check/api/by/host", "200\nCache-Control: no-store\nContent-Type: text/plain; charset=utf-8\nRateLimit: \"api\";r=1;t=1800\nRateLimit-Policy: \"api\";q=2;w=3600\nX-Content-Type-Options: nosniff\n\nok\n"},

@@ -24,7 +24,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, what, path string) 
 	case err == errCost:
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
-	case err != nil || what == toGive && (q.legacy || q.denial != http.StatusTooManyRequests):
+	case err != nil || what == toGive && (q.legacy || q.denial != http.StatusTooManyRequests || q.several()):
 		answers.Fail(w, http.StatusNotFound, cmp.Or(err, errForm).Error())
 		return
 	}
@@ -48,7 +48,7 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, what, path string) 
 		s.give(w, r, key, &q)
 		return
 	}
-	ask := door.Ask{Key: key, Options: []door.Option{{Name: "COST", N: q.cost}}}
+	ask := door.Ask{Key: key, Options: q.costs}
 	for _, name := range q.policies {
 		ask.Limits = append(ask.Limits, "@"+name)
 	}
@@ -75,8 +75,12 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, what, path string) 
 // give gives back to each policy, and answers how much that was at most.
 func (s *site) give(w http.ResponseWriter, r *http.Request, key string, q *question) {
 	var asks []door.Ask
+	options := []door.Option{{Name: "GIVE", N: 1}}
+	if len(q.costs) > 0 {
+		options = append([]door.Option{{Name: "GIVE", N: q.costs[0].N}}, q.costs[1:]...)
+	}
 	for _, name := range q.policies {
-		asks = append(asks, door.Ask{Key: key, Limits: []string{"@" + name}, Options: []door.Option{{Name: "GIVE", N: q.cost}}})
+		asks = append(asks, door.Ask{Key: key, Limits: []string{"@" + name}, Options: options})
 	}
 	given, refused := int64(0), error(nil)
 	err := s.server.Door.Take(r.Context(), s.api.Caller(r), asks, func(t *door.Taken, err error) {

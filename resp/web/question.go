@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"celld/cell"
+	"celld/resp/door"
 )
 
 // mostSources is how many parts a key may have.
@@ -18,18 +19,18 @@ const mostSources = 8
 // mostPolicies is how many policies a path may name.
 const mostPolicies = 16
 
-// question is what a path asks: <policy>[/<policy>…][/cost/<n>][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a
+// question is what a path asks: <policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a
 // client could forge through a proxy that passes its own on.
 type question struct {
 	policies []string
-	cost     int64
-	denial   int  // the status of a denial
-	legacy   bool // the answer has X-RateLimit-*
+	costs    []door.Option // COST, and OF after one of a name
+	denial   int           // the status of a denial
+	legacy   bool          // the answer has X-RateLimit-*
 	sources  []source
 }
 
 var (
-	errForm = errors.New("expected /check/<policy>[/<policy>…][/cost/<n>][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…")
+	errForm = errors.New("expected /check/<policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…")
 	errCost = fmt.Errorf("cost is followed by a number, 0 to %d", int64(cell.MaxCost))
 )
 
@@ -51,7 +52,7 @@ func parseQuestion(path string) (q question, err error) {
 	if n > mostPolicies {
 		return question{}, errForm
 	}
-	q = question{cost: 1, denial: http.StatusTooManyRequests}
+	q = question{denial: http.StatusTooManyRequests}
 	for _, word := range words[:n] {
 		name := strings.TrimPrefix(word, "@")
 		if name == "" {
@@ -75,7 +76,7 @@ func parseQuestion(path string) (q question, err error) {
 	return q, nil
 }
 
-// readOptions reads what stands before by, each once and in any order, and returns what follows it.
+// readOptions reads what stands before by, in any order and each once but for costs of several names, and returns what follows it.
 func (q *question) readOptions(words []string) (rest []string, err error) {
 	var seen []string
 	for len(words) > 1 && !slices.Contains(seen, words[0]) {
@@ -91,7 +92,11 @@ func (q *question) readOptions(words []string) (rest []string, err error) {
 			if err != nil {
 				return nil, errCost
 			}
-			q.cost, words = int64(n), words[2:]
+			q.costs, words = append(q.costs, door.Option{Name: "COST", N: int64(n)}), words[2:]
+			if len(words) > 2 && words[0] == "of" {
+				q.costs, words = append(q.costs, door.Option{Name: "OF", Text: words[1]}), words[2:]
+				seen = seen[:len(seen)-1]
+			}
 		case "deny":
 			if value != "403" {
 				return nil, errForm
@@ -102,6 +107,11 @@ func (q *question) readOptions(words []string) (rest []string, err error) {
 		}
 	}
 	return nil, errForm
+}
+
+// several reports more than one cost.
+func (q *question) several() bool {
+	return len(slices.DeleteFunc(slices.Clone(q.costs), func(o door.Option) bool { return o.Name == "OF" })) > 1
 }
 
 // joinKey makes the key of a check. One part is the key itself, so that CL.TAKE 192.0.2.1 @api asks the same limit. Several parts are

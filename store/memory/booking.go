@@ -36,7 +36,7 @@ func (c *call) books(after []call) bool {
 			return false
 		}
 	}
-	return !c.Ruled && !c.Limit.Shadow
+	return !c.Ruled && !c.idle && !c.Limit.Shadow
 }
 
 // bookable reports whether all calls can be booked ahead.
@@ -69,7 +69,7 @@ func (t *take) answerBooked() {
 
 // standIn puts a reservation for a call behind a line.
 func (t *take) standIn(c *call) {
-	cost := t.cost * c.times
+	cost := c.total(t.cost)
 	r := &store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost}}
 	w, _, err := t.of.newWaiter(r, t.a, nil)
 	if err != nil {

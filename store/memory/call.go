@@ -14,7 +14,8 @@ type call struct {
 	*store.Call
 	hash  uint64
 	code  uint32
-	times int64 // how many times this call and those before it that share its state take the cost
+	times int64 // how many of this call and those before it that share its state take the cost of the take,
+	owns  int64 // and what the others of them take by their own
 	held  int   // limits that its key will hold with this call and those before it
 	sh    *shard.Shard
 	n     uint32
@@ -28,6 +29,7 @@ type call struct {
 	carried bool        // st was carried over from another limit, and is not stored yet
 	fitted  bool        // st is that of no entry, with a ring: a second try, after room was found, does not make another
 
+	idle    bool  // it takes nothing, and is not denied
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
 	booked  bool  // it takes ahead, for all calls that share its state
@@ -41,7 +43,8 @@ func (c *call) stores() bool { return c.changes || c.blocks || c.adopts }
 
 // load looks up the key and the state of a call. before are the calls before it, and all is how many there are.
 func (c *call) load(before []call, all int, a store.Access) error {
-	c.times, c.held, c.tried = c.CostOf(1), 0, false
+	c.times, c.owns, c.held, c.tried = 0, 0, 0, false
+	c.add(c)
 	met, shares := false, false
 	for i := range before {
 		b := &before[i]
@@ -54,7 +57,7 @@ func (c *call) load(before []call, all int, a store.Access) error {
 			if b.Limit.Shape != c.Limit.Shape || b.Limit.Params != c.Limit.Params {
 				return store.ErrTwoLimits
 			}
-			c.times += b.CostOf(1)
+			c.add(b)
 			shares = true
 		}
 	}
@@ -74,6 +77,18 @@ func (c *call) load(before []call, all int, a store.Access) error {
 	c.fetch(a.NowNS)
 	return nil
 }
+
+// add adds what a call takes to what this one and those before it take.
+func (c *call) add(b *call) {
+	if b.Own {
+		c.owns += b.Cost
+	} else {
+		c.times++
+	}
+}
+
+// total is what this call and those before it that share its state take, where each without a cost of its own takes cost.
+func (c *call) total(cost int64) int64 { return c.owns + cost*c.times }
 
 // meet looks up the call's key. If that would hold too many limits with all calls, meet drops those that are dead.
 func (c *call) meet(all int, a store.Access) {
@@ -127,7 +142,7 @@ func (c *call) fetch(nowNS int64) {
 	}
 	c.st, c.fitted = c.sh.Limits.State(c.entry), false
 	if !c.entry.Same(c.Limit, c.code) {
-		old := c.entry.Limit()
+		old := c.sh.LimitOf(c.entry, c.Policy)
 		c.Limit.Carry(&c.st, &old, c.sh.TimeOf(&old, nowNS), c.sh.TimeOf(c.Limit, nowNS))
 		c.carried = c.sh.LimitEndNS(c.Limit, &c.st) > uint64(nowNS)
 	}
@@ -142,6 +157,12 @@ func (c *call) peek(nowNS, cost int64) cell.Decision {
 	return c.Limit.Decide(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost, cell.Peek)
 }
 
+// look answers a call that is idle.
+func (c *call) look(nowNS int64) {
+	c.Decision = c.peek(nowNS, 0)
+	c.Decision.Limited, c.Decision.RetryAfterNS = false, cell.Never
+}
+
 // holds reports whether the call's state can hold a cost that is forced.
 func (c *call) holds(cost, nowNS int64) bool {
 	return c.Limit.Holds(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost)
@@ -149,7 +170,7 @@ func (c *call) holds(cost, nowNS int64) bool {
 
 // try takes the call in its copy of the state, and reports whether it passes.
 func (c *call) try(nowNS, cost int64) bool {
-	if c.times != c.CostOf(1) || c.Limit.HasRing() { // a ring would not be a copy
+	if c.total(cost) != c.CostOf(cost) || c.Limit.HasRing() { // a ring would not be a copy
 		return false
 	}
 	c.before = c.st
@@ -169,14 +190,14 @@ func (c *call) sharesState(of *call) bool {
 	return c.Limit.Shape == of.Limit.Shape
 }
 
-// sharers is how many times all calls that share this one's state take the cost.
-func (c *call) sharers(calls []call) (n int64) {
+// whole is a call of all that share this one's state.
+func (c *call) whole(calls []call) (all call) {
 	for i := range calls {
 		if calls[i].sameKey(c) && calls[i].sharesState(c) {
-			n += calls[i].CostOf(1)
+			all.add(&calls[i])
 		}
 	}
-	return n
+	return all
 }
 
 // storedBy reports whether one of them stores under the same key.
@@ -225,7 +246,7 @@ func (c *call) needs(before []call, cost, nowNS int64) (n shard.Need) {
 
 // grows is how many bytes more the call's state takes than the stored one.
 func (c *call) grows() int64 {
-	bytes := table.LimitEntryBytes + table.BytesOfRing(c.st.Ring)
+	bytes := table.BytesOf(c.Limit, c.PolicyID(), c.st.Ring)
 	if c.entry != nil {
 		bytes -= c.sh.Limits.Bytes(c.entry)
 	}
@@ -250,7 +271,7 @@ func (c *call) change(before []call, cost int64, mode cell.Mode, nowNS int64) {
 	switch at := c.sh.TimeOf(c.Limit, nowNS); {
 	case c.tried || c.adopts:
 	case c.booked:
-		c.aheadNS = int64(c.Limit.Book(&c.st, at, cost*c.times))
+		c.aheadNS = int64(c.Limit.Book(&c.st, at, cost))
 		c.Decision = c.Limit.Decide(&c.st, at, 0, cell.Peek)
 	case c.ahead != nil: // it may pass by itself, and must not
 		c.block(at)
@@ -280,7 +301,7 @@ func (c *call) keep(nowNS int64) {
 	}
 	had := int64(0)
 	if c.entry == nil {
-		c.entry = sh.AddLimit(c.e, c.PolicyID())
+		c.entry = sh.AddLimit(c.e, c.Limit, c.PolicyID())
 	} else {
 		had = sh.Limits.Bytes(c.entry)
 	}

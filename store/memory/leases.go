@@ -3,6 +3,7 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"celld/cell"
 	"celld/cell/lease"
@@ -46,6 +47,7 @@ func (t *take) repeat() (found bool, err error) {
 	if err := t.a.May.Reach(linked, true, true); err != nil {
 		return false, err
 	}
+	plain := lease.Lease{Cost: t.cost} // of a limit that takes the cost of the take
 	for i := range t.calls {
 		c := &t.calls[i]
 		if c.Ruled {
@@ -56,9 +58,15 @@ func (t *take) repeat() (found bool, err error) {
 				l = other
 			}
 		}
+		if one, ok := c.lease(int64(l.ID), t.a.NowNS); ok && !c.Own && one.Cost > 0 && plain.ID == 0 {
+			plain = one
+		}
 		c.Decision = c.peek(t.a.NowNS, 0)
 	}
-	t.Taken.Granted, t.Terms.Lease = l.Cost, int64(l.ID)
+	if plain.ID == 0 && !slices.ContainsFunc(t.calls, func(c call) bool { return c.Own }) {
+		plain = l // of limits that this call does not ask for
+	}
+	t.Taken.Granted, t.Terms.Lease = plain.Cost, int64(l.ID)
 	t.Terms.WaitNS = t.reservedNS(l.ID)
 	t.sum()
 	return true, nil
@@ -82,6 +90,18 @@ func (t *take) reservedNS(id uint64) (waitNS uint64) {
 		}
 	}
 	return waitNS
+}
+
+// lease is the lease of an ID that holds what was taken from the call's limit.
+func (c *call) lease(id, nowNS int64) (l lease.Lease, found bool) {
+	p := c.entry
+	if !c.Limit.HoldsLeases() {
+		_, p = c.companion()
+	}
+	if p != nil {
+		_, l, found = c.sh.FindLease(p, id, nowNS)
+	}
+	return l, found
 }
 
 // leaseNamed is the lease of that name under the call's key: the one with a cost, where there are several.
@@ -174,7 +194,7 @@ func (c *call) companion() (l cell.Limit, p *table.LimitEntry) {
 
 // companionOf reports whether a call puts a lease into its companion.
 func (g *holding) companionOf(c *call) bool {
-	return g.lead != nil && (c.changes && g.leaseNS > 0 || c == g.lead && !g.own)
+	return g.lead != nil && (c.changes && g.leaseNS > 0 && !c.Limit.HoldsLeases() || c == g.lead && !g.own)
 }
 
 // room is how many bytes more a call's companion takes, beside those of the calls before it. It makes the companion's ring in c.before,
@@ -209,7 +229,7 @@ func (g *holding) room(c *call, before []call, nowNS int64) (bytes int64, err er
 	if c.before.Leases().Len()+more > lease.Max {
 		return 0, store.ErrTooManyLeases
 	}
-	return max(0, bytes+table.LimitEntryBytes+table.BytesOfRing(c.before.Ring)), nil
+	return max(0, bytes+table.BytesOf(c.Limit, c.PolicyID(), c.before.Ring)), nil
 }
 
 // hold puts what the calls have taken into leases. What is reserved is held from the moment on at which the call may go ahead.
@@ -229,17 +249,21 @@ func (t *take) hold(g *holding) {
 			one := own
 			if c.changes && g.leaseNS > 0 {
 				st := c.sh.Limits.State(c.entry) // after all calls that share it
-				one.Cost, one.TakenNS = t.cost, c.Limit.TakenNS(&st, int64(shard.LaterNS(now, c.bookedNS(t.calls))))
+				one.Cost, one.TakenNS = c.CostOf(t.cost), c.Limit.TakenNS(&st, int64(shard.LaterNS(now, c.bookedNS(t.calls))))
 			}
 			c.putLease(one)
 		case c.changes && c.Limit.HoldsLeases():
 			st := c.sh.Limits.State(c.entry)
 			c.Limit.IdentifyLease(&st, from, own)
+			if g.leaseNS > 0 {
+				st.Leases().Renew(own.ID, own.ExpiryNS)
+				c.Decision.ResetAfterNS = c.peek(now, 0).ResetAfterNS
+			}
 		}
 	}
 	for _, name := range g.links {
 		expiry := own.ExpiryNS
-		if g.lead.Limit.HoldsLeases() {
+		if g.lead.Limit.HoldsLeases() && g.leaseNS == 0 {
 			expiry = shard.LaterNS(from, g.lead.Limit.PeriodNS)
 		}
 		g.lead.putLease(lease.Lease{ID: own.ID, ExpiryNS: expiry, Link: true, Name: name, Bound: own.Bound})
@@ -262,7 +286,7 @@ func (c *call) putLease(l lease.Lease) {
 	limit, p, own := *c.Limit, c.entry, c.Limit.HoldsLeases()
 	if !own {
 		if limit, p = c.companion(); p == nil {
-			p = c.sh.AddLimit(c.e, c.PolicyID())
+			p = c.sh.AddLimit(c.e, &limit, c.PolicyID())
 		}
 	}
 	st := t.State(p)

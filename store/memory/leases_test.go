@@ -102,7 +102,6 @@ func TestTermsThatMakeNoSense(t *testing.T) {
 		terms store.Terms
 		want  error
 	}{
-		{"5/1m,algo=conc", store.Terms{LeaseNS: 1}, store.ErrLeaseTime},
 		{"5/1m", store.Terms{Name: "n"}, store.ErrNoLease},
 		{"5/1m", store.Terms{Bound: true}, store.ErrNoLease},
 	} {

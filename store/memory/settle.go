@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"celld/cell"
+	"celld/cell/lease"
 	"celld/store"
 	"celld/store/memory/shard"
 	"celld/store/memory/table"
@@ -30,30 +31,78 @@ func (s *takes) Renew(key []byte, id, ns int64, a store.Access) (renewed bool, e
 
 // Release ends a lease and gives all of it back: see Settle.
 func (s *takes) Release(key []byte, id int64, a store.Access) (ended bool, err error) {
-	return s.Settle(key, id, 0, a)
+	return s.endLease(key, &settlement{id: id, all: true}, a)
 }
 
 // Settle ends a lease whose true cost was n, and reports whether there was one of that ID: a second time it returns false. The key is
 // the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
-// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. The errors are a *NoRightError and
-// ErrTooMuch; after these the lease is as before.
-func (s *takes) Settle(key []byte, id, n int64, a store.Access) (ended bool, err error) {
-	n = min(max(n, 0), cell.MaxCost)
-	err = s.onLease(key, id, a, func(keys []*call, paid *shard.Prepaid) error { return s.settle(keys, id, n, a, paid) })
+// whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. After an error the lease is as before.
+func (s *takes) Settle(key []byte, id, n int64, a store.Access, of ...store.NamedCost) (ended bool, err error) {
+	return s.endLease(key, &settlement{id: id, n: min(n, cell.MaxCost), of: of}, a)
+}
+
+func (s *takes) endLease(key []byte, by *settlement, a store.Access) (ended bool, err error) {
+	err = s.onLease(key, by.id, a, func(keys []*call, paid *shard.Prepaid) error { return by.make(keys, a, paid) })
 	if errors.Is(err, store.ErrFull) {
-		err = s.onLease(key, id, a, func(keys []*call, _ *shard.Prepaid) error { return s.settle(keys, id, n, a, nil) })
+		err = s.onLease(key, by.id, a, func(keys []*call, _ *shard.Prepaid) error { return by.make(keys, a, nil) })
 	}
 	return found(err)
+}
+
+// settlement is how a lease ends.
+type settlement struct {
+	id  int64
+	all bool  // all flows back
+	n   int64 // the true cost of limits without a name; store.Kept: what they took
+	of  []store.NamedCost
+}
+
+// costOf is the true cost of what a lease holds of the limits with a name.
+func (b *settlement) costOf(name cell.Name, l *lease.Lease) int64 {
+	switch at := b.find(name); {
+	case b.all:
+		return 0
+	case at >= 0:
+		return b.of[at].N
+	case name == cell.Name{} && b.n != store.Kept:
+		return b.n
+	}
+	return l.Cost
+}
+
+func (b *settlement) find(name cell.Name) int {
+	return slices.IndexFunc(b.of, func(c store.NamedCost) bool { return c.Name == name })
+}
+
+// check returns a *store.NoNameError for a name of which the lease holds nothing.
+func (b *settlement) check(keys []*call, nowNS int64) error {
+	if len(b.of) == 0 {
+		return nil
+	}
+	var held []cell.Name
+	for _, c := range keys {
+		for p := range c.sh.LimitsOf(c.e) {
+			if _, _, found := c.sh.FindLease(p, b.id, nowNS); found {
+				held = append(held, c.sh.NameOf(p))
+			}
+		}
+	}
+	for _, c := range b.of {
+		if !slices.Contains(held, c.Name) {
+			return &store.NoNameError{Name: c.Name, Held: slices.DeleteFunc(held, func(n cell.Name) bool { return n == cell.Name{} })}
+		}
+	}
+	return nil
 }
 
 var errNoSuchLease = errors.New("no such lease")
 
 // found turns onLease's error into the answer about a lease: was it found?
 func found(err error) (bool, error) {
-	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) || err == store.ErrTooMuch {
-		return false, err
+	if err == errNoSuchLease || errors.Is(err, store.ErrFull) {
+		return false, nil
 	}
-	return err == nil, nil
+	return err == nil, err
 }
 
 // onLease calls do, under the locks of all keys of a lease, with those that are there and hold limits. After ErrNoRoom, do is called again.
@@ -137,23 +186,22 @@ type debt struct {
 	cost int64
 }
 
-// debtsOf returns what a lease whose true cost was n owes, and the room that this takes. The error is ErrTooMuch.
-func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.Need, err error) {
-	for i := 0; i < len(keys) && n > 0; i++ {
-		c := keys[i]
+// debts returns what a lease owes beyond what it holds, and the room that this takes. The error is ErrTooMuch.
+func (b *settlement) debts(keys []*call, nowNS int64) (debts []debt, more shard.Need, err error) {
+	for _, c := range keys {
 		for p := range c.sh.LimitsOf(c.e) {
-			_, lease, found := c.sh.FindLease(p, id, nowNS)
-			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || lease.Cost >= n || lease.TakenNS == 0 {
+			_, lease, found := c.sh.FindLease(p, b.id, nowNS)
+			if !found || p.Code.Load()&cell.CodeOfLeases == 0 || lease.TakenNS == 0 {
 				continue
-			}
-			l := p.Limit()
-			l.Leases = false
-			if base := c.sh.BaseOf(c.e, p); base != nil {
-				l = base.Limit()
 			}
 			of, gone := c.sh.PolicyOf(p)
-			if gone {
+			l := c.sh.LimitOf(p, of)
+			n := b.costOf(l.Name, &lease)
+			if gone || lease.Cost >= n {
 				continue
+			}
+			if l.Leases = false; c.sh.BaseOf(c.e, p) != nil {
+				l = c.sh.LimitOf(c.sh.BaseOf(c.e, p), of)
 			}
 			d := debt{*c, n - lease.Cost}
 			d.Call, d.code, d.changes = &store.Call{Key: c.Key, Limit: &l, Policy: of}, l.Code(), true
@@ -168,10 +216,13 @@ func debtsOf(keys []*call, id, n int64, nowNS int64) (debts []debt, more shard.N
 	return debts, more, nil
 }
 
-// settle is Settle under the locks. Without paid nothing more is taken.
-func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Prepaid) error {
+// make ends the lease under the locks. Without paid nothing more is taken.
+func (b *settlement) make(keys []*call, a store.Access, paid *shard.Prepaid) error {
+	if err := b.check(keys, a.NowNS); err != nil {
+		return err
+	}
 	if paid != nil {
-		debts, more, err := debtsOf(keys, id, n, a.NowNS)
+		debts, more, err := b.debts(keys, a.NowNS)
 		if err != nil {
 			return err
 		}
@@ -187,7 +238,8 @@ func (s *takes) settle(keys []*call, id, n int64, a store.Access, paid *shard.Pr
 			p := c.sh.Limits.At(t)
 			t = p.Next.Load()
 			if p.HoldsLeases() {
-				c.sh.DropLease(c.e, p, id, n, a.NowNS)
+				name := c.sh.NameOf(p)
+				c.sh.DropLease(c.e, p, b.id, a.NowNS, func(l *lease.Lease) int64 { return b.costOf(name, l) })
 				c.sh.DropIfEmpty(c.e, p)
 			}
 		}

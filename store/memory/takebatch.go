@@ -70,7 +70,7 @@ func (s *takes) answer(r *store.TakeRequest, absent bool, a store.Access, w stor
 		s.answerGive(r, a)
 		return false
 	}
-	if r.Cost == 0 {
+	if r.Cost == 0 && !r.Takes() {
 		r.Mode = cell.Peek
 	}
 	if r.Terms == nil && len(r.Calls) == 1 && !absent {

@@ -42,12 +42,12 @@ func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 // waitNS is how long a call has to wait for this limit, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
 	switch {
-	case c.Ruled || c.Limit.Shadow:
+	case c.Ruled || c.idle || c.Limit.Shadow:
 		return 0
 	case c.ahead != nil:
-		return c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
+		return c.ahead.WaitNS(c.Limit, c.st, nowNS, c.total(cost))
 	}
-	return c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, nowNS), cost*c.times)
+	return c.Limit.Forecast(&c.st, c.sh.TimeOf(c.Limit, nowNS), c.total(cost))
 }
 
 // surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
@@ -77,8 +77,8 @@ func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 // standBehind makes the decision that of a call behind the line.
 func (c *call) standBehind(nowNS, cost int64) {
 	wait := uint64(0)
-	if cost != 0 {
-		wait = c.ahead.WaitNS(c.Limit, c.st, nowNS, cost*c.times)
+	if cost = c.total(cost); cost != 0 {
+		wait = c.ahead.WaitNS(c.Limit, c.st, nowNS, cost)
 	}
 	waiting.StandBehind(&c.Decision, wait)
 }
@@ -203,7 +203,7 @@ func (t *take) enqueue(stand func(w *shard.Waiter, changed bool)) error {
 
 // goTo puts a waiter into a state's line, for waitNS at least.
 func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
-	q, cost, nowNS := c.sh.LineOf(c.Call), t.cost*c.times, t.a.NowNS
+	q, cost, nowNS := c.sh.LineOf(c.Call), c.total(t.cost), t.a.NowNS
 	if q == nil || q != w.Line {
 		if was := w.Line; was != nil {
 			was.Withdraw(w, nowNS)

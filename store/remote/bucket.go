@@ -78,7 +78,7 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 // isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
 func isBucket(r *store.TakeRequest) bool {
 	c := &r.Calls[0]
-	return len(r.Calls) == 1 && c.Times <= 1 && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && c.Limit.IsBucket()
+	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && c.Limit.IsBucket()
 }
 
 // GoesWith is queue.Operation's: one script can decide on both.

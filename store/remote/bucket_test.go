@@ -222,10 +222,10 @@ var nothing = celldtest.ArrayOf(celldtest.BulkOf("none"))
 // TestBuckets: a script takes what one limit's call costs, once.
 func TestBuckets(t *testing.T) {
 	l := linktest.Literal(t, "5/10s")
-	for times, want := range []bool{true, true, false} {
-		r := store.TakeRequest{Calls: []store.Call{{Limit: l, Times: int64(times)}}, TakeOptions: store.TakeOptions{Cost: 1}}
-		if got := isBucket(&r); got != want {
-			t.Errorf("%d times: %v", times, got)
+	for _, own := range []bool{false, true} {
+		r := store.TakeRequest{Calls: []store.Call{{Limit: l, Own: own, Cost: 2}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		if got := isBucket(&r); got == own {
+			t.Errorf("with a cost of its own, %v: %v", own, got)
 		}
 	}
 }

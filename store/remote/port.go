@@ -73,8 +73,8 @@ func (l *localLeases) Release(key []byte, id int64, a store.Access) (bool, error
 	return l.orAway(l.Store.Release(key, id, a))
 }
 
-func (l *localLeases) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
-	return l.orAway(l.Store.Settle(key, id, n, a))
+func (l *localLeases) Settle(key []byte, id, n int64, a store.Access, of ...store.NamedCost) (bool, error) {
+	return l.orAway(l.Store.Settle(key, id, n, a, of...))
 }
 
 // orAway adds the error of the engine to an answer that found no lease.

@@ -46,6 +46,7 @@ var literals = []string{
 	"7/4s,algo=slide,buckets=3", "4/5s,algo=log",
 	"5/6s,warmup=20s,cold=2",
 	"2/7s,block=2s", "1/8s,shadow",
+	"5/1s,name=a", "9/1s,name=b", "4/1m,algo=window,name=a",
 }
 
 // plain is what limits do, told as simply as can be: a state for each key and limit.
@@ -74,13 +75,13 @@ func (m plain) decide(c *store.Call, nowNS, cost int64, mode cell.Mode) cell.Dec
 
 func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []cell.Decision) {
 	cost, mode := r.Cost, r.Mode
-	if cost == 0 {
+	if cost == 0 && !r.Takes() {
 		mode = cell.Peek
 	}
 	if r.UpTo && mode == cell.Take {
 		for i := range r.Calls {
-			if c := &r.Calls[i]; !c.Limit.Shadow {
-				cost = min(cost, m.decide(c, nowNS, 1, cell.Peek).Remaining/c.CostOf(1))
+			if c := &r.Calls[i]; !c.Limit.Shadow && !c.Own {
+				cost = min(cost, m.decide(c, nowNS, 1, cell.Peek).Remaining)
 			}
 		}
 		cost = max(cost, 1)
@@ -88,6 +89,9 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		d := m.decide(c, nowNS, c.CostOf(cost), cell.Peek)
+		if idle(c, cost, mode) {
+			d.Limited, d.RetryAfterNS = false, cell.Never
+		}
 		each = append(each, d)
 		t.Limited = t.Limited || mode != cell.Force && d.Limited && !c.Limit.Shadow
 	}
@@ -99,8 +103,9 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 	}
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		if mode == cell.Force ||
-			mode == cell.Take && (!t.Limited && !each[i].Limited || t.Limited && each[i].Limited && c.Limit.BlockNS > 0) {
+		takes := mode == cell.Force ||
+			mode == cell.Take && (!t.Limited && !each[i].Limited || t.Limited && each[i].Limited && c.Limit.BlockNS > 0)
+		if takes && !idle(c, cost, mode) {
 			each[i] = m.decide(c, nowNS, c.CostOf(cost), mode)
 		}
 		t.ResetAfterNS = max(t.ResetAfterNS, each[i].ResetAfterNS)
@@ -109,6 +114,11 @@ func (m plain) take(r *store.TakeRequest, nowNS int64) (t store.Taken, each []ce
 		}
 	}
 	return t, each
+}
+
+// idle reports a call that takes nothing, whatever its limit says.
+func idle(c *store.Call, cost int64, mode cell.Mode) bool {
+	return c.CostOf(cost) == 0 && (c.Own || mode != cell.Peek)
 }
 
 // takeHistories compares with plain.
@@ -181,9 +191,9 @@ func drawTake(t *rapid.T) (r store.TakeRequest) {
 			return r
 		}
 	}
-	if rapid.IntRange(0, 2).Draw(t, "times") == 0 {
+	if rapid.IntRange(0, 2).Draw(t, "costs") == 0 {
 		for i := range r.Calls {
-			r.Calls[i].Times = rapid.Int64Range(0, 4).Draw(t, "times of a call")
+			r.Calls[i].Own, r.Calls[i].Cost = rapid.Bool().Draw(t, "own"), rapid.Int64Range(0, 6).Draw(t, "cost of a call")
 		}
 	}
 	return r

@@ -353,7 +353,7 @@ func severalKeys(t *testing.T, newAsker func() *asker) {
 		t.Errorf("a call that was denied has taken: %+v", r.Calls[0].Decision)
 	}
 	more := pairs() // 3 of a, where 2 are left, and nothing of b
-	more[0].Times, more[1].Times = 2, 1
+	more[0].Own, more[0].Cost = true, 2
 	if r := k.takes(t, store.TakeOptions{Cost: 1}, append(more[:1], more[2])); !r.Taken.Limited || r.Taken.Binding != 1 {
 		t.Errorf("%+v", r.Taken)
 	}

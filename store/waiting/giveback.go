@@ -30,7 +30,7 @@ func GiveBack(r *store.TakeRequest, counted bool, to Giver, a store.Access) {
 	for i := range r.Calls {
 		if c := &r.Calls[i]; !c.Limit.HoldsLeases() && !c.Decision.Limited && !c.Ruled {
 			taken := c.Limit.TakenAt(&c.Decision, r.Terms.PassNS)
-			_, _ = to.GiveBack(c.Key, c.Limit, c.Policy, r.Taken.Granted, taken, a)
+			_, _ = to.GiveBack(c.Key, c.Limit, c.Policy, c.CostOf(r.Taken.Granted), taken, a)
 		}
 	}
 }

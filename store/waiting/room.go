@@ -103,7 +103,12 @@ func (r *Room[W]) present(calls []store.Call) (now []store.Call, same bool, err 
 		}
 		same = same && limits[0] == c.Policy
 		for _, l := range limits {
-			now = append(now, store.CallOf(c.Key, l))
+			c := store.CallOf(c.Key, l)
+			named := func(o store.Call) bool { return o.Own && o.Limit.Name == l.Limit.Name }
+			if at := slices.IndexFunc(rest[:n], named); at >= 0 {
+				c.Own, c.Cost = true, rest[at].Cost
+			}
+			now = append(now, c)
 		}
 		rest = rest[n:]
 	}

@@ -15,5 +15,6 @@ const (
 	ErrStoreDown     = "STOREDOWN %s"
 	ErrOption        = "ERR unknown option '%s': expected %s"
 	ErrOptionTwice   = "ERR option %s is given twice"
+	ErrLimitName     = "ERR invalid name '%s': expected 1 to 32 letters, digits, _ or -"
 	ErrOptionValue   = "ERR option %s needs a value"
 )

@@ -36,3 +36,12 @@ func ParseLiteral(text []byte, logMax int64) (cell.Limit, string) {
 func IsLimit(arg []byte) bool {
 	return len(arg) > 0 && ('0' <= arg[0] && arg[0] <= '9' || arg[0] == '@') || bytes.IndexByte(arg, '/') >= 0
 }
+
+// ParseName reads the name of limits. It also returns the text of an error, or "".
+func ParseName(text []byte) (n cell.Name, problem string) {
+	n, ok := cell.ParseName(string(text))
+	if !ok {
+		problem = fmt.Sprintf(ErrLimitName, ShortText(text))
+	}
+	return n, problem
+}

@@ -16,6 +16,7 @@ type Options struct {
 	Valued  []string // upper case
 	Refusal string   // empty: a text of celld's own. A %s is the word
 	Once    bool     // an option given twice is refused with a Refusal, too
+	Often   []string // of them, those that may be given several times
 
 	OneOf [][]string // options of which a call has one at most, of each group
 	Clash string     // the error of a call that has two of a group; empty: ErrSyntax
@@ -38,7 +39,7 @@ func (o *Options) Read(args [][]byte, set func(option string, value []byte) (tex
 				return cmp.Or(o.Clash, ErrSyntax)
 			}
 			given = append(given, option)
-		case o.Refusal == "" || o.Once:
+		case (o.Refusal == "" || o.Once) && !slices.Contains(o.Often, option):
 			return o.refuse(args[i], ErrOptionTwice, option)
 		}
 		var value []byte

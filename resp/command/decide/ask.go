@@ -16,7 +16,8 @@ type Ask struct {
 	Options []Option
 }
 
-// Option is an option of CL.TAKE in upper case, and its value, which is a number except for ID. GIVE makes it a CL.GIVE of so much.
+// Option is an option of CL.TAKE in upper case, and its value, which is a number except for ID, and for OF, which follows COST. GIVE makes
+// it a CL.GIVE of so much.
 type Option struct {
 	Name string
 	N    int64
@@ -59,7 +60,7 @@ func (d *Decider) Read(a *Ask) (r store.TakeRequest, wrong int, text string) {
 		if a.Keys != nil {
 			key = []byte(a.Keys[l.pair])
 		}
-		r.Calls[i] = store.Call{Key: key, Limit: l.Limit, Policy: l.policy}
+		r.Calls[i] = store.Call{Key: key, Limit: l.Limit, Policy: l.policy, Own: l.own, Cost: l.cost}
 	}
 	if f.hasTerms {
 		terms := f.terms

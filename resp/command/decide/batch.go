@@ -88,7 +88,7 @@ func (b *Batch) Add(f *Shape, key []byte) {
 		calls := b.addTake(f)
 		for i, l := range f.limits {
 			c := &calls[i]
-			c.Key, c.Limit, c.Policy = key, l.Limit, l.policy
+			c.Key, c.Limit, c.Policy, c.Own, c.Cost = key, l.Limit, l.policy, l.own, l.cost
 		}
 		return
 	}

@@ -139,7 +139,7 @@ func (d *Decider) fail(c *command.Call, f *Shape, text string) {
 
 // count counts a call that could take, and what it was denied for CL.TOP.
 func (d *Decider) count(hashed bool, f *Shape, r *store.TakeRequest) {
-	if r.Mode != cell.Peek && r.Cost > 0 {
+	if r.Takes() {
 		d.countTaken(hashed, f, r)
 	}
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,15 +12,15 @@ import (
 	"celld/store/policy"
 )
 
-var explainWords = argument.Options{Valued: []string{"COST"}}
+var explainWords = argument.Options{Valued: []string{"COST", "OF"}, Often: []string{"COST", "OF"}}
 
-// explain is CL.EXPLAIN key limit ... [COST n]. It asks the limiter as CL.TAKE with PEEK does, so the two never disagree.
+// explain is CL.EXPLAIN key limit ... [COST n [OF name]] .... It asks the limiter as CL.TAKE with PEEK does, so the two never disagree.
 func (d *Decider) explain(c *command.Call) {
 	f, s, nowNS := &d.single, d.Server, c.NowNS
 	f.reset(c.Row)
 	rest, text := f.readLimits(&d.limits, c.Args[2:])
 	if f.Cost, f.Mode = 1, cell.Peek; text == "" {
-		text = explainWords.Read(rest, f.set)
+		text = cmp.Or(explainWords.Read(rest, f.set), f.share())
 	}
 	if text != "" {
 		c.Error("%s", text)
@@ -71,7 +72,7 @@ func leftAfter(r *store.TakeRequest) string {
 			continue
 		}
 		most := c.Limit.Bucket().Capacity()
-		left := max(0, c.Decision.Remaining-r.Cost*times(r.Calls[:i+1]))
+		left := max(0, c.Decision.Remaining-taken(r, i))
 		if of := float64(left) / float64(most); of < share {
 			least, share = fmt.Sprintf("%d of %d would be left under %s", left, most, textOfLimit(c)), of
 		}
@@ -87,9 +88,9 @@ func (s *Server) denial(r *store.TakeRequest) string {
 	c := &r.Calls[r.Taken.Binding]
 	name, most := textOfLimit(c), c.Limit.Bucket().Capacity()
 	if r.Taken.RetryAfterNS == cell.Never {
-		return fmt.Sprintf("cost %d is more than %s ever allows", r.Cost*times(r.Calls[:r.Taken.Binding+1]), name)
+		return fmt.Sprintf("cost %d is more than %s ever allows", taken(r, r.Taken.Binding), name)
 	}
-	passes := fmt.Sprintf(", and a call of %d passes in %s", r.Cost, textOfWait(r.Taken.RetryAfterNS))
+	passes := fmt.Sprintf(", and a call of %d passes in %s", c.CostOf(r.Cost), textOfWait(r.Taken.RetryAfterNS))
 	if c.Decision.Blocked {
 		return name + " is blocked" + passes
 	}
@@ -105,12 +106,12 @@ func (s *Server) denial(r *store.TakeRequest) string {
 	}
 }
 
-// times is how many calls share the state of the last of them. All have one key.
-func times(calls []store.Call) (n int64) {
-	of := &calls[len(calls)-1]
-	for i := range calls {
-		if c := &calls[i]; c.PolicyID() == of.PolicyID() && (c.Policy != nil || c.Limit.Shape == of.Limit.Shape) {
-			n++
+// taken is what the calls take that share the state of the one at a place, up to that one. All have one key.
+func taken(r *store.TakeRequest, at int) (n int64) {
+	of := &r.Calls[at]
+	for i := range r.Calls[:at+1] {
+		if c := &r.Calls[i]; c.PolicyID() == of.PolicyID() && (c.Policy != nil || c.Limit.Shape == of.Limit.Shape) {
+			n += c.CostOf(r.Cost)
 		}
 	}
 	return n

@@ -71,7 +71,7 @@ func TestExplain(t *testing.T) {
 		{"good 5/1m COST 9", "would pass by the rule ALLOW good"},
 		{"tat 5/1m", "-ERR " + store.ErrWrongType.Error()},
 		{"k @none", strings.TrimSpace(fails(argument.ErrNoPolicy, "none"))},
-		{"k 5/1m PEEK", "-ERR unknown option 'PEEK': expected COST"},
+		{"k 5/1m PEEK", "-ERR unknown option 'PEEK': expected COST or OF"},
 		{"k 5/1m COST -1", "-" + errCost},
 		{"k 5/1m COST x", "-" + argument.ErrNotInteger},
 	} {

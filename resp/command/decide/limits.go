@@ -52,7 +52,9 @@ type limit struct {
 	*cell.Limit
 	policy *policy.Limit // nil: a literal
 	row    *decisions.Row
-	pair   int // of CL.MTAKE
+	pair   int   // of CL.MTAKE
+	own    bool  // it has a cost of its own
+	cost   int64 // with own
 }
 
 // beginsPolicy reports the first limit of a policy. Its row counts the calls that the policy allows.

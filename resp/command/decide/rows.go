@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 
 	"celld/cell/lease"
@@ -29,16 +30,16 @@ func Rows() []*command.Row {
 			Summary: "Takes from a key's limit if there is enough, and says whether there was.", Run: ask(readThrottle)},
 		{Name: "cl.take", Arity: -3, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.OneKey,
 			Group:   spec.GroupLimit,
-			Usage:   "key limit ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL] [NAMED]",
+			Usage:   "key limit ... [COST n [OF name]] ... [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [FULL] [NAMED]",
 			Summary: "Takes from all given limits of a key, or from none.", Cost: "O(N) where N is the number of limits",
 			Run: ask(readTake)},
 		{Name: "cl.mtake", Arity: -4, Flags: spec.Write | spec.DenyOOM | spec.Fast | spec.Blocking | spec.Decides, Keys: spec.CountedPairs,
 			Group:   spec.GroupLimit,
-			Usage:   "n key limit [key limit] ... [COST n] [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [NAMED]",
+			Usage:   "n key limit [key limit] ... [COST n [OF name]] ... [PEEK|UPTO|FORCE|RESERVE max|WAIT max] [LEASE ms] [BIND] [ID name] [US] [NAMED]",
 			Summary: "Takes from the limits of several keys at the same instant, or from none.",
 			Cost:    "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
 		{Name: "cl.explain", Arity: -3, Flags: spec.Readonly | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
-			Usage: "key limit ... [COST n]", Summary: "Says in a sentence why a CL.TAKE would pass now, or be denied, and takes nothing.",
+			Usage: "key limit ... [COST n [OF name]] ...", Summary: "Says in a sentence why a CL.TAKE would pass now, or be denied, and takes nothing.",
 			Cost: "O(N) where N is the number of limits", Run: func(c *command.Call) { of(c).explain(c) }},
 		{Name: "incr", Arity: 2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string", Usage: "key",
 			Summary: "Adds 1 to the integer of a key, which begins at 0.", Run: ask(readIncr)},
@@ -52,8 +53,8 @@ func Rows() []*command.Row {
 			Usage: "key [NX|XX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX] " +
 				"[BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE]",
 			Summary: "Adds to the integer of a key within bounds, and sets when the key expires.", Run: ask(readIncrEx)},
-		{Name: "cl.give", Arity: 4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
-			Usage: "key limit n", Summary: "Gives back what was taken from a limit.", Run: func(c *command.Call) { of(c).give(c) }},
+		{Name: "cl.give", Arity: -4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
+			Usage: "key limit n [OF name]", Summary: "Gives back what was taken from a limit.", Run: func(c *command.Call) { of(c).give(c) }},
 	}
 }
 
@@ -70,25 +71,29 @@ func (d *Decider) decideOne(c *command.Call, read reader) {
 	c.Host.(Host).Decide(c, f)
 }
 
-// give is CL.GIVE key limit n. It gives back at most what was taken, and answers how much that was.
+var giveWords = argument.Options{Valued: []string{"OF"}}
+
+// give is CL.GIVE key limit n [OF name]. It gives back at most what was taken, and answers how much that was.
 func (d *Decider) give(c *command.Call) {
 	f := &d.single
 	f.reset(c.Row)
 	text := f.readLimit(&d.limits, c.Args[2], 0)
 	n, ok := argument.ParseInt(c.Args[3])
+	if text == "" && !ok {
+		text = argument.ErrNotInteger
+	}
+	if text == "" {
+		text = cmp.Or(f.put("GIVE", n, ""), giveWords.Read(c.Args[4:], f.set), f.share())
+	}
 	switch {
 	case text != "":
 		c.Error("%s", text)
-	case !ok:
-		c.Error(argument.ErrNotInteger)
-	case n < 0:
-		c.Error(errGive)
 	case n == 0:
 		c.Int(0)
 	case slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() }) && d.Store.InProcess():
 		giveInSteps(c, slices.Clone(f.limits), n)
 	default:
-		f.Cost, f.reply = -n, replyGiven
+		f.reply = replyGiven
 		c.Host.(Host).Decide(c, f)
 	}
 }

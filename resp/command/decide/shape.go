@@ -37,7 +37,8 @@ type Shape struct {
 
 // reset empties a shape, and keeps its memory.
 func (f *Shape) reset(row *command.Row) {
-	*f = Shape{row: row, next: f, head: f.head[:0], tail: f.tail[:0], allowed: f.allowed[:0], limited: f.limited[:0], limits: f.limits[:0]}
+	*f = Shape{row: row, next: f, head: f.head[:0], tail: f.tail[:0], allowed: f.allowed[:0], limited: f.limited[:0], limits: f.limits[:0],
+		options: options{costs: f.costs[:0]}}
 }
 
 // Terms say how the call waits, and what it holds. A call that does neither has none.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"celld/cell"
 	"celld/resp/command"
@@ -20,18 +21,26 @@ type options struct {
 	full   bool   // the reply also has each limit's decision
 	named  bool   // the reply has names
 
-	terms    store.Terms
-	max      int64 // of WAIT or RESERVE, as it was given
-	hasTerms bool  // it may wait or hold a lease
-	leases   bool  // the reply has the lease's id
+	terms store.Terms
+	max   int64 // of WAIT or RESERVE, as it was given
+
+	costs    []store.NamedCost // as they were given: a COST without OF has no name
+	last     string            // of the options
+	gives    bool              // it is a CL.GIVE
+	hasTerms bool              // it may wait or hold a lease
+	leases   bool              // the reply has the lease's id
 }
 
 // words are the options of CL.TAKE and CL.MTAKE.
 var words = argument.Options{
 	Flags:  []string{"PEEK", "UPTO", "FORCE", "BIND", "US", "FULL", "NAMED"},
-	Valued: []string{"COST", "WAIT", "RESERVE", "LEASE", "ID"},
+	Valued: []string{"COST", "OF", "WAIT", "RESERVE", "LEASE", "ID"},
+	Often:  []string{"COST", "OF"},
 	OneOf:  [][]string{{"PEEK", "UPTO", "FORCE", "RESERVE", "WAIT"}}, Clash: errTakeModes,
 }
+
+// textual are the options whose value is no number.
+var textual = []string{"ID", "OF"}
 
 // modes are the options of which a call has one at most.
 var modes = map[string]struct {
@@ -46,7 +55,7 @@ var modes = map[string]struct {
 // set notes an option. It returns the text of an error, or "".
 func (o *options) set(option string, value []byte) (text string) {
 	n, isInt := argument.ParseInt(value)
-	if !isInt && option != "ID" && slices.Contains(words.Valued, option) {
+	if !isInt && !slices.Contains(textual, option) && slices.Contains(words.Valued, option) {
 		return argument.ErrNotInteger
 	}
 	return o.put(option, n, string(value))
@@ -54,7 +63,8 @@ func (o *options) set(option string, value []byte) (text string) {
 
 // put is set for a value that is read: a number, or a text.
 func (o *options) put(option string, n int64, value string) (text string) {
-	switch option {
+	last := o.last
+	switch o.last = option; option {
 	case "BIND":
 		o.terms.Bound = true
 	case "US":
@@ -72,12 +82,18 @@ func (o *options) put(option string, n int64, value string) (text string) {
 		if n < 0 || n > cell.MaxCost {
 			return errCost
 		}
-		o.Cost = n
+		o.costs = append(o.costs, store.NamedCost{N: n})
+	case "OF":
+		if last != "COST" && last != "GIVE" {
+			return errOf
+		}
+		o.costs[len(o.costs)-1].Name, text = argument.ParseName([]byte(value))
+		return text
 	case "GIVE":
 		if n < 0 {
 			return errGive
 		}
-		o.Cost = -n
+		o.costs, o.gives = append(o.costs, store.NamedCost{N: -n}), true
 	case "LEASE":
 		if n < 1 || n > argument.MaxLeaseMS {
 			return fmt.Sprintf(argument.ErrLease, argument.MaxLeaseMS)
@@ -88,6 +104,53 @@ func (o *options) put(option string, n int64, value string) (text string) {
 		o.Mode, o.UpTo, o.terms.Mode, o.max = m.mode, m.upTo, m.wait, n
 	}
 	return ""
+}
+
+// share gives the limits their costs. A CL.GIVE of a name has no other limits then.
+func (f *Shape) share() (text string) {
+	for i, c := range f.costs {
+		twice := slices.ContainsFunc(f.costs[:i], func(o store.NamedCost) bool { return o.Name == c.Name })
+		switch unnamed := c.Name == (cell.Name{}); {
+		case twice && unnamed:
+			return fmt.Sprintf(argument.ErrOptionTwice, "COST")
+		case twice:
+			return fmt.Sprintf(argument.ErrOptionTwice, "COST n OF "+c.Name.String())
+		case unnamed:
+			f.Cost = c.N
+			continue
+		case !slices.ContainsFunc(f.limits, func(l limit) bool { return l.Name == c.Name }):
+			return f.notNamed(c.Name)
+		case f.gives:
+			f.Cost = c.N
+			f.limits = slices.DeleteFunc(f.limits, func(l limit) bool { return l.Name != c.Name })
+			continue
+		}
+		for i := range f.limits {
+			if l := &f.limits[i]; l.Name == c.Name {
+				l.own, l.cost = true, c.N
+			}
+		}
+	}
+	return ""
+}
+
+// notNamed says which names there are.
+func (f *Shape) notNamed(name cell.Name) (text string) {
+	var names []string
+	for _, l := range f.limits {
+		if l.Name != (cell.Name{}) && !slices.Contains(names, l.Name.String()) {
+			names = append(names, l.Name.String())
+		}
+	}
+	if names == nil {
+		return fmt.Sprintf(errNoneNamed, name)
+	}
+	return fmt.Sprintf(errNamed, name, strings.Join(names, ", "))
+}
+
+// takes reports a call that is to take from one limit at least.
+func (f *Shape) takes() bool {
+	return f.Cost > 0 || slices.ContainsFunc(f.costs, func(c store.NamedCost) bool { return c.N > 0 })
 }
 
 // readOptions reads the options of a shape that has its limits, and checks them together.
@@ -104,14 +167,17 @@ func (f *Shape) begin() { f.Cost, f.unitNS, f.counted = 1, 1_000_000, decisions.
 
 // check checks options together.
 func (f *Shape) check(l *limits) (text string) {
+	if text = f.share(); text != "" {
+		return text
+	}
 	conc := slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() })
 	bookable := !slices.ContainsFunc(f.limits, func(l limit) bool { return !l.Bookable() })
 	terms := &f.terms
 	f.leases = conc || terms.LeaseNS > 0
 	unitNS, mostMS := int64(f.unitNS), l.WaitMax.Get()
 	switch {
-	case conc && terms.LeaseNS > 0:
-		return errLeaseConc
+	case f.UpTo && slices.ContainsFunc(f.limits, func(l limit) bool { return l.own }):
+		return errUpToOf
 	case !f.leases && (terms.Bound || terms.Name != ""):
 		return errNoLease
 	case terms.Mode == store.Reserve && !bookable:
@@ -120,7 +186,7 @@ func (f *Shape) check(l *limits) (text string) {
 		return fmt.Sprintf(ErrWaitMax, mostMS)
 	}
 	terms.MaxNS = f.max * unitNS
-	if f.Cost == 0 {
+	if f.Cost >= 0 && !f.takes() {
 		f.Mode, f.UpTo = cell.Peek, false
 	}
 	if f.Mode == cell.Peek {

@@ -29,7 +29,6 @@ func TestReplies(t *testing.T) {
 		"CL.TAKE n 5/1m COST 9007199254740992":     fails(errCost),
 		"CL.TAKE n 5/1m COST -1":                   fails(errCost),
 		"CL.TAKE n 5/1m COST x":                    fails(argument.ErrNotInteger),
-		"CL.TAKE n 5/1m,algo=conc LEASE 5":         fails(errLeaseConc),
 		"CL.TAKE n 5/1m LEASE 0":                   fails(argument.ErrLease, argument.MaxLeaseMS),
 		"CL.TAKE n @none":                          fails(argument.ErrNoPolicy, "none"),
 		"CL.TAKE n 5/1m /":                         "-ERR invalid limit: count '': expected 1 to 9007199254740991\r\n",

@@ -154,7 +154,7 @@ func TestTermsAreAskedFor(t *testing.T) {
 func TestOptionsOfLimits(t *testing.T) {
 	p := newWorld(t)
 	unknown := func(word string) string {
-		return "unknown option '" + word + "': expected COST, WAIT, RESERVE, LEASE, ID, PEEK, UPTO, FORCE, BIND, US, FULL or NAMED"
+		return "unknown option '" + word + "': expected COST, OF, WAIT, RESERVE, LEASE, ID, PEEK, UPTO, FORCE, BIND, US, FULL or NAMED"
 	}
 	for call, want := range map[string]string{
 		"CL.TAKE k 10/1s COSTS 3":                     unknown("COSTS"),
@@ -167,7 +167,7 @@ func TestOptionsOfLimits(t *testing.T) {
 		"CL.MTAKE 1 k 10/1s WAIT":                     "option WAIT needs a value",
 		"CL.MTAKE 1 k 10/1s l 9/1h":                   unknown("l"),
 		"CL.TAKE k 10/1s " + strings.Repeat("x", 130): unknown(strings.Repeat("x", 128)),
-		"CL.EXPLAIN k 10/1s PEEK":                     "unknown option 'PEEK': expected COST",
+		"CL.EXPLAIN k 10/1s PEEK":                     "unknown option 'PEEK': expected COST or OF",
 	} {
 		p.want(call, "-ERR "+want+"\r\n")
 	}

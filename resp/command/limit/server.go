@@ -45,7 +45,7 @@ func Rows(server func() Server) []*command.Row {
 	return []*command.Row{
 		{Name: "cl.renew", Arity: 4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id ms", Summary: "Sets the end of a lease to this many ms from now.", Run: changeLease},
 		{Name: "cl.release", Arity: 3, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id", Summary: "Ends a lease, and gives back what it holds.", Run: changeLease},
-		{Name: "cl.settle", Arity: 4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id n", Summary: "Ends a lease whose true cost was n.", Run: changeLease},
+		{Name: "cl.settle", Arity: -4, Flags: spec.OfLease | spec.Write | spec.Fast, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key id n [OF name] [n OF name] ...", Summary: "Ends a lease whose true cost was n.", Run: changeLease},
 		{Name: "cl.reset", Arity: -2, Flags: spec.Write | spec.Fast, Keys: spec.AllKeys, Access: spec.Writes, Group: spec.GroupLimit, Usage: "key ...", Summary: "Resets all limits of keys, as DEL does.", Cost: "O(N) where N is the number of keys", Run: (*command.Call).DeleteKeys},
 		{Name: "cl.policy", Arity: -2, Group: spec.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
 		{Name: "cl.rule", Arity: -2, Group: spec.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},

@@ -248,11 +248,11 @@ func (k leasedKeys) Renew(key []byte, id, ns int64, a store.Access) (bool, error
 	return k.Keys.Renew(key, id, ns, a)
 }
 
-func (k leasedKeys) Settle(key []byte, id, n int64, a store.Access) (bool, error) {
+func (k leasedKeys) Settle(key []byte, id, n int64, a store.Access, of ...store.NamedCost) (bool, error) {
 	if k.err != nil {
 		return false, k.err
 	}
-	return k.Keys.Settle(key, id, n, a)
+	return k.Keys.Settle(key, id, n, a, of...)
 }
 
 func (k leasedKeys) Release(key []byte, id int64, a store.Access) (bool, error) {

@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"celld/resp/command/argument"
 	"celld/resp/command/limit"
 	"celld/resp/door"
 	"celld/resp/jsonbody"
 	"celld/resp/web/answers"
+	"celld/store"
 )
 
 // change is the body of /v1/give, /v1/release, /v1/renew and /v1/settle.
@@ -22,16 +25,32 @@ type change struct {
 	Lease *int64  `json:"lease"`
 	MS    *int64  `json:"ms"`
 	N     *int64  `json:"n"`
+	Of    *string `json:"of"`
+	Costs costs   `json:"costs"`
+}
+
+// costs are those of limits by their names.
+type costs map[string]int64
+
+// options are the costs as those of CL.TAKE, in the order of the names.
+func (c costs) options() (all []door.Option) {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		all = append(all, door.Option{Name: "COST", N: c[name]}, door.Option{Name: "OF", Text: name})
+	}
+	return all
 }
 
 // give is POST /v1/give.
 func (a API) give(w http.ResponseWriter, r *http.Request, x *exchange) {
-	c, err := readChange(x.body.Bytes(), "limit", "n")
+	c, err := readChange(x.body.Bytes(), "limit", "n", "of?")
 	if err != nil {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	ask := door.Ask{Key: *c.Key, Limits: []string{*c.Limit}, Options: []door.Option{{Name: "GIVE", N: *c.N}}}
+	if c.Of != nil {
+		ask.Options = append(ask.Options, door.Option{Name: "OF", Text: *c.Of})
+	}
 	var refused error
 	var given int64
 	err = a.Door.Take(r.Context(), a.Caller(r), []door.Ask{ask}, func(t *door.Taken, err error) {
@@ -43,35 +62,35 @@ func (a API) give(w http.ResponseWriter, r *http.Request, x *exchange) {
 }
 
 func (a API) release(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.changeLease(w, r, x, "cl.release", "")
+	a.changeLease(w, r, x, "cl.release", "lease")
 }
 
 func (a API) renew(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.changeLease(w, r, x, "cl.renew", "ms")
+	a.changeLease(w, r, x, "cl.renew", "lease", "ms")
 }
 
 func (a API) settle(w http.ResponseWriter, r *http.Request, x *exchange) {
-	a.changeLease(w, r, x, "cl.settle", "n")
+	a.changeLease(w, r, x, "cl.settle", "lease", "n?", "costs?")
 }
 
-// changeLease changes a lease by a command, whose number is in the field of this name; "": it has none.
-func (a API) changeLease(w http.ResponseWriter, r *http.Request, x *exchange, command, field string) {
-	fields := []string{"lease", field}
-	if field == "" {
-		fields = fields[:1]
-	}
+// changeLease changes a lease by a command, whose values are in these fields.
+func (a API) changeLease(w http.ResponseWriter, r *http.Request, x *exchange, command string, fields ...string) {
 	c, err := readChange(x.body.Bytes(), fields...)
+	l := limit.LeaseChange{Command: command, N: store.Kept}
+	if err == nil {
+		l.Key, l.ID = []byte(*c.Key), *c.Lease
+		l.Of, err = c.Costs.named()
+	}
+	if n := cmp.Or(c.MS, c.N); n != nil {
+		l.N = *n
+	} else if err == nil && command == "cl.settle" && l.Of == nil {
+		err = errors.New("n: is missing, and so are costs")
+	}
 	if err != nil {
 		answers.Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	var numbers []int64
-	for _, n := range []*int64{c.Lease, c.MS, c.N} {
-		if n != nil {
-			numbers = append(numbers, *n)
-		}
-	}
-	did, err := a.Door.ChangeLease(a.Caller(r), command, *c.Key, numbers...)
+	did, err := a.Door.ChangeLease(a.Caller(r), l)
 	answerChange(w, fmt.Sprintf(`{"done":%v}`, did), err)
 }
 
@@ -84,7 +103,19 @@ func answerChange(w http.ResponseWriter, body string, err error) {
 	writeJSON(w, http.StatusOK, []byte(body))
 }
 
-// readChange reads a body that has a key and these fields, and no others.
+// named are the costs by the names that they have as limits.
+func (c costs) named() (all []store.NamedCost, err error) {
+	for _, text := range slices.Sorted(maps.Keys(c)) {
+		name, problem := argument.ParseName([]byte(text))
+		if problem != "" {
+			return nil, errors.New("costs: " + strings.TrimPrefix(problem, "ERR "))
+		}
+		all = append(all, store.NamedCost{Name: name, N: c[text]})
+	}
+	return all, nil
+}
+
+// readChange reads a body that has a key and these fields, and no others. One with a ? may be missing.
 func readChange(body []byte, fields ...string) (c change, err error) {
 	if err := jsonbody.Read(body, &c, jsonbody.Strictly); err != nil {
 		return c, err
@@ -95,11 +126,12 @@ func readChange(body []byte, fields ...string) (c change, err error) {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"limit", c.Limit != nil}, {"lease", c.Lease != nil}, {"ms", c.MS != nil}, {"n", c.N != nil}} {
+	}{{"limit", c.Limit != nil}, {"lease", c.Lease != nil}, {"ms", c.MS != nil}, {"n", c.N != nil}, {"of", c.Of != nil},
+		{"costs", c.Costs != nil}} {
 		switch wanted := slices.Contains(fields, f.name); {
 		case wanted && !f.given:
 			err = fmt.Errorf("%s: is missing", f.name)
-		case f.given && !wanted:
+		case f.given && !wanted && !slices.Contains(fields, f.name+"?"):
 			return c, fmt.Errorf("%s: an unknown field", f.name)
 		}
 	}

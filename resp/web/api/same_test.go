@@ -23,17 +23,32 @@ type asked struct {
 func drawAsked(t *rapid.T, lease int64) (c asked) {
 	key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
 	limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"5/1s", "9/1m,algo=window", "3/1m,algo=slide", "4/10s,algo=conc", "@gold",
-		"9007199254740991/1h,algo=window", "6/1s,algo=log,block=1s"}), 1, 3, rapid.ID).Draw(t, "limits")
+		"9007199254740991/1h,algo=window", "6/1s,algo=log,block=1s", "5/1s,name=x", "7/1s,name=y", "@llm"}), 1, 3, rapid.ID).Draw(t, "limits")
 	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	case 0:
 		n := rapid.Int64Range(0, 9).Draw(t, "n")
-		return asked{"/v1/give", map[string]any{"key": key, "limit": limits[0], "n": n}, []string{"CL.GIVE", key, limits[0], fmt.Sprint(n)}}
+		c = asked{"/v1/give", map[string]any{"key": key, "limit": limits[0], "n": n}, []string{"CL.GIVE", key, limits[0], fmt.Sprint(n)}}
+		if rapid.IntRange(0, 2).Draw(t, "of") == 0 {
+			name := rapid.SampledFrom([]string{"x", "y", "z", "no name"}).Draw(t, "name")
+			c.body["of"], c.args = name, append(c.args, "OF", name)
+		}
+		return c
 	case 1:
 		return asked{"/v1/release", map[string]any{"key": key, "lease": lease}, []string{"CL.RELEASE", key, fmt.Sprint(lease)}}
 	case 2:
 		n := rapid.Int64Range(0, 9).Draw(t, "n")
-		return asked{"/v1/settle", map[string]any{"key": key, "lease": lease, "n": n},
+		c = asked{"/v1/settle", map[string]any{"key": key, "lease": lease, "n": n},
 			[]string{"CL.SETTLE", key, fmt.Sprint(lease), fmt.Sprint(n)}}
+		if costs, words := drawCosts(t); len(costs) > 0 {
+			if c.body["costs"] = costs; rapid.Bool().Draw(t, "only costs") {
+				delete(c.body, "n")
+				c.args = c.args[:3]
+			}
+			for _, cost := range words {
+				c.args = append(c.args, cost[1:]...)
+			}
+		}
+		return c
 	case 3:
 		ms := rapid.Int64Range(1, 9000).Draw(t, "ms")
 		return asked{"/v1/renew", map[string]any{"key": key, "lease": lease, "ms": ms},
@@ -58,6 +73,9 @@ func drawAsked(t *rapid.T, lease int64) (c asked) {
 	if cost := rapid.SampledFrom([]int64{-1, 0, 1, 2, 5, 1 << 40}).Draw(t, "cost"); cost >= 0 {
 		c.body["cost"], c.args = cost, append(c.args, "COST", fmt.Sprint(cost))
 	}
+	if costs, words := drawCosts(t); len(costs) > 0 {
+		c.body["costs"], c.args = costs, append(c.args, slices.Concat(words...)...)
+	}
 	if rapid.Bool().Draw(t, "us") {
 		c.body["us"], c.args = true, append(c.args, "US")
 	}
@@ -75,6 +93,18 @@ func drawAsked(t *rapid.T, lease int64) (c asked) {
 		c.body["mode"], c.args = mode, append(c.args, strings.ToUpper(mode))
 	}
 	return c
+}
+
+// drawCosts draws costs of limits with names, as JSON has them, and as words of a command.
+func drawCosts(t *rapid.T) (costs map[string]any, words [][]string) {
+	costs = map[string]any{}
+	for _, name := range []string{"x", "y", "z"} {
+		if rapid.IntRange(0, 4).Draw(t, "named") == 0 {
+			n := rapid.SampledFrom([]int64{0, 1, 2, 3, 9}).Draw(t, "cost of "+name)
+			costs[name], words = n, append(words, []string{"COST", fmt.Sprint(n), "OF", name})
+		}
+	}
+	return costs, words
 }
 
 // doors are the ways in which a call comes in. Each returns the numbers of the answer, or an error.
@@ -144,7 +174,8 @@ func TestSameByEachDoor(t *testing.T) {
 		serve := func() tested {
 			a := newAPI(t, func() int64 { return nowNS })
 			a.command(t, "CL.POLICY", "SET", "gold", "4/1s", "20/1m,algo=window")
-			a.command(t, "CL.TAKE", "another", "@gold", "PEEK") // CL.STATS names a policy's limits from its first call on
+			a.command(t, "CL.POLICY", "SET", "llm", "8/10s", "9/10s,name=x", "3/1m,name=y,algo=window")
+			a.command(t, "CL.TAKE", "another", "@gold", "@llm", "PEEK") // CL.STATS names a policy's limits from its first call on
 			return a
 		}
 		for door := range doors {

@@ -24,6 +24,7 @@ type call struct {
 	Limits  []string `json:"limits"`
 	Keys    []pair   `json:"keys"`
 	Cost    *int64   `json:"cost"`
+	Costs   costs    `json:"costs"`
 	Mode    *string  `json:"mode"`
 	MaxMS   *int64   `json:"max_ms"`
 	LeaseMS *int64   `json:"lease_ms"`
@@ -195,7 +196,7 @@ func appendProblem(b []byte, p answers.Problem) []byte {
 // onlyCalls says what is wrong with a body that has calls.
 func (c *call) onlyCalls() error {
 	switch {
-	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Mode != nil || c.MaxMS != nil || c.LeaseMS != nil ||
+	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Costs != nil || c.Mode != nil || c.MaxMS != nil || c.LeaseMS != nil ||
 		c.ID != nil || c.Full || c.US:
 		return fmt.Errorf("calls: no other field may stand beside it")
 	case len(c.Calls) < 1 || len(c.Calls) > mostCalls:
@@ -256,6 +257,7 @@ func (c *call) options(at string) (all []door.Option, err error) {
 	if c.Cost != nil {
 		all = append(all, door.Option{Name: "COST", N: *c.Cost})
 	}
+	all = append(all, c.Costs.options()...)
 	if c.LeaseMS != nil {
 		all = append(all, door.Option{Name: "LEASE", N: *c.LeaseMS})
 	}

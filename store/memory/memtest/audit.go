@@ -100,11 +100,13 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 		seen := map[id]bool{}
 		for n := e.FirstLimit(); n != 0; n = t.Limits.At(n).Next.Load() {
 			p := t.Limits.At(n)
-			name := id{policy: p.Policy.Load()}
-			if p.Policy.Load() == 0 {
-				name = id{0, p.Shape()}
+			l := t.Limits.Limit(p)
+			name := id{policy: p.PolicyID()}
+			if name.policy == 0 {
+				name = id{0, l.Shape}
 			}
-			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings.At(p.Ring.Load()).Words() == nil) {
+			named := l.Name != cell.Name{}
+			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings.At(p.Ring.Load()).Words() == nil && !named) {
 				return 0, 0, fmt.Errorf("limit entry %d is there twice, or its ring or limit", n)
 			}
 			used[n], seen[name], rings[p.Ring.Load()] = true, true, true

@@ -90,7 +90,7 @@ func (sh *Shard) giveBack(e *table.Slot, p *table.LimitEntry, from []lease.Lease
 	if base == nil || len(from) == 0 {
 		return
 	}
-	l, companion, st := base.Limit(), p.Shape(), sh.Limits.State(base)
+	l, companion, st := sh.Limits.Limit(base), p.Shape(), sh.Limits.State(base)
 	if l.Aligned() {
 		for i := range from {
 			from[i].TakenNS = cell.ShiftInstant(from[i].TakenNS, sh.Wall.Load())
@@ -146,8 +146,8 @@ func (sh *Shard) FindLease(p *table.LimitEntry, id, nowNS int64) (st cell.State,
 	return st, l, found
 }
 
-// DropLease ends the leases of an ID in a limit entry, and gives back what they hold beyond n.
-func (sh *Shard) DropLease(e *table.Slot, p *table.LimitEntry, id, n, nowNS int64) {
+// DropLease ends the leases of an ID in a limit entry, and gives back what they hold beyond their true cost.
+func (sh *Shard) DropLease(e *table.Slot, p *table.LimitEntry, id, nowNS int64, cost func(*lease.Lease) int64) {
 	for {
 		st := sh.Limits.State(p)
 		l, found := st.Leases().Drop(uint64(id), nowNS)
@@ -155,7 +155,7 @@ func (sh *Shard) DropLease(e *table.Slot, p *table.LimitEntry, id, n, nowNS int6
 			return
 		}
 		p.SetState(&st)
-		if back := l.Cost - n; back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
+		if back := l.Cost - cost(&l); back > 0 && p.Code.Load()&cell.CodeOfLeases != 0 {
 			l.Cost = back
 			sh.giveBack(e, p, []lease.Lease{l}, nowNS)
 		}

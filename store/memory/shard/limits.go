@@ -49,7 +49,7 @@ func (sh *Shard) limits(e *table.Slot) (to store.Limits) {
 		if gone {
 			continue
 		}
-		to = append(to, store.LimitState{Policy: of, Limit: p.Limit(), State: sh.Limits.State(p)})
+		to = append(to, store.LimitState{Policy: of, Limit: sh.LimitOf(p, of), State: sh.Limits.State(p)})
 	}
 	return to
 }
@@ -70,7 +70,7 @@ func (sh *Shard) setLimits(e *table.Slot, limits store.Limits) {
 	sh.DropLimits(e)
 	for i := len(limits) - 1; i >= 0; i-- {
 		l := &limits[i]
-		sh.Limits.Keep(sh.AddLimit(e, policyID(l)), &l.Limit, l.Limit.Code(), &l.State)
+		sh.Limits.Keep(sh.AddLimit(e, &l.Limit, policyID(l)), &l.Limit, l.Limit.Code(), &l.State)
 	}
 }
 
@@ -101,7 +101,7 @@ func (sh *Shard) rings(e *table.Slot, limits store.Limits) iter.Seq2[*store.Limi
 				return
 			}
 			l, r := &limits[0], none
-			if !p.Is(&l.Limit, policyID(l), l.Limit.Code()) {
+			if !sh.Limits.Is(p, &l.Limit, policyID(l), l.Limit.Code()) {
 				continue // of a policy that is gone
 			}
 			if n := p.Ring.Load(); n != 0 {
@@ -137,12 +137,28 @@ func (sh *Shard) needsPurge(e *table.Slot) bool {
 
 // PolicyOf is the policy's limit that a limit entry is of; nil: a literal, or it is gone.
 func (sh *Shard) PolicyOf(p *table.LimitEntry) (l *policy.Limit, gone bool) {
-	id := p.Policy.Load()
+	id := p.PolicyID()
 	if id == 0 {
 		return nil, false
 	}
 	l = sh.policies.LimitOf(id)
 	return l, l == nil
+}
+
+// LimitOf is the limit that has left a limit entry's state, under the policy's limit that the entry is of; nil: a literal.
+func (sh *Shard) LimitOf(p *table.LimitEntry, of *policy.Limit) cell.Limit {
+	l := sh.Limits.Limit(p)
+	if of != nil {
+		l.Name = of.Limit.Name
+	}
+	return l
+}
+
+// NameOf is the name of the limit that a limit entry is of.
+func (sh *Shard) NameOf(p *table.LimitEntry) cell.Name {
+	of, _ := sh.PolicyOf(p)
+	l := sh.LimitOf(p, of)
+	return l.Name
 }
 
 // PolicyGone reports whether a limit entry is of a policy that is gone, or of a limit that its policy has no more.

@@ -42,7 +42,7 @@ func (sh *Shard) TakePlain(r *store.TakeRequest, a store.Access) (done bool) {
 
 // isPlain reports a request of one limit that just takes.
 func isPlain(r *store.TakeRequest) bool {
-	return len(r.Calls) == 1 && r.Calls[0].Times <= 1 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
+	return len(r.Calls) == 1 && !r.Calls[0].Own && r.Mode == cell.Take && !r.UpTo && r.Terms == nil
 }
 
 // answerOne answers a plain request by the decision on its only call.

@@ -67,7 +67,7 @@ func limitBytes(st store.Value) int64 {
 // bytesOfLimits is what they take, by the estimate of MaxBytes.
 func bytesOfLimits(l store.Limits) (n int64) {
 	for i := range l {
-		n += table.LimitEntryBytes + table.BytesOfRing(l[i].State.Ring)
+		n += table.BytesOf(&l[i].Limit, policyID(&l[i]), l[i].State.Ring)
 	}
 	return n
 }

@@ -45,10 +45,10 @@ func (t *Table) TouchedNS(e *Slot) int64 {
 	return Info(e.Info.Load()).TouchedNS()
 }
 
-// AddLimit puts a new limit entry before the others of a key.
-func (t *Table) AddLimit(e *Slot, policy uint32) *LimitEntry {
+// AddLimit puts a new entry of a limit before the others of a key.
+func (t *Table) AddLimit(e *Slot, l *cell.Limit, policy uint32) *LimitEntry {
 	n, p := t.Limits.alloc()
-	p.Policy.Store(policy)
+	t.Limits.begin(p, l, policy)
 	p.TouchedNS.Store(t.TouchedNS(e))
 	next := uint32(0)
 	if e.HoldsLimits() {
@@ -75,7 +75,7 @@ func (t *Table) DropLimits(e *Slot) {
 
 func (t *Table) FindLimit(e *Slot, l *cell.Limit, policy, shape uint32) *LimitEntry {
 	for p := range t.LimitsOf(e) {
-		if p.Is(l, policy, shape) {
+		if t.Limits.Is(p, l, policy, shape) {
 			return p
 		}
 	}
@@ -119,8 +119,8 @@ func (t *Table) CostBytes(n uint32, e *Slot) int64 {
 // BaseOf is the limit entry of the limit from which a companion's leases were taken, or nil.
 func (t *Table) BaseOf(e *Slot, companion *LimitEntry) *LimitEntry {
 	l := cell.Limit{Shape: companion.Shape()}
-	l.Leases = false
-	return t.FindLimit(e, &l, companion.Policy.Load(), l.Code())
+	l.Leases, l.Name = false, t.Limits.name(companion)
+	return t.FindLimit(e, &l, companion.PolicyID(), l.Code())
 }
 
 // EndNS is when the last of limits that are in limit time has nothing left to remember, in limit time.

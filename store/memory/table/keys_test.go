@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"celld/cell"
 )
 
 func newTable() *Table {
@@ -123,7 +125,7 @@ func TestKeysOfOneHash(t *testing.T) {
 			t.Errorf("key %d is seen as %p", i, e)
 		}
 	}
-	table.AddLimit(table.Slabs.At(1), 0)
+	table.AddLimit(table.Slabs.At(1), &cell.Limit{}, 0)
 	if table.Clear(); table.IdleBytes() != 0 || table.Slabs.Top != 0 {
 		t.Errorf("a clear table has %d idle bytes, and %d slots", table.IdleBytes(), table.Slabs.Top)
 	}

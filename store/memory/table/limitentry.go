@@ -16,7 +16,7 @@ type LimitEntry struct {
 	span          atomic.Int64  // of the cell.Shape; Code is the rest of it
 	params        atomic.Uint64 // cell.Params: see packed
 	Code          atomic.Uint32
-	Policy        atomic.Uint32 // Policy.ID; 0: a literal
+	Policy        atomic.Uint32 // Policy.ID; 0: a literal; namedLiteral: one with a Name, which is in the ring
 	Next          atomic.Uint32 // of the same key
 	Ring          atomic.Uint32 // number of the ring, 0: none
 }
@@ -26,7 +26,12 @@ const (
 	// takes beside its words.
 	LimitEntryBytes = 64
 	RingBytes       = 48
+
+	nameBytes = 192 // at most, of a literal's Name and of the ring that has it
 )
+
+// namedLiteral stands in Policy for a literal with a Name. No Policy.ID is as high.
+const namedLiteral = math.MaxUint32
 
 func (p *LimitEntry) link() uint32     { return p.Next.Load() }
 func (p *LimitEntry) setLink(n uint32) { p.Next.Store(n) }
@@ -42,13 +47,14 @@ type Ring struct {
 	count uint32    // of words
 	Next  uint32    // of a free place
 	Told  cell.Told // of a log, as long as it has this ring
+	name  cell.Name // of a literal
 }
 
-func ringOf(words []uint64) Ring {
-	return Ring{words: unsafe.SliceData(words), count: uint32(len(words))}
+func (r *Ring) set(words []uint64) {
+	*r = Ring{words: unsafe.SliceData(words), count: uint32(len(words)), name: r.name}
 }
 
-// Words are nil in a free place.
+// Words are nil in a free place, and where there is only a name.
 func (r *Ring) Words() []uint64 { return unsafe.Slice(r.words, r.count) }
 
 func (r *Ring) link() uint32     { return r.Next }
@@ -61,8 +67,16 @@ func (t *limitEntries) drop() {
 }
 
 func (t *limitEntries) Free(n uint32) {
-	t.setRing(t.At(n), nil)
+	t.freeRing(t.At(n))
 	t.release(t.free(n))
+}
+
+func (t *limitEntries) freeRing(p *LimitEntry) {
+	if n := p.Ring.Load(); n != 0 {
+		*t.Rings.At(n) = Ring{}
+		t.Rings.release(t.Rings.free(n))
+		p.Ring.Store(0)
+	}
 }
 
 // ring is that of a limit entry, nil if it has none.
@@ -75,20 +89,48 @@ func (t *limitEntries) ring(p *LimitEntry) []uint64 {
 }
 
 func (t *limitEntries) setRing(p *LimitEntry, words []uint64) {
-	n := p.Ring.Load()
-	switch {
-	case words == nil && n != 0:
-		*t.Rings.At(n) = Ring{}
-		t.Rings.release(t.Rings.free(n))
-		p.Ring.Store(0)
-	case words == nil:
-	case n != 0:
-		*t.Rings.At(n) = ringOf(words)
-	default:
-		n, r := t.Rings.alloc()
-		*r = ringOf(words)
+	if words == nil && p.Policy.Load() != namedLiteral {
+		t.freeRing(p)
+		return
+	}
+	if p.Ring.Load() == 0 {
+		n, _ := t.Rings.alloc()
 		p.Ring.Store(n)
 	}
+	t.Rings.At(p.Ring.Load()).set(words)
+}
+
+// begin makes an entry that of a policy or, where that is 0, of a literal.
+func (t *limitEntries) begin(p *LimitEntry, l *cell.Limit, policy uint32) {
+	p.Policy.Store(entryPolicy(l, policy))
+	if entryPolicy(l, policy) == namedLiteral {
+		t.setRing(p, nil)
+		t.Rings.At(p.Ring.Load()).name = l.Name
+	}
+}
+
+// entryPolicy is Policy of the entry of a limit.
+func entryPolicy(l *cell.Limit, policy uint32) uint32 {
+	if policy == 0 && l.Name != (cell.Name{}) {
+		return namedLiteral
+	}
+	return policy
+}
+
+// PolicyID is that of the policy; 0: a literal.
+func (p *LimitEntry) PolicyID() uint32 {
+	if id := p.Policy.Load(); id != namedLiteral {
+		return id
+	}
+	return 0
+}
+
+// name is that of a literal.
+func (t *limitEntries) name(p *LimitEntry) (name cell.Name) {
+	if p.Policy.Load() == namedLiteral {
+		name = t.Rings.At(p.Ring.Load()).name
+	}
+	return name
 }
 
 // Untell notes that a log no longer starts with what was told of it.
@@ -99,7 +141,22 @@ func (t *limitEntries) Untell(p *LimitEntry) {
 }
 
 // Bytes is what a limit entry takes, by the estimate of MaxBytes.
-func (t *limitEntries) Bytes(p *LimitEntry) int64 { return LimitEntryBytes + BytesOfRing(t.ring(p)) }
+func (t *limitEntries) Bytes(p *LimitEntry) int64 {
+	return bytesOf(p.Policy.Load(), t.ring(p))
+}
+
+// BytesOf is Bytes of the entry of a limit, a policy's or a literal.
+func BytesOf(l *cell.Limit, policy uint32, ring []uint64) int64 {
+	return bytesOf(entryPolicy(l, policy), ring)
+}
+
+func bytesOf(entryPolicy uint32, ring []uint64) int64 {
+	bytes := LimitEntryBytes + BytesOfRing(ring)
+	if entryPolicy == namedLiteral {
+		bytes += nameBytes
+	}
+	return bytes
+}
 
 func BytesOfRing(ring []uint64) int64 {
 	if ring == nil {
@@ -117,11 +174,14 @@ func CloneRing(ring []uint64) []uint64 {
 }
 
 // Is reports whether an entry belongs to a limit: to the policy, or to literals that share the state.
-func (p *LimitEntry) Is(l *cell.Limit, policy uint32, shape uint32) bool {
-	if own := p.Policy.Load(); policy != 0 || own != 0 {
-		return own == policy && (p.Code.Load()^shape)&cell.CodeOfLeases == 0
+func (t *limitEntries) Is(p *LimitEntry, l *cell.Limit, policy uint32, shape uint32) bool {
+	switch {
+	case p.Policy.Load() != entryPolicy(l, policy):
+		return false
+	case policy != 0:
+		return (p.Code.Load()^shape)&cell.CodeOfLeases == 0
 	}
-	return p.Code.Load() == shape && p.span.Load() == l.Span()
+	return p.Code.Load() == shape && p.span.Load() == l.Span() && t.name(p) == l.Name
 }
 
 // Same reports whether a limit can go on with a limit entry's state as it is.
@@ -129,14 +189,16 @@ func (p *LimitEntry) Same(l *cell.Limit, shape uint32) bool {
 	return p.Code.Load() == shape && p.span.Load() == l.Span() && p.params.Load() == packed(l.Params)
 }
 
-// Alone reports whether a limit entry is all that its key holds, and a limit can go on with it as it is.
+// Alone reports whether a limit entry is all that its key holds, and a limit can go on with it as it is. It does not look at the names of
+// literals: these have no entry that is Alone.
 func (p *LimitEntry) Alone(l *cell.Limit, policy uint32) bool {
-	return p.Next.Load() == 0 && p.Policy.Load() == policy && p.Same(l, l.Code())
+	return p.Next.Load() == 0 && p.Policy.Load() == policy && (policy != 0 || l.Name == cell.Name{}) && p.Same(l, l.Code())
 }
 
-// Limit is the limit that has left a limit entry's state.
-func (p *LimitEntry) Limit() cell.Limit {
+// Limit is the limit that has left a limit entry's state. The Name of a policy's is not kept.
+func (t *limitEntries) Limit(p *LimitEntry) cell.Limit {
 	shape, params := p.Shape(), p.params.Load()
+	shape.Name = t.name(p)
 	if shape.HasBurst() {
 		return cell.LimitOf(shape, cell.Params{Count: int64(params & math.MaxUint32), Burst: int64(params >> 32)})
 	}

@@ -36,14 +36,14 @@ func TestKeptLimitAndIdleBytes(t *testing.T) {
 	if idle := table.IdleBytes(); idle != (SlabSize-1)*48 {
 		t.Errorf("%d bytes are idle beside one slot", idle)
 	}
-	p := table.AddLimit(e, 0)
+	p := table.AddLimit(e, &cell.Limit{}, 0)
 	for _, text := range []string{"5/1s", "5/1s,burst=3", "7/1s,burst=3", "7/1m,burst=3"} {
 		l, err := cell.ParseLimit(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		table.Limits.Keep(p, &l, l.Code(), &cell.State{})
-		if kept := p.Limit(); kept.Count != l.Count || kept.Burst != l.Burst || kept.PeriodNS != l.PeriodNS {
+		if kept := table.Limits.Limit(p); kept.Count != l.Count || kept.Burst != l.Burst || kept.PeriodNS != l.PeriodNS {
 			t.Errorf("%s is kept as %+v", text, kept)
 		}
 	}

@@ -36,14 +36,14 @@ func TestLimitEntriesOfAKey(t *testing.T) {
 		if l.KeepsCalls() {
 			st.Ring = []uint64{1, 2}
 		}
-		p := table.AddLimit(e, 0)
+		p := table.AddLimit(e, &cell.Limit{}, 0)
 		table.Limits.Keep(p, &l, l.Code(), &st)
 		entries = append(entries, p)
 		if table.TouchedNS(e) != touched {
 			t.Errorf("with %d limits the last use is at %d", i+1, table.TouchedNS(e))
 		}
 	}
-	policy := table.AddLimit(e, 9)
+	policy := table.AddLimit(e, &cell.Limit{}, 9)
 	l := limit(t, "5/1s")
 	table.Limits.Keep(policy, &l, l.Code(), &cell.State{A: 77})
 	for i, text := range texts {
@@ -90,7 +90,7 @@ func TestSameAndAlone(t *testing.T) {
 	table := newTable()
 	_, e := table.add(1<<32, []byte("key"))
 	l := limit(t, "5/1s,burst=3")
-	p := table.AddLimit(e, 4)
+	p := table.AddLimit(e, &cell.Limit{}, 4)
 	table.Limits.Keep(p, &l, l.Code(), &cell.State{})
 	if !p.Same(&l, l.Code()) || !p.Alone(&l, 4) || p.Alone(&l, 0) {
 		t.Error("a limit entry is not that of its limit")
@@ -100,7 +100,7 @@ func TestSameAndAlone(t *testing.T) {
 			t.Errorf("a limit entry of 5/1s,burst=3 is that of %s", text)
 		}
 	}
-	if first := table.AddLimit(e, 4); first.Next.Load() == 0 || first.Alone(&l, 4) {
+	if first := table.AddLimit(e, &cell.Limit{}, 4); first.Next.Load() == 0 || first.Alone(&l, 4) {
 		t.Error("one of two is alone")
 	}
 }
@@ -110,7 +110,7 @@ func TestKeptStates(t *testing.T) {
 	table := newTable()
 	_, e := table.add(1<<32, []byte("key"))
 	l := limit(t, "5/1s,algo=log")
-	p := table.AddLimit(e, 0)
+	p := table.AddLimit(e, &cell.Limit{}, 0)
 	for _, st := range []cell.State{{A: 1, B: 2, BlockedNS: 3}, {A: 4, B: 2, BlockedNS: 3}, {A: 4, B: 5, BlockedNS: 3},
 		{A: 4, B: 5, BlockedNS: 6}, {},
 		{Ring: []uint64{1, 2}}, {Ring: []uint64{3, 4}}, {Ring: []uint64{5}}, {A: 1}} {
@@ -129,7 +129,7 @@ func TestKeptStates(t *testing.T) {
 	}
 	companion := l
 	companion.Leases = true
-	c := table.AddLimit(e, 0)
+	c := table.AddLimit(e, &cell.Limit{}, 0)
 	table.Limits.Keep(c, &companion, companion.Code(), &cell.State{})
 	if !c.HoldsLeases() || p.HoldsLeases() || table.BaseOf(e, c) != p {
 		t.Error("a companion does not lead to its limit")
@@ -213,7 +213,7 @@ func TestLimitsByTheClock(t *testing.T) {
 			t.Errorf("%+v ends at %d, want %d", l.Shape, got, end)
 		}
 		limits = append(limits, store.LimitState{Limit: l, State: st})
-		p := table.AddLimit(e, 0)
+		p := table.AddLimit(e, &cell.Limit{}, 0)
 		table.Limits.Keep(p, &l, l.Code(), &st)
 		if table.EntryEndNS(p) != end {
 			t.Errorf("the limit entry of %+v ends at %d, want %d", l.Shape, table.EntryEndNS(p), end)
@@ -229,7 +229,7 @@ func TestLimitsByTheClock(t *testing.T) {
 	}
 	table.Realign(e, -90e9, now+ahead-90e9)
 	for p, st := range before {
-		l := p.Limit()
+		l := table.Limits.Limit(p)
 		if l.Aligned() {
 			l.Realign(&st, -90e9, now+ahead-90e9)
 			if st.A == before[p].A && st.B == before[p].B {

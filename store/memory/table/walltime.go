@@ -22,7 +22,7 @@ func (t *Table) Realign(e *Slot, byNS, wallNS int64) {
 		if shape := p.Shape(); !shape.Aligned() {
 			continue
 		}
-		l, st := p.Limit(), t.Limits.State(p)
+		l, st := t.Limits.Limit(p), t.Limits.State(p)
 		l.Realign(&st, byNS, wallNS)
 		p.SetState(&st)
 	}

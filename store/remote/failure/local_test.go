@@ -49,7 +49,7 @@ func TestLocalDecidesByAShare(t *testing.T) {
 		}
 	}
 	several := store.TakeRequest{Calls: s.callsOf(t, "several", "100/1m", "else", "100/1m"), TakeOptions: store.TakeOptions{Cost: 1}}
-	several.Calls[1].Times = 4
+	several.Calls[1].Own, several.Calls[1].Cost = true, 4
 	for _, limited := range []bool{false, true} {
 		if s.Take(&several, sent, store.Access{NowNS: atNS}); several.Taken.Limited != limited || several.Calls[1].Decision.Remaining != 1 {
 			t.Errorf("4 of a share of 5: %+v, %+v", several.Taken, several.Calls[1].Decision)

@@ -34,7 +34,7 @@ func TestPlainCallsBehindWaiters(t *testing.T) {
 			t.Fatal("they do not wait")
 		}
 		twice := policyCall(d.s, "o", "p")
-		twice.Times = 2
+		twice.Own, twice.Cost = true, 2
 		gone := policyCall(d.s, "o", "q")
 		d.s.policies.DeletePolicy("q")
 		for i, c := range []struct {
@@ -103,7 +103,7 @@ func TestPlainCallsBehindThoseWhoHaveJustCome(t *testing.T) {
 					if cost == 0 {
 						continue
 					}
-					r.Cost, r.Calls[0].Times = 1, int64(cost)
+					r.Cost, r.Calls[0].Own, r.Calls[0].Cost = 1, true, int64(cost)
 					if got := d.s.waits.refuseBehind(d.v, &r, store.Access{}); got != behind {
 						t.Errorf("5/10s%s, %d times: it stands behind: %v", algo, cost, got)
 					}

@@ -63,14 +63,14 @@ func refuse(v *view.View, r *store.TakeRequest, a store.Access, waitNS uint64) {
 	a.NowNS = v.NowNS
 	o := r.TakeOptions
 	o.Terms, o.Mode = nil, cell.Peek
-	if r.Taken, r.Err = v.Take(r.Calls, o, a); r.Err == nil && r.Taken.Limited && r.Mode != cell.Peek && r.Cost != 0 {
+	if r.Taken, r.Err = v.Take(r.Calls, o, a); r.Err == nil && r.Taken.Limited && r.Takes() {
 		o.Mode = cell.Take // it is blocked, if its limit says so
 		r.Taken, r.Err = v.Take(r.Calls, o, a)
 	}
 	if r.Err != nil {
 		return
 	}
-	if r.Cost == 0 {
+	if r.Cost == 0 && !r.Takes() {
 		waitNS = 0
 	}
 	d := &r.Calls[r.Taken.Binding].Decision
@@ -130,11 +130,10 @@ func (l *line) standing(v *view.View) []*waiter {
 // cost is what those take, or so much of it that nothing is left. It is unknown if one has another limit than a call.
 func (l *line) cost(c *store.Call, those []*waiter) (cost int64) {
 	for _, one := range those {
-		own := &one.own.Calls[slices.Index(one.states, l.state)]
-		if c.Policy == nil && own.Limit.Params != c.Limit.Params {
+		if own := one.own.Calls[slices.Index(one.states, l.state)]; c.Policy == nil && own.Limit.Params != c.Limit.Params {
 			return unknown
 		}
-		if cost += one.own.Cost; cost > c.Limit.Capacity() {
+		if cost += one.cost(l.state); cost > c.Limit.Capacity() {
 			break
 		}
 	}
@@ -147,11 +146,14 @@ func (l *line) cost(c *store.Call, those []*waiter) (cost int64) {
 func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (waitNS uint64) {
 	a.NowNS = v.NowNS
 	for _, l := range w.ahead(v, r) {
+		if l.call.CostOf(r.Cost) == 0 && r.Takes() {
+			continue
+		}
 		if l.cost != unknown {
 			look := store.TakeOptions{Cost: l.cost + l.call.CostOf(r.Cost), Mode: cell.Peek}
 			if look.Cost <= cell.MaxCost {
 				c := *l.call
-				c.Times = 0
+				c.Own = false
 				if taken, err := v.Take([]store.Call{c}, look, a); err == nil && !taken.Limited {
 					continue
 				}

@@ -80,7 +80,7 @@ func (l *line) try() {
 	}
 	for ; i < len(l.Waiters); i++ {
 		if v := l.Waiters[i]; v.looked {
-			t.between += v.own.Cost
+			t.between += v.cost(l.state)
 		} else if w.refresh(v) {
 			v.trial = tried
 			t.fresh = append(t.fresh, v)
@@ -156,7 +156,7 @@ func (t *try) decide(v *view.View) {
 			case waits:
 				waiting, t.binding, t.againNS = true, binding, again
 				f = t.forecast(v, one, binding)
-				f.book(one.own.Cost)
+				f.book(one.cost(t.line.state))
 			case one.own.Err != nil || one.own.Taken.Limited:
 				o = t.answer(one)
 			default:
@@ -198,7 +198,7 @@ func (t *try) reserved(v *view.View) int {
 	}
 	f := t.forecast(v, t.waiters[0], 0)
 	for i, one := range t.waiters {
-		if wait := f.book(one.own.Cost); one.reserves() && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
+		if wait := f.book(one.cost(t.line.state)); one.reserves() && f.known && wait <= uint64(max(one.terms.MaxNS, 0)) {
 			last = i
 		}
 	}
@@ -218,7 +218,7 @@ func (t *try) grantOf(v *waiter) grant {
 
 // behind decides whether a call behind those who wait may wait, too. A call of several limits may.
 func (t *try) behind(v *view.View, f *forecast, one *waiter) outcome {
-	wait := f.book(one.own.Cost)
+	wait := f.book(one.cost(t.line.state))
 	if !one.reserves() && (one.looked || len(one.own.Calls) > 1 || !f.known || wait <= uint64(one.left())) {
 		return outcome{v: one}
 	}

@@ -164,7 +164,7 @@ func (w *Waits) SetMost(most int64) { w.room.SetMost(most) }
 // Waits reports whether a call may have to stand in a line. Only calls with WAIT or RESERVE may.
 func (w *Waits) Waits(r *store.TakeRequest, nowNS int64) bool {
 	t := r.Terms
-	return t != nil && t.Mode != store.DontWait && r.Cost > 0 && (t.Mode == store.Wait || w.comesBehind(r)) && !w.ruled(r, nowNS)
+	return t != nil && t.Mode != store.DontWait && r.Takes() && (t.Mode == store.Wait || w.comesBehind(r)) && !w.ruled(r, nowNS)
 }
 
 // Enter puts a call for which Waits is true into its line, and returns false: it wakes waker when the call is answered. It returns true for
@@ -226,6 +226,11 @@ func (w *Waits) newWaiter(r *store.TakeRequest, a store.Access, waker store.Wake
 	}
 	v.nameStates()
 	return v, nil
+}
+
+// cost is what a waiter takes from one of its states, which its policy may have lost.
+func (v *waiter) cost(of stateName) int64 {
+	return v.own.Calls[max(slices.Index(v.states, of), 0)].CostOf(v.own.Cost)
 }
 
 func (v *waiter) nameStates() {
