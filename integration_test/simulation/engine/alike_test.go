@@ -16,6 +16,7 @@ import (
 	"celld/internal/enginetest"
 	"celld/resp"
 	settings "celld/resp/config"
+	"celld/resp/command/limit"
 	"celld/resp/door"
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
@@ -126,10 +127,17 @@ func (s *side) ask(t *testing.T, words []string) (reply string, asked bool) {
 	switch words[0] {
 	case "CL.RELEASE", "CL.RENEW", "CL.SETTLE":
 		var did bool
-		did, err = s.server.Door.ChangeLease(from, strings.ToLower(words[0]), words[1], numbers...)
+		l := limit.LeaseChange{Command: strings.ToLower(words[0]), Key: []byte(words[1]), ID: numbers[0], N: numbers[len(numbers)-1]}
+		if slices.Contains(words, "OF") {
+			return "", false
+		}
+		did, err = s.server.Door.ChangeLease(from, l)
 		reply = fmt.Sprintf(":%d\r\n", map[bool]int{true: 1}[did])
 	case "CL.GIVE":
 		give := door.Ask{Key: words[1], Limits: words[2:3], Options: []door.Option{{Name: "GIVE", N: numbers[0]}}}
+		if len(words) > 4 {
+			give.Options = append(give.Options, door.Option{Name: "OF", Text: words[5]})
+		}
 		problem := s.server.Door.Take(t.Context(), from, []door.Ask{give}, func(taken *door.Taken, wrong error) {
 			if err = wrong; wrong == nil {
 				reply = fmt.Sprintf(":%d\r\n", -taken.Granted)
@@ -212,6 +220,9 @@ var drawnForms = []string{
 	"CL.TAKE k l", "CL.TAKE k l", "CL.TAKE k l COST c", "CL.TAKE k l l", "CL.TAKE k l PEEK", "CL.TAKE k l COST c UPTO",
 	"CL.TAKE k l LEASE m",
 	"CL.TAKE k l COST c LEASE m", "CL.GIVE k l 1", "CL.RELEASE k LEASEID", "CL.RENEW k LEASEID m", "CL.SETTLE k LEASEID c", "CL.RESET k",
+	"CL.TAKE k l l COST c OF x", "CL.TAKE k l l COST c COST c OF x COST c OF y", "CL.TAKE k l l COST c OF y LEASE m",
+	"CL.SETTLE k LEASEID c OF x", "CL.SETTLE k LEASEID c c OF y", "CL.GIVE k l c OF x", "CL.TAKE k @p COST c OF x LEASE m",
+	"CL.POLICY SET p l l",
 	"CL.POLICY SET p l", "CL.POLICY SET p l RESET", "CL.POLICY DEL p", "CL.POLICY DEL p", "CL.TAKE k @p", "CL.TAKE k @p",
 	"CL.TAKE k @p LEASE m",
 	"HGETALL k", "HLEN k",
@@ -246,7 +257,7 @@ func drawn(r *rand.Rand) (words []string) {
 			word = pick(r, "0", "1", "2", "3", "9", "-1")
 		case "l":
 			word = pick(r, "3/2s", "5/11s", "2/1m", "3/5s,algo=window", "4/4s,algo=slide,buckets=2", "3/3s,algo=log", "2/2s,algo=conc",
-				"3/1s,block=2s", "9/1h")
+				"3/1s,block=2s", "9/1h", "3/2s,name=x", "4/2s,name=y", "2/1m,algo=log,name=x")
 		case "p":
 			word = pick(r, "p1", "p2")
 		case "@p":

@@ -84,7 +84,7 @@ func (o *options) put(option string, n int64, value string) (text string) {
 		}
 		o.costs = append(o.costs, store.NamedCost{N: n})
 	case "OF":
-		if last != "COST" && last != "GIVE" {
+		if len(o.costs) == 0 || last != "COST" && last != "GIVE" {
 			return errOf
 		}
 		o.costs[len(o.costs)-1].Name, text = argument.ParseName([]byte(value))
