@@ -59,8 +59,8 @@ func (s *Shape) KeepsCalls() bool { return s.can(ofCalls) }
 // CodeOfLeases is the bit of a Code for Leases.
 const CodeOfLeases = 1 << 7
 
-// Code and Span pack a shape without its Name, for stores with many states. ShapeOf unpacks them. The period of the calendar is its unit's, so that there is
-// room for From beside it.
+// Code and Span pack a shape without its Name, for stores with many states. ShapeOf unpacks them. The period of the calendar is its
+// unit's, so that there is room for From beside it.
 func (s *Shape) Code() uint32 {
 	flags := uint32(0)
 	if s.Clock {

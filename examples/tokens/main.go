@@ -1,10 +1,11 @@
-// A budget of tokens for a language model. Before a request it takes what the request may cost at most; afterwards it gives back
-// what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows back.
-// The same request, sent again under its name, takes nothing more.
+// A budget for a language model: of requests and tokens a minute, and of requests in flight. Before a request it takes all
+// three, with as many tokens as the request may cost at most; afterwards it gives back what was not used. A worker that dies in
+// between costs nothing in the end: after two minutes all that it took flows back. The same request, sent again under its
+// name, takes nothing more.
 //
 //	go -C examples run ./try go run ./tokens http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
 //
-// A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
+// A celld of your own needs a policy: CL.POLICY SET llm 600/1m 100000/1m,name=tokens 20/2m,algo=conc
 package main
 
 import (
@@ -48,8 +49,8 @@ func main() {
 func ask(limiter *redis.Client, model, name, prompt string) (used int64, err error) {
 	ctx := context.Background()
 	most := len(prompt) + answer // a byte is a token at most
-	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", leased.Milliseconds(),
-		"ID", name).Int64Slice()
+	reply, err := limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", most, "OF", "tokens", "WAIT", 60_000,
+		"LEASE", leased.Milliseconds(), "ID", name).Int64Slice()
 	if err != nil {
 		return 0, err
 	}
@@ -63,11 +64,11 @@ func ask(limiter *redis.Client, model, name, prompt string) (used int64, err err
 	return used, errors.Join(err, charge(ctx, limiter, reply[7], used))
 }
 
-// charge charges what was used. A lease that has ended has given back all that it held, so that is taken once more.
+// charge charges the tokens. A lease that has ended has given back all that it held, so these are taken once more.
 func charge(ctx context.Context, limiter *redis.Client, lease, used int64) error {
-	settled, err := limiter.Do(ctx, "CL.SETTLE", key, lease, used).Int()
+	settled, err := limiter.Do(ctx, "CL.SETTLE", key, lease, used, "OF", "tokens").Int()
 	if err == nil && settled == 0 {
-		err = limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", used, "FORCE").Err()
+		err = limiter.Do(ctx, "CL.TAKE", key, "@llm", "COST", 0, "COST", used, "OF", "tokens", "FORCE").Err()
 	}
 	return err
 }

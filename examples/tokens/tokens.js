@@ -1,11 +1,12 @@
-// A budget of tokens for a language model. Before a request it takes what the request may cost at most; afterwards it gives back
-// what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows back.
-// The same request, sent again under its name, takes nothing more.
+// A budget for a language model: of requests and tokens a minute, and of requests in flight. Before a request it takes all
+// three, with as many tokens as the request may cost at most; afterwards it gives back what was not used. A worker that dies in
+// between costs nothing in the end: after two minutes all that it took flows back. The same request, sent again under its
+// name, takes nothing more.
 //
 //   npm install --no-save --prefix examples ioredis
 //   go -C examples run ./try node tokens/tokens.js http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
 //
-// A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
+// A celld of your own needs a policy: CL.POLICY SET llm 600/1m 100000/1m,name=tokens 20/2m,algo=conc
 const Redis = require("ioredis");
 
 const key = "llm:research"; // a team's
@@ -22,7 +23,7 @@ limiter.on("error", () => {}); // call reports errors
 async function ask(model, name, prompt) {
   const most = Buffer.byteLength(prompt) + answer; // a byte is a token at most
   const [limited, , , retryMs, , , , lease] = await limiter.call(
-    "CL.TAKE", key, "@llm", "COST", most, "WAIT", 60_000, "LEASE", leased, "ID", name
+    "CL.TAKE", key, "@llm", "COST", most, "OF", "tokens", "WAIT", 60_000, "LEASE", leased, "ID", name
   );
   if (limited) throw new Error(`over budget; try again in ${retryMs} ms`); // -1: it costs more than the whole budget
   let used = most; // nobody knows what an answer costs that breaks off
@@ -37,10 +38,10 @@ async function ask(model, name, prompt) {
   return used;
 }
 
-// charge charges what was used. A lease that has ended has given back all that it held, so that is taken once more.
+// charge charges the tokens. A lease that has ended has given back all that it held, so these are taken once more.
 async function charge(lease, used) {
-  const settled = await limiter.call("CL.SETTLE", key, lease, used);
-  if (!settled) await limiter.call("CL.TAKE", key, "@llm", "COST", used, "FORCE");
+  const settled = await limiter.call("CL.SETTLE", key, lease, used, "OF", "tokens");
+  if (!settled) await limiter.call("CL.TAKE", key, "@llm", "COST", 0, "COST", used, "OF", "tokens", "FORCE");
 }
 
 // Refused is the error of a request that the model did not accept, so it has cost nothing.

@@ -1,11 +1,12 @@
-"""A budget of tokens for a language model. Before a request it takes what the request may cost at most; afterwards it gives
-back what was not used. A worker that dies in between costs nothing in the end: after two minutes all that it took flows
-back. The same request, sent again under its name, takes nothing more.
+"""A budget for a language model: of requests and tokens a minute, and of requests in flight. Before a request it takes all
+three, with as many tokens as the request may cost at most; afterwards it gives back what was not used. A worker that dies in
+between costs nothing in the end: after two minutes all that it took flows back. The same request, sent again under its
+name, takes nothing more.
 
 pip install redis
 go -C examples run ./try python3 tokens/tokens.py http://127.0.0.1:8000/model request-17 "Why is the sky blue?"
 
-A celld of your own needs a policy: CL.POLICY SET llm 100000/1m
+A celld of your own needs a policy: CL.POLICY SET llm 600/1m 100000/1m,name=tokens 20/2m,algo=conc
 """
 
 import json
@@ -30,7 +31,7 @@ def ask(model, name, prompt):
     """Sends a request when the budget allows it, and returns how many tokens it has used."""
     most = len(prompt.encode()) + ANSWER  # a byte is a token at most
     limited, limit, remaining, retry_ms, reset_ms, granted, wait, lease = limiter.execute_command(
-        "CL.TAKE", KEY, "@llm", "COST", most, "WAIT", 60_000, "LEASE", LEASE * 1000, "ID", name
+        "CL.TAKE", KEY, "@llm", "COST", most, "OF", "tokens", "WAIT", 60_000, "LEASE", LEASE * 1000, "ID", name
     )
     if limited:
         sys.exit(f"over budget; try again in {retry_ms} ms")  # -1: it costs more than the whole budget
@@ -46,9 +47,9 @@ def ask(model, name, prompt):
 
 
 def charge(lease, used):
-    """Charges what was used. A lease that has ended has given back all that it held, so that is taken once more."""
-    if not limiter.execute_command("CL.SETTLE", KEY, lease, used):
-        limiter.execute_command("CL.TAKE", KEY, "@llm", "COST", used, "FORCE")
+    """Charges the tokens. A lease that has ended has given back all that it held, so these are taken once more."""
+    if not limiter.execute_command("CL.SETTLE", KEY, lease, used, "OF", "tokens"):
+        limiter.execute_command("CL.TAKE", KEY, "@llm", "COST", 0, "COST", used, "OF", "tokens", "FORCE")
 
 
 def complete(model, prompt):

@@ -29,7 +29,7 @@ import (
 
 const policies = `api     100/1m
 login   5/15m,algo=log,block=1h,block-at=full
-llm     100000/1m
+llm     600/1m 100000/1m,name=tokens 20/2m,algo=conc
 `
 
 func main() {

@@ -267,14 +267,17 @@ func TestExampleTokens(t *testing.T) {
 			t.Parallel()
 			srv := harness.Start(t)
 			c := harness.Dial(t, srv.Addr)
-			left := func() int64 { return c.Take("llm:research", "@llm", "PEEK").Remaining }
+			left := func() int64 {
+				reply, _ := c.Lease("llm:research", "@llm", "PEEK")
+				return reply.Remaining
+			}
 			is := func(what string, want int64) {
 				t.Helper()
 				if got := left(); got != want {
 					t.Errorf("%s: %d tokens are left, want %d", what, got, want)
 				}
 			}
-			c.Do("CL.POLICY", "SET", "llm", fmt.Sprintf("%d/1d,algo=window", budget))
+			c.Do("CL.POLICY", "SET", "llm", "1000000/1d", fmt.Sprintf("%d/1d,algo=window,name=tokens", budget), "1000/2m,algo=conc")
 			during, goOn := make(chan bool, 9), make(chan int, 1)
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
@@ -343,7 +346,7 @@ func TestExampleTokens(t *testing.T) {
 			r.end(t, 1)
 			is("an answer that broke off", budget-3*used-most)
 
-			c.Do("CL.POLICY", "SET", "llm", "100/1d,algo=window")
+			c.Do("CL.POLICY", "SET", "llm", "100/1d,algo=window,name=tokens")
 			r = begin(t, language, "tokens", srv, url, "five", prompt)
 			if out := r.end(t, 1); !strings.Contains(out, "over budget") {
 				t.Errorf("it says %q", out)
@@ -397,7 +400,7 @@ func TestRecipes(t *testing.T) {
 		page := celldtest.ReadFile(t, "../../docs/how-to/"+name+".md")
 		_, block, _ := strings.Cut(page, "\n```")
 		block, _, shown := strings.Cut(block, "```")
-		words := regexp.MustCompile(`CL\.[A-Z]+|[0-9]+/[0-9a-z]+\S*|WAIT|LEASE|ID|@\w+`).FindAllString(block, -1)
+		words := regexp.MustCompile(`CL\.[A-Z]+|[0-9]+/[0-9a-z]+\S*|WAIT|LEASE|ID|OF|@\w+`).FindAllString(block, -1)
 		if !shown || len(words) < 3 {
 			t.Errorf("%s: the first block has %q", name, words)
 		}

@@ -155,7 +155,7 @@ func TestNeedsTheDisk(t *testing.T) {
 		t.Error("a take does not wait for the disk")
 	}
 	if !syncs(func() error {
-		did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.settle", Key: []byte("k"), ID: lease, N: 1})
+		did, err := w.Door.ChangeLease(inside, change("cl.settle", lease, 1))
 		if !did {
 			t.Error("no lease")
 		}
@@ -173,7 +173,7 @@ func TestNeedsTheDisk(t *testing.T) {
 			t.Errorf("a take: %v", err)
 		}
 	}
-	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: 1}); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
+	if _, err := w.Door.ChangeLease(inside, change("cl.release", 1, 0)); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("the end of a lease: %v", err)
 	}
 	if err := w.Door.Decide([]store.TakeRequest{{}}, nil); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
@@ -199,10 +199,10 @@ func TestOnAnEngine(t *testing.T) {
 	}
 	conflicts := 0
 	e.Refuse = func(commit bool) error { return nil }
-	if did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.renew", Key: []byte("k"), ID: lease, N: 9000}); !did || err != nil {
+	if did, err := w.Door.ChangeLease(inside, change("cl.renew", lease, 9000)); !did || err != nil {
 		t.Errorf("%v, %v", did, err)
 	}
-	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.renew", Key: []byte("k"), ID: lease, N: -1}); err == nil || !strings.HasPrefix(err.Error(), "ERR ") {
+	if _, err := w.Door.ChangeLease(inside, change("cl.renew", lease, -1)); err == nil || !strings.HasPrefix(err.Error(), "ERR ") {
 		t.Errorf("a wrong time: %v", err)
 	}
 	e.Refuse = func(commit bool) error {
@@ -211,12 +211,12 @@ func TestOnAnEngine(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); err == nil ||
+	if _, err := w.Door.ChangeLease(inside, change("cl.release", lease, 0)); err == nil ||
 		err.Error() != "STOREDOWN it has gone; the call may have been counted" || conflicts != 2 {
 		t.Errorf("a commit that fails: %v after %d", err, conflicts)
 	}
 	e.Refuse = func(bool) error { return &store.DownError{Cause: "it is away", Sent: true} }
-	if _, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); err == nil || err.Error() != "STOREDOWN it is away" {
+	if _, err := w.Door.ChangeLease(inside, change("cl.release", lease, 0)); err == nil || err.Error() != "STOREDOWN it is away" {
 		t.Errorf("keys that cannot be read: %v", err)
 	}
 	e.Refuse = nil
@@ -225,7 +225,7 @@ func TestOnAnEngine(t *testing.T) {
 		t.Errorf("too much waits: %v", err)
 	}
 	w.Door.Held.Most = 1 << 20
-	if did, err := w.Door.ChangeLease(inside, limit.LeaseChange{Command: "cl.release", Key: []byte("k"), ID: lease}); !did || err != nil || w.Door.Held.Bytes() != 0 {
+	if did, err := w.Door.ChangeLease(inside, change("cl.release", lease, 0)); !did || err != nil || w.Door.Held.Bytes() != 0 {
 		t.Errorf("%v, %v, and %d bytes are held", did, err, w.Door.Held.Bytes())
 	}
 }
@@ -308,4 +308,8 @@ func TestTakesCount(t *testing.T) {
 	if seen := monitor.Say(""); !strings.Contains(seen, `"CL.GIVE" "k" "2/1h" "1"`) {
 		t.Errorf("%q", seen)
 	}
+}
+
+func change(command string, id, n int64) limit.LeaseChange {
+	return limit.LeaseChange{Command: command, Key: []byte("k"), ID: id, N: n}
 }

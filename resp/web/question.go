@@ -19,8 +19,7 @@ const mostSources = 8
 // mostPolicies is how many policies a path may name.
 const mostPolicies = 16
 
-// question is what a path asks: <policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…]. It has no part of a query, which a
-// client could forge through a proxy that passes its own on.
+// question is what a path asks: see errForm. It has no part of a query, which a client could forge through a proxy that passes its own on.
 type question struct {
 	policies []string
 	costs    []door.Option // COST, and OF after one of a name
@@ -30,7 +29,8 @@ type question struct {
 }
 
 var (
-	errForm = errors.New("expected /check/<policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…], or /look/… or /give/…")
+	errForm = errors.New("expected /check/<policy>[/<policy>…][/cost/<n>[/of/<name>]…][/deny/403][/x]/by/<source>[/<source>…], " +
+		"or /look/… or /give/…")
 	errCost = fmt.Errorf("cost is followed by a number, 0 to %d", int64(cell.MaxCost))
 )
 
@@ -76,7 +76,7 @@ func parseQuestion(path string) (q question, err error) {
 	return q, nil
 }
 
-// readOptions reads what stands before by, in any order and each once but for costs of several names, and returns what follows it.
+// readOptions reads what stands before by, in any order, and returns what follows it. Costs of names may be several, of the rest each once.
 func (q *question) readOptions(words []string) (rest []string, err error) {
 	var seen []string
 	for len(words) > 1 && !slices.Contains(seen, words[0]) {

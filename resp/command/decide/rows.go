@@ -39,8 +39,9 @@ func Rows() []*command.Row {
 			Summary: "Takes from the limits of several keys at the same instant, or from none.",
 			Cost:    "O(N) where N is the number of pairs", Run: ask(readMultiTake)},
 		{Name: "cl.explain", Arity: -3, Flags: spec.Readonly | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
-			Usage: "key limit ... [COST n [OF name]] ...", Summary: "Says in a sentence why a CL.TAKE would pass now, or be denied, and takes nothing.",
-			Cost: "O(N) where N is the number of limits", Run: func(c *command.Call) { of(c).explain(c) }},
+			Usage:   "key limit ... [COST n [OF name]] ...",
+			Summary: "Says in a sentence why a CL.TAKE would pass now, or be denied, and takes nothing.",
+			Cost:    "O(N) where N is the number of limits", Run: func(c *command.Call) { of(c).explain(c) }},
 		{Name: "incr", Arity: 2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string", Usage: "key",
 			Summary: "Adds 1 to the integer of a key, which begins at 0.", Run: ask(readIncr)},
 		{Name: "decr", Arity: 2, Flags: adds, Keys: spec.OneKey, Access: spec.Updates, Since: "1.0.0", Group: "string", Usage: "key",
@@ -54,7 +55,8 @@ func Rows() []*command.Row {
 				"[BYINT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE]",
 			Summary: "Adds to the integer of a key within bounds, and sets when the key expires.", Run: ask(readIncrEx)},
 		{Name: "cl.give", Arity: -4, Flags: spec.Write | spec.Fast | spec.Decides, Keys: spec.OneKey, Group: spec.GroupLimit,
-			Usage: "key limit n [OF name]", Summary: "Gives back what was taken from a limit.", Run: func(c *command.Call) { of(c).give(c) }},
+			Usage: "key limit n [OF name]", Summary: "Gives back what was taken from a limit.",
+			Run: func(c *command.Call) { of(c).give(c) }},
 	}
 }
 

@@ -140,10 +140,10 @@ func (s *shown) name() string {
 	return s.policy.Policy.Name
 }
 
-// compare orders limits by policy and period. An engine has them in any order.
+// compare orders limits by policy, period and name. An engine has them in any order.
 func (s *shown) compare(with *shown) int {
 	return cmp.Or(cmp.Compare(s.name(), with.name()), cmp.Compare(s.limit.PeriodNS, with.limit.PeriodNS),
-		cmp.Compare(s.limit.Code(), with.limit.Code()))
+		cmp.Compare(s.limit.Code(), with.limit.Code()), cmp.Compare(s.limit.Name.String(), with.limit.Name.String()))
 }
 
 func (s *shown) facts() Shown {

@@ -23,7 +23,8 @@ type asked struct {
 func drawAsked(t *rapid.T, lease int64) (c asked) {
 	key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
 	limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"5/1s", "9/1m,algo=window", "3/1m,algo=slide", "4/10s,algo=conc", "@gold",
-		"9007199254740991/1h,algo=window", "6/1s,algo=log,block=1s", "5/1s,name=x", "7/1s,name=y", "@llm"}), 1, 3, rapid.ID).Draw(t, "limits")
+		"9007199254740991/1h,algo=window", "6/1s,algo=log,block=1s", "5/1s,name=x", "7/1s,name=y",
+		"@llm"}), 1, 3, rapid.ID).Draw(t, "limits")
 	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	case 0:
 		n := rapid.Int64Range(0, 9).Draw(t, "n")

@@ -196,8 +196,8 @@ func appendProblem(b []byte, p answers.Problem) []byte {
 // onlyCalls says what is wrong with a body that has calls.
 func (c *call) onlyCalls() error {
 	switch {
-	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Costs != nil || c.Mode != nil || c.MaxMS != nil || c.LeaseMS != nil ||
-		c.ID != nil || c.Full || c.US:
+	case c.Key != nil || c.Limits != nil || c.Keys != nil || c.Cost != nil || c.Costs != nil || c.Mode != nil || c.MaxMS != nil ||
+		c.LeaseMS != nil || c.ID != nil || c.Full || c.US:
 		return fmt.Errorf("calls: no other field may stand beside it")
 	case len(c.Calls) < 1 || len(c.Calls) > mostCalls:
 		return fmt.Errorf("calls: expected 1 to %d", mostCalls)

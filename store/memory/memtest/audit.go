@@ -105,8 +105,9 @@ func auditKeys(t *table.Table) (keys, bytes int64, err error) {
 			if name.policy == 0 {
 				name = id{0, l.Shape}
 			}
-			named := l.Name != cell.Name{}
-			if used[n] || seen[name] || p.Ring.Load() != 0 && (rings[p.Ring.Load()] || t.Limits.Rings.At(p.Ring.Load()).Words() == nil && !named) {
+			ring := p.Ring.Load()
+			empty := ring != 0 && l.Name == cell.Name{} && t.Limits.Rings.At(ring).Words() == nil
+			if used[n] || seen[name] || ring != 0 && rings[ring] || empty {
 				return 0, 0, fmt.Errorf("limit entry %d is there twice, or its ring or limit", n)
 			}
 			used[n], seen[name], rings[p.Ring.Load()] = true, true, true
