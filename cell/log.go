@@ -18,7 +18,7 @@ import (
 //
 // Calls at the same nanosecond are one entry. There are never more than count entries, unless the count was lowered. When Force adds one
 // more, the two oldest become one at the time of the younger. That changes no decision: the entries after the oldest add up to the count,
-// so nothing passes before the younger leaves. Only after a Give does the log deny for longer.
+// so nothing passes before the younger leaves. Only after a Give, or where the count is raised then, does the log deny for longer.
 type log struct{ plain }
 
 func (*log) decide(l *Limit, st *State, nowNS, cost int64, mode Mode) outcome {

@@ -37,6 +37,7 @@ type Call struct {
 	Others []cell.Limit // which the call asks for together with Limit, two at most
 	Burst  [3]int64     // max_burst, count, period
 	Cost   int64
+	Costs  []int64 // of limits with names, in the order of all; -1: Cost. Shorter: the rest take Cost
 
 	Began, Ended int64 // numbers of events of the simulation; Ended of a call without an answer: when it could not be decided any more
 

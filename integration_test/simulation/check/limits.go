@@ -333,6 +333,17 @@ func (c *Call) limits() []cell.Limit {
 	return append([]cell.Limit{c.Limit}, c.Others...)
 }
 
+// costOf is what a call takes from a limit.
+func (c *Call) costOf(i int) int64 {
+	if i < len(c.Costs) && c.Costs[i] >= 0 {
+		return c.Costs[i]
+	}
+	return c.Cost
+}
+
+// idle reports a limit that a call names, and takes nothing from.
+func (c *Call) idle(i int) bool { return i < len(c.Costs) && c.Costs[i] == 0 }
+
 // take takes from all limits, or from none. The one that binds is that with the longest wait or, if all pass, the smallest share left.
 func (s *state) take(c *Call) []int64 {
 	mode := map[Kind]cell.Mode{Take: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
@@ -344,18 +355,24 @@ func (s *state) take(c *Call) []int64 {
 		if l.EndNS(st) <= uint64(s.nowNS) { // then the state is that of a key never seen
 			*st = cell.State{}
 		}
-		all[i] = l.Decide(st, s.nowNS, c.Cost, cell.Peek)
+		all[i] = l.Decide(st, s.nowNS, c.costOf(i), cell.Peek)
+		if c.idle(i) {
+			all[i].Limited, all[i].RetryAfterNS = false, cell.Never
+		}
 		limited = limited || all[i].Limited && mode != cell.Force
 	}
 	binding, resetNS := 0, uint64(0)
 	for i := range limits {
 		l, st, d := &limits[i], &s.of[i], &all[i]
-		if mode != cell.Peek && (!limited || d.Limited) { // who denies may block the key
+		if mode != cell.Peek && !c.idle(i) && (!limited || d.Limited) { // who denies may block the key
 			l.Fit(st, s.nowNS, 1)
-			*d = l.Decide(st, s.nowNS, c.Cost, mode)
+			*d = l.Decide(st, s.nowNS, c.costOf(i), mode)
 		}
 		resetNS = max(resetNS, d.ResetAfterNS)
 		switch b := &all[binding]; {
+		case c.idle(i) && len(limits) > 1:
+		case c.idle(binding):
+			binding = i
 		case limited && d.Limited && (!b.Limited || d.RetryAfterNS > b.RetryAfterNS),
 			!limited && float64(d.Remaining)/float64(d.Limit) < float64(b.Remaining)/float64(b.Limit):
 			binding = i

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"celld/cell"
 	"celld/integration_test/simulation/check"
 	"celld/resp/wire"
 )
@@ -24,13 +25,15 @@ type client struct {
 	aliveNS int64        // when the connection was there for the last time, as far as the client knows
 	repeats *asked       // a call with an ID that had no answer
 	ids     int          // how many it has used
+	costs   *rand.Rand   // draws what it takes from limits with names
 	asks    *rand.Rand   // draws what it asks, and the caller's how: so calls that are left out do not change the others
 	half    bool         // it sends nothing more by its connection
 }
 
 func newClient(w *world, number int) *client {
 	name := fmt.Sprintf("client %d", number)
-	return &client{caller: w.caller(name, number+1), number: number, asks: w.plan.chance(name + " asks")}
+	return &client{caller: w.caller(name, number+1), number: number, asks: w.plan.chance(name + " asks"),
+		costs: w.plan.chance(name + " costs")}
 }
 
 func (c *client) run() {
@@ -136,6 +139,9 @@ func (c *client) looks() {
 func (c *client) drawTake(a *asked, k key) {
 	a.Kind, a.Cost = check.Take, max(1, a.Cost)
 	words := a.takes(k)
+	if k.named {
+		words = append(words, c.drawCosts(a)...)
+	}
 	switch {
 	case k.waits && c.asks.IntN(2) == 0:
 		words = append(words, a.waits(c.asks.IntN(3000))...)
@@ -145,6 +151,26 @@ func (c *client) drawTake(a *asked, k key) {
 		a.Kind, words = check.Force, append(words, "FORCE")
 	}
 	a.says(words...)
+}
+
+// drawCosts gives some names costs of their own, and returns the options.
+func (c *client) drawCosts(a *asked) (words []string) {
+	costs := map[string]int64{}
+	for _, name := range []string{"a", "b"} {
+		if costs[name] = c.costs.Int64N(7) - 2; costs[name] < 0 {
+			costs[name] = -1
+		}
+	}
+	for _, l := range append([]cell.Limit{a.Limit}, a.Others...) {
+		name, cost := l.Name.String(), int64(-1)
+		if name != "" {
+			cost = costs[name]
+		}
+		if a.Costs = append(a.Costs, cost); cost >= 0 && !slices.Contains(words, name) {
+			words = append(words, "COST", fmt.Sprint(cost), "OF", name)
+		}
+	}
+	return words
 }
 
 // waits makes a call wait, and returns its option.

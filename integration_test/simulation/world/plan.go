@@ -53,6 +53,7 @@ type key struct {
 	burst [3]int64     // max_burst, count, period of CL.THROTTLE
 	waits bool         // some callers wait
 	held  bool         // it limits what is in flight
+	named bool         // some of its limits have names
 }
 
 // Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on.
@@ -156,7 +157,32 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 	p.drawScenes()
 	p.drawFaults()
 	p.drawFocus()
+	p.drawNames()
 	return p
+}
+
+// drawNames gives limits names, so that calls may take more from one than from another.
+func (p *plan) drawNames() {
+	for i := range p.keys {
+		k, r := &p.keys[i], p.chance("names of key "+p.keys[i].name)
+		if k.text == "" || k.held || k.waits || p.bounded() || r.IntN(3) > 0 {
+			continue
+		}
+		limits := strings.Fields(k.text)
+		for j := range limits {
+			if len(limits) == 1 || r.IntN(2) == 0 {
+				limits[j] += ",name=" + oneOf(r, "a", "b")
+			}
+		}
+		k.text, k.named, k.more = strings.Join(limits, " "), true, nil
+		for j, text := range limits {
+			if _, l := limitOf(text); j == 0 {
+				k.limit = l
+			} else {
+				k.more = append(k.more, l)
+			}
+		}
+	}
 }
 
 // drawMore draws what few worlds have, from a source of its own.
