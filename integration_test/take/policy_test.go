@@ -174,7 +174,7 @@ func TestRules(t *testing.T) {
 	celldtest.Eventually(t, "a rule ends", func() bool { return c.Take("soon", "5/1h").Limited == 0 })
 	c.Play(step{"CL.RULE LIST soon", "*0"}, step{"CL.RULE DEL DENY soon", ":0"})
 	for command, want := range map[string]string{
-		"CL.RULE ADD MAYBE k":                          "-ERR a rule is ALLOW or DENY, not 'MAYBE'",
+		"CL.RULE ADD MAYBE k":                          "-ERR a rule is ALLOW, PAUSE or DENY, not 'MAYBE'",
 		"CL.RULE ADD DENY":                             "-ERR wrong number of arguments for 'cl.rule|add' command",
 		"CL.RULE ADD DENY k CIDR":                      "-ERR option CIDR needs a value",
 		"CL.RULE ADD DENY k CIDR 10.0.0.0":             "-ERR invalid net '10.0.0.0': expected an address and its bits, such as 10.0.0.0/8",

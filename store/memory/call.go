@@ -7,6 +7,7 @@ import (
 	"celld/store"
 	"celld/store/memory/shard"
 	"celld/store/memory/table"
+	"celld/store/policy"
 )
 
 // call is a call of a request, and what the store knows of it.
@@ -29,7 +30,8 @@ type call struct {
 	carried bool        // st was carried over from another limit, and is not stored yet
 	fitted  bool        // st is that of no entry, with a ring: a second try, after room was found, does not make another
 
-	idle    bool  // it takes nothing, and is not denied
+	idle    bool // it takes nothing, and is not denied
+	paused  *policy.Rule
 	changes bool  // it takes
 	blocks  bool  // it is denied, and its key is blocked for that
 	booked  bool  // it takes ahead, for all calls that share its state

@@ -11,7 +11,7 @@ func (t *take) keepOthers(w *shard.Waiter, binding *call, waitNS uint64) {
 	for i := range t.calls {
 		c := &t.calls[i]
 		q := c.sh.LineOf(c.Call)
-		earns := c.Limit.EarnsNS(t.cost * c.times)
+		earns := c.Limit.EarnsNS(c.total(t.cost))
 		if c != binding && q != nil && waitNS <= earns {
 			q.KeepFor(w, nowNS, waitNS, min(earns, timerLatenessNS))
 		}

@@ -95,7 +95,15 @@ func (s *takes) serveFirst(q *shard.Line, nowNS int64, paid *shard.Prepaid) (nex
 // momentNS is when the first of a line, a call of one limit, passes, or may pass as a lease flows back.
 func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
 	from := max(w.Access.NowNS, w.Line.NotBeforeNS)
-	if c.carried = false; c.Limit.Shadow || s.Rule(c.Key, from) != nil {
+	r := s.Rule(c.Key, from)
+	for r != nil && r.Pause && r.UntilNS > from {
+		from = r.UntilNS
+		r = s.Rule(c.Key, from)
+	}
+	switch c.carried = false; {
+	case r != nil && r.Pause:
+		return math.MaxInt64
+	case r != nil || c.Limit.Shadow:
 		return from
 	}
 	c.n, c.e = c.sh.Meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})

@@ -78,13 +78,13 @@ func (t *take) checkTerms() error {
 
 // load looks up the states, and asks the rules.
 func (t *take) load() error {
-	t.Taken, t.cost, t.behind, t.booked = store.Taken{}, t.Cost, false, false
-	ruled := t.of.HasRules()
+	t.Taken, t.cost, t.behind, t.booked, t.paused = store.Taken{}, t.Cost, false, false, false
+	ruled, denied := t.of.HasRules(), false
 	for i := range t.calls {
 		c := &t.calls[i]
 		c.leases = t.leaseNS() > 0 && !c.Limit.HoldsLeases()
-		if c.Ruled = ruled && t.of.Ruled(c.Key, c.Limit.Capacity(), t.a.NowNS, &c.Decision); c.Ruled {
-			t.Taken.Limited = t.Taken.Limited || c.Decision.Limited
+		if c.paused = nil; ruled && t.rule(c) {
+			denied = denied || c.Decision.Limited
 			continue
 		}
 		if err := c.load(t.calls[:i], len(t.calls), t.a); err != nil {
@@ -99,8 +99,22 @@ func (t *take) load() error {
 		}
 		t.behind = t.behind || c.ahead != nil
 	}
-	t.ruled = t.Taken.Limited
+	t.ruled = denied
 	return nil
+}
+
+// rule decides on a call by a rule. It returns false if none does, also for a call that goes on waiting while a rule pauses it.
+func (t *take) rule(c *call) bool {
+	r := t.of.Rule(c.Key, t.a.NowNS)
+	if r == nil {
+		return false
+	}
+	if waits := t.from.waiter != nil || t.Terms != nil && t.Terms.Mode == store.Wait; r.Pause && waits && t.Mode == cell.Take {
+		c.paused, t.paused = r, true
+		return false
+	}
+	c.Decision, c.Ruled = r.Decision(c.Limit.Capacity(), t.a.NowNS), true
+	return true
 }
 
 // holds reports whether all states can hold a take that is forced. A limit with shadow never makes it an error.
@@ -118,12 +132,16 @@ func (t *take) judge() {
 	if t.UpTo && t.Mode == cell.Take {
 		t.cost = t.upTo()
 	}
-	if !t.ruled && (t.Mode == cell.Force || t.Mode == cell.Take && !t.behind && t.try()) {
+	if !t.ruled && (t.Mode == cell.Force || t.Mode == cell.Take && !t.behind && !t.paused && t.try()) {
 		return
 	}
 	for i := range t.calls {
 		c := &t.calls[i]
+		if c.paused != nil {
+			c.Decision, c.Ruled = c.paused.Decision(c.Limit.Capacity(), t.a.NowNS), true
+		}
 		if c.Ruled || c.idle {
+			t.Taken.Limited = t.Taken.Limited || c.Decision.Limited
 			continue
 		}
 		c.Decision = c.peek(t.a.NowNS, c.total(t.cost))

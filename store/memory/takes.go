@@ -31,6 +31,7 @@ type take struct {
 	cost   int64 // of a call: UpTo may have lowered it
 	ruled  bool  // a rule denies it
 	behind bool  // a call stands behind those who wait for its state
+	paused bool  // a rule keeps it waiting
 	booked bool  // it is granted ahead
 }
 

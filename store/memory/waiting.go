@@ -42,6 +42,8 @@ func (s *takes) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 // waitNS is how long a call has to wait for this limit, at nowNS: 0 if it does not.
 func (c *call) waitNS(nowNS, cost int64) uint64 {
 	switch {
+	case c.paused != nil:
+		return c.paused.LeftNS(nowNS)
 	case c.Ruled || c.idle || c.Limit.Shadow:
 		return 0
 	case c.ahead != nil:
@@ -53,7 +55,10 @@ func (c *call) waitNS(nowNS, cost int64) uint64 {
 // surelyNS is how much of a call's wait is sure, whatever leases are released meanwhile.
 func (c *call) surelyNS(nowNS, cost int64, waitNS uint64) uint64 {
 	l := c.Limit
-	if waitNS == 0 || l.HoldsLeases() {
+	switch {
+	case c.paused != nil && c.paused.UntilNS != 0:
+		return waitNS
+	case waitNS == 0 || c.paused != nil || l.HoldsLeases():
 		return 0
 	}
 	_, p := c.companion()
@@ -98,7 +103,9 @@ func (t *take) delay() error {
 	}
 	c := &t.calls[binding]
 	if w := t.from.waiter; w != nil {
-		t.keepOthers(w, c, waitNS)
+		if !t.paused {
+			t.keepOthers(w, c, waitNS)
+		}
 		t.goTo(w, c, waitNS)
 		return errWaits
 	}
@@ -228,7 +235,7 @@ func (t *take) goTo(w *shard.Waiter, c *call, waitNS uint64) {
 func (t *take) waitElsewhere(binding int, waitNS uint64) error {
 	l := t.from.elsewhere
 	t.Terms.WaitNS = waitNS
-	if waitNS <= l.aheadNS && t.bookable() {
+	if waitNS <= l.aheadNS && !t.paused && t.bookable() {
 		t.book()
 		return nil
 	}

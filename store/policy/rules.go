@@ -18,6 +18,7 @@ import (
 // Rule allows or denies keys before any limit decides.
 type Rule struct {
 	Deny    bool
+	Pause   bool         // with Deny: those who wait go on waiting
 	Pattern string       // a key; a prefix of keys, with * at the end; with Net: what stands before an address. \* is a star of the key
 	Net     netip.Prefix // the zero value: none
 	UntilNS int64        // limit time, Unix ns; 0: for ever
@@ -40,31 +41,51 @@ type rules struct {
 	end  atomic.Int64 // Unix ns; when to remove those that are over; 0: never
 	mu   sync.RWMutex
 	all  map[string]*Rule // by Name
-	sets [2]ruleSet       // rules that allow, rules that deny
+	sets [3]ruleSet       // rules that deny, that pause, that allow, the first of which that holds decides
 	// The lengths of prefixes and of what stands before addresses, shortest first.
 	lengths []int
 }
 
+// verdicts are the words for what rules do, in the order in which they decide.
+var verdicts = [...]string{"DENY", "PAUSE", "ALLOW"}
+
+// verdict is the place of a rule's in verdicts.
+func (r *Rule) verdict() int {
+	switch {
+	case !r.Deny:
+		return 2
+	case r.Pause:
+		return 1
+	}
+	return 0
+}
+
+// Verdict is ALLOW, PAUSE or DENY.
+func (r *Rule) Verdict() string { return verdicts[r.verdict()] }
+
+// SetVerdict sets what Verdict returns. It returns false for another word.
+func (r *Rule) SetVerdict(word string) (ok bool) {
+	r.Deny, r.Pause = word != "ALLOW", word == "PAUSE"
+	return slices.Contains(verdicts[:], word)
+}
+
 // Name tells a rule from others: DENY 10.0.0.0/8 ip:, with - for no net.
 func (r *Rule) Name() string {
-	verdict, net := "ALLOW", "-"
-	if r.Deny {
-		verdict = "DENY"
-	}
+	net := "-"
 	if r.Net.IsValid() {
 		net = r.CanonicalNet().String()
 	}
-	return verdict + " " + net + " " + r.Pattern
+	return r.Verdict() + " " + net + " " + r.Pattern
 }
 
 // parseRule reads a name, and a text that is the Unix ms until when the rule holds, 0 for ever.
 func parseRule(name, text string) (Rule, error) {
 	var r Rule
 	words := strings.SplitN(name, " ", 3)
-	if len(words) != 3 || words[0] != "ALLOW" && words[0] != "DENY" {
+	if len(words) != 3 || !r.SetVerdict(words[0]) {
 		return r, fmt.Errorf("not a rule: %q", name)
 	}
-	r.Deny, r.Pattern = words[0] == "DENY", words[2]
+	r.Pattern = words[2]
 	var err error
 	if words[1] != "-" {
 		if r.Net, err = netip.ParsePrefix(words[1]); err != nil {
@@ -217,7 +238,7 @@ func (s *Set) removeRule(name string, r *Rule) {
 		rs.lengths = nil
 	}
 	s.note(Setting{RuleSetting, name}, nil)
-	set := rs.set(r)
+	set := &rs.sets[r.verdict()]
 	text, begins := r.text()
 	switch {
 	case r.Net.IsValid():
@@ -231,15 +252,8 @@ func (s *Set) removeRule(name string, r *Rule) {
 	}
 }
 
-func (rs *rules) set(r *Rule) *ruleSet {
-	if r.Deny {
-		return &rs.sets[1]
-	}
-	return &rs.sets[0]
-}
-
 func (rs *rules) index(r *Rule) {
-	set := rs.set(r)
+	set := &rs.sets[r.verdict()]
 	if set.exact == nil {
 		*set = ruleSet{make(map[string]*Rule), make(map[string]*Rule), make(map[string]map[netip.Prefix]*Rule)}
 	}
@@ -267,13 +281,14 @@ func (rs *rules) addLength(length int) {
 // HasRules says, without any lock, whether there are any.
 func (s *Set) HasRules() bool { return s.rules.any.Load() }
 
-// Rule returns the rule that holds for a key; nil if there is none. A rule that denies comes before one that allows.
+// Rule returns the rule that holds for a key; nil if there is none. A rule that denies comes before one that pauses, and that before one that
+// allows.
 func (s *Set) Rule(key []byte, nowNS int64) *Rule {
 	rs := &s.rules
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
-	for _, set := range [2]*ruleSet{&rs.sets[1], &rs.sets[0]} {
-		if r := set.find(key, rs.lengths, nowNS); r != nil {
+	for i := range rs.sets {
+		if r := rs.sets[i].find(key, rs.lengths, nowNS); r != nil {
 			return r
 		}
 	}
@@ -318,6 +333,14 @@ func (s *Set) Ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
 		*d = r.Decision(capacity, nowNS)
 	}
 	return r != nil
+}
+
+// LeftNS is how long a rule still holds; math.MaxInt64: for ever.
+func (r *Rule) LeftNS(nowNS int64) uint64 {
+	if r.UntilNS == 0 {
+		return math.MaxInt64
+	}
+	return uint64(max(0, r.UntilNS-nowNS))
 }
 
 // Decision is the answer of a rule to a call, in place of a limit of this capacity.

@@ -41,6 +41,7 @@ func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, policies *poli
 		{"no more than may wait", waitMost},
 		{"give-back", waitGiveBack},
 		{"plans that change", waitPlans},
+		{"pauses", waitPaused},
 		{"who waits for a state", waitForState},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -428,6 +429,88 @@ func waitPlans(q *queuer) {
 	if w.woken() != 1 || w.reqs[0].Err != policy.ErrNoPolicy {
 		q.Errorf("one whose policy has gone: %+v, %v", w.reqs[0].Taken, w.reqs[0].Err)
 	}
+}
+
+// rule puts a rule for key k, which lasts so long; 0: for ever.
+func (q *queuer) rule(verdict string, lasts time.Duration) policy.Rule {
+	r := policy.Rule{Pattern: "k"}
+	if r.SetVerdict(verdict); lasts > 0 {
+		r.UntilNS = time.Now().Add(lasts).UnixNano()
+	}
+	if _, err := q.policies.PutRule(r, time.Now().UnixNano()); err != nil {
+		q.Fatal(err)
+	}
+	q.changed()
+	q.pass(0)
+	return r
+}
+
+func (q *queuer) unrule(r policy.Rule) {
+	q.policies.DeleteRule(r, time.Now().UnixNano())
+	q.changed()
+	q.pass(0)
+}
+
+// waitPaused: while a rule pauses a key, those who wait go on waiting, others may join, and all others are denied. When it ends, they pass in
+// their order, as if nobody had called meanwhile.
+func waitPaused(q *queuer) {
+	for _, limit := range []string{perSecond, "1/1s,algo=window", "1/1s,algo=log", "1/1s,algo=conc"} {
+		q.pass(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))
+		q.spend(limit)
+		first := q.await(time.Minute, limit)
+		q.rule("PAUSE", 30*time.Second)
+		second := q.await(time.Minute, limit)
+		if limit != "1/1s,algo=conc" { // on an engine, nobody knows when leases are released
+			q.denied("one whose time does not allow it", q.await(29*time.Second, limit), 0, 0)
+		}
+		q.denied("one that does not wait", q.await(0, limit), 0, 0)
+		reserve := q.terms(time.Minute, "")
+		reserve.Mode = store.Reserve
+		if limit == perSecond {
+			q.denied("a reservation", q.ask(reserve, 1, "k", limit), 0, 0)
+		}
+		force := store.TakeRequest{Calls: q.calls("k", limit), TakeOptions: store.TakeOptions{Cost: 1, Mode: cell.Force}}
+		if reqs := [1]store.TakeRequest{force}; !q.takes(reqs[:]).Taken.Limited {
+			q.Error("a forced call passes")
+		}
+		q.granted("another key", q.ask(q.terms(0, ""), 1, "o", limit), 0)
+		q.waiting(2, 1)
+		q.pass(29900 * time.Millisecond)
+		q.waiting(2, 1)
+		q.pass(2 * time.Second)
+		q.granted("the first", first, 30*time.Second)
+		q.granted("the second", second, 31*time.Second)
+	}
+	q.pass(2 * time.Second)
+
+	pause := q.rule("PAUSE", 0) // until it is deleted
+	late, w := q.await(10*time.Second, perSecond), q.await(time.Hour, perSecond)
+	q.denied("one that does not wait", q.await(0, perSecond), 0, 0)
+	q.pass(12 * time.Second)
+	q.denied("one whose time is over", late, 10*time.Second, 0)
+	q.unrule(pause)
+	q.granted("one that waits until the end", w, 12*time.Second)
+
+	q.pass(2 * time.Second)
+	q.rule("PAUSE", time.Hour)
+	w = q.await(2*time.Hour, perSecond)
+	deny := q.rule("DENY", time.Minute)
+	q.denied("one that is denied now", w, 0, time.Minute)
+	q.unrule(deny)
+	allow := q.rule("ALLOW", 0)
+	q.denied("one that a rule allows as well", q.await(0, perSecond), 0, time.Hour)
+	q.unrule(allow)
+	q.unrule(pause)
+}
+
+// takes asks for requests that do not wait, and returns the first.
+func (q *queuer) takes(reqs []store.TakeRequest) *store.TakeRequest {
+	w := &inLine{}
+	if q.store.TakeBatch(reqs, store.Access{NowNS: time.Now().UnixNano()}, w) {
+		w.Wake()
+	}
+	q.pass(0)
+	return &reqs[0]
 }
 
 // waitForState: callers are counted for the state that they wait for, with those who have joined others.

@@ -120,7 +120,7 @@ func parseLine(text string, first bool, logMax int64) (l line, problem string) {
 			return l, errPolicyLine
 		}
 		words = words[1:]
-	case "allow", "deny", "ALLOW", "DENY": // as CL.RULE has it
+	case "allow", "pause", "deny", "ALLOW", "PAUSE", "DENY": // as CL.RULE has it
 		if bytes.IndexByte(words[1].text, '/') < 0 {
 			return l, errRuleLine
 		}
@@ -189,10 +189,7 @@ func PolicyLine(p *policy.Policy) string { return "policy " + p.Name + " " + p.S
 
 // RuleLine is the line of a file that adds a rule.
 func RuleLine(r policy.Rule) string {
-	verdict, pattern := "allow ", r.Canonical()
-	if r.Deny {
-		verdict = "deny "
-	}
+	pattern := r.Canonical()
 	odd := func(c rune) bool {
 		return c == ' ' || c == '"' || c == '\'' || c == utf8.RuneError || !unicode.IsPrint(c)
 	}
@@ -202,5 +199,5 @@ func RuleLine(r policy.Rule) string {
 	if net := r.CanonicalNet(); net.IsValid() {
 		pattern += " CIDR " + net.String()
 	}
-	return "rule " + verdict + pattern
+	return "rule " + strings.ToLower(r.Verdict()) + " " + pattern
 }

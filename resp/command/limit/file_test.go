@@ -56,7 +56,7 @@ func TestPoliciesFile(t *testing.T) {
 		{"rule deny bad:* # all\n\trule Allow ip: cidr 10.0.0.0/8\r\nrule DENY ip:\nrule allow \"\" CIDR ::1/128\nrule deny \"#\\x00 \\\"\"", "", 0, 5},
 		{"rule deny ip: CIDR 10.1.0.0/8\nrule deny ip: CIDR 10.2.0.0/8\n", ":2: 'rule deny ip: CIDR 10.0.0.0/8' is also in line 1", 0, 0},
 		{"rule\n", ":1: " + errPolicyLine, 0, 0},
-		{"rule deny\nrule deny # k\nrule k deny\n", ":1: " + errRuleLine + "\nFILE:2: " + errRuleLine + "\nFILE:3: a rule is ALLOW or DENY, not 'k'", 0, 0},
+		{"rule deny\nrule deny # k\nrule k deny\n", ":1: " + errRuleLine + "\nFILE:2: " + errRuleLine + "\nFILE:3: a rule is ALLOW, PAUSE or DENY, not 'k'", 0, 0},
 		{"deny bad:*\nALLOW k CIDR ::1/128\ndeny 5/1s\n", ":1: " + errRuleLine + "\nFILE:2: " + errRuleLine, 0, 0},
 		{"rule deny k EX 5\nrule deny k CIDR 10.0.0.0/8 ex\n", ":1: " + errRuleOfFileEX + "\nFILE:2: " + errRuleOfFileEX, 0, 0},
 		{"rule deny k FOR 5\n", ":1: unknown option 'FOR': expected CIDR", 0, 0},

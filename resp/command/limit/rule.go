@@ -15,8 +15,8 @@ import (
 
 func (f family) rules() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|DENY pattern [CIDR net] [EX seconds]", Summary: "Always allows or always denies keys, whatever their limits.", Group: spec.GroupLimit, Run: f.ruleAdd, Overall: true},
-		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: f.ruleDel, Overall: true},
+		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net] [EX seconds]", Summary: "Allows, pauses or denies keys, whatever their limits.", Group: spec.GroupLimit, Run: f.ruleAdd, Overall: true},
+		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: f.ruleDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
 	}
 }
@@ -29,13 +29,9 @@ var (
 	newRuleWords = argument.Options{Valued: []string{"CIDR", "EX"}}
 )
 
-// parseRule reads ALLOW|DENY pattern [CIDR net] [EX seconds].
+// parseRule reads ALLOW|PAUSE|DENY pattern [CIDR net] [EX seconds].
 func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rule, problem string) {
-	switch strings.ToUpper(string(args[0])) {
-	case "ALLOW":
-	case "DENY":
-		r.Deny = true
-	default:
+	if !r.SetVerdict(strings.ToUpper(string(args[0]))) {
 		return r, fmt.Sprintf(errRuleVerdict, argument.ShortText(args[0]))
 	}
 	if len(args[1]) > maxRulePattern {
@@ -111,10 +107,7 @@ func (f family) ruleList(c *command.Call) {
 	}
 	c.Array(len(found))
 	for _, r := range found {
-		verdict, net, left := "ALLOW", "", int64(-1)
-		if r.Deny {
-			verdict = "DENY"
-		}
+		net, left := "", int64(-1)
 		if r.Net.IsValid() {
 			net = r.Net.String()
 		}
@@ -122,7 +115,7 @@ func (f family) ruleList(c *command.Call) {
 			left = (r.UntilNS - c.NowNS + 999_999_999) / 1e9
 		}
 		c.Array(4)
-		c.String(verdict)
+		c.String(r.Verdict())
 		c.String(r.Pattern)
 		c.String(net)
 		c.Int(left)

@@ -13,6 +13,7 @@ import (
 type forecast struct {
 	known            bool
 	nowNS            int64
+	pausedNS         int64 // so long nobody passes, from the view's instant to nowNS
 	limit            cell.Limit
 	st, before       cell.State // before the last was booked
 	tailNS, beforeNS int64      // when the last booked waiter passes
@@ -26,7 +27,12 @@ func (t *try) forecast(v *view.View, one *waiter, binding int) forecast {
 		return forecast{}
 	}
 	st, leased := stateOf(v, c)
-	return forecast{known: !leased, nowNS: v.NowNS, limit: *c.Limit, st: st, firstNS: one.decided.WaitNS}
+	f := forecast{known: !leased, nowNS: v.NowNS, limit: *c.Limit, st: st, firstNS: one.decided.WaitNS}
+	if r := t.line.waits.pause(c, v.NowNS); r != nil {
+		f.known = f.known && r.UntilNS != 0
+		f.pausedNS, f.nowNS = r.UntilNS-v.NowNS, r.UntilNS
+	}
+	return f
 }
 
 // book is how long a call waits behind those who are booked already.
@@ -35,12 +41,20 @@ func (f *forecast) book(cost int64) (waitNS uint64) {
 		return 0
 	}
 	if !f.limit.Bookable() {
-		return max(f.limit.Forecast(&f.st, f.nowNS, cost), f.firstNS)
+		return max(f.after(f.limit.Forecast(&f.st, f.nowNS, cost)), f.firstNS)
 	}
 	f.before, f.beforeNS = f.st, f.tailNS
 	waitNS = f.limit.Book(&f.st, f.nowNS, cost)
 	f.tailNS = f.nowNS + int64(min(waitNS, uint64(math.MaxInt64-f.nowNS)))
-	return waitNS
+	return f.after(waitNS)
+}
+
+// after is a wait that begins at nowNS.
+func (f *forecast) after(waitNS uint64) uint64 {
+	if waitNS == cell.Never {
+		return waitNS
+	}
+	return waitNS + uint64(f.pausedNS)
 }
 
 func (f *forecast) unbook() { f.st, f.tailNS = f.before, f.beforeNS }

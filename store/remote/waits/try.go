@@ -316,7 +316,9 @@ func (t *try) firstThatWaits() *waiter {
 func (l *line) until(t *try, v *waiter) time.Duration {
 	again := time.Duration(min(t.againNS, uint64(l.waits.lookAgain)))
 	l.exact = uint64(again) == t.againNS
-	if l.exact && !slices.ContainsFunc(v.own.Calls, func(c store.Call) bool { return !c.Limit.Bookable() }) {
+	if l.exact && !slices.ContainsFunc(v.own.Calls, func(c store.Call) bool {
+		return !c.Limit.Bookable() || l.waits.pause(&c, t.nowNS) != nil // which is not booked ahead
+	}) {
 		// It may have less time left than the lookahead. Without regard to that, a line asked again and again, thousands of times a second,
 		// for a waiter who could only be refused.
 		again -= min(l.ahead(), v.left()) / 2

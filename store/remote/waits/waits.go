@@ -204,9 +204,21 @@ func (w *Waits) comesBehind(r *store.TakeRequest) bool {
 	return w.room.Callers() > 0 && len(r.Calls) == 1 && len(w.ahead(nil, r)) > 0
 }
 
-// ruled reports whether rules decide on all calls.
+// ruled reports whether rules decide on all calls, one of which may wait.
 func (w *Waits) ruled(r *store.TakeRequest, nowNS int64) bool {
-	return w.Policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool { return w.Policies.Rule(c.Key, nowNS) == nil })
+	return w.Policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool {
+		return w.Policies.Rule(c.Key, nowNS) == nil || r.Terms.Mode == store.Wait && w.pause(&c, nowNS) != nil
+	})
+}
+
+// pause is the rule that keeps a call waiting; nil: none does.
+func (w *Waits) pause(c *store.Call, nowNS int64) *policy.Rule {
+	if w.Policies.HasRules() {
+		if r := w.Policies.Rule(c.Key, nowNS); r != nil && r.Pause {
+			return r
+		}
+	}
+	return nil
 }
 
 // newWaiter returns a waiter that stands in no line yet: see waiting.Room.Enter.
