@@ -72,6 +72,20 @@ func appendKey(b []byte, domain string, entries []message.Entry, shared []string
 	return b
 }
 
+// seenIn is what rules see of a descriptor beside its key: addresses that Envoy has read from connections. nil: it has none.
+func seenIn(entries []message.Entry) (seen *policy.Seen) {
+	for _, e := range entries {
+		if e.Key != "remote_address" && e.Key != "masked_remote_address" {
+			continue
+		}
+		if seen == nil {
+			seen = &policy.Seen{}
+		}
+		seen.Addresses = append(seen.Addresses, []byte(e.Value))
+	}
+	return seen
+}
+
 func appendEscaped(b []byte, text, special string) []byte {
 	for i := range len(text) {
 		c := text[i]

@@ -15,6 +15,7 @@ import (
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // service decides on requests.
@@ -95,6 +96,7 @@ type asked struct {
 	hits          int64
 	negative      bool // they are given back
 	key           []byte
+	seen          *policy.Seen
 
 	request     int // its place in requests; none: it is not asked
 	call, calls int // its first call there, and how many it has
@@ -198,7 +200,7 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 	if it.key == nil {
 		from := len(a.keys)
 		a.keys = appendKey(a.keys, a.Domain, a.Descriptors[i].Entries, it.Shared, it.Algorithm, a.options.AllOrNone)
-		it.key = a.keys[from:len(a.keys):len(a.keys)]
+		it.key, it.seen = a.keys[from:len(a.keys):len(a.keys)], seenIn(a.Descriptors[i].Entries)
 	}
 	switch {
 	case it.Policy != "":
@@ -208,7 +210,7 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 		}
 		calls := make([]store.Call, len(p.Limits))
 		for j, l := range p.Limits {
-			calls[j] = store.CallOf(it.key, l)
+			calls[j] = store.Call{Key: it.key, Limit: &l.Limit, Policy: l, Seen: it.seen}
 		}
 		return calls, nil
 	case it.Decides != nil:
@@ -223,10 +225,11 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 
 // oneCall is the call of a descriptor of one limit.
 func (a *answer) oneCall(i int, l *cell.Limit) []store.Call {
+	c := store.Call{Key: a.asked[i].key, Limit: l, Seen: a.asked[i].seen}
 	if i >= len(a.firstCalls) {
-		return []store.Call{{Key: a.asked[i].key, Limit: l}}
+		return []store.Call{c}
 	}
-	a.firstCalls[i] = store.Call{Key: a.asked[i].key, Limit: l}
+	a.firstCalls[i] = c
 	return a.firstCalls[i : i+1 : i+1]
 }
 

@@ -3,6 +3,7 @@ package envoy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -315,6 +316,40 @@ func TestRules(t *testing.T) {
 		got := w.json(`{"domain":"d","descriptors":[{"entries":[` + entry + `]}]}`)
 		if !strings.Contains(got, `"durationUntilReset":"`+want+`"`) {
 			t.Errorf("%s: %s, want %s", entry, got, want)
+		}
+	}
+}
+
+// A rule for a net holds for the descriptor that has an address in it, whatever else that has, and for no other of the request.
+func TestRulesSeeAddresses(t *testing.T) {
+	const limit = "rate_limit: {unit: minute, requests_per_unit: 1}"
+	for _, o := range []Options{{}, {AllOrNone: true}} {
+		w := newWorld(t, o, limits("a "+limit, "remote_address "+limit, "address "+limit,
+			"path descriptors: [{key: remote_address, "+limit+"}, {key: masked_remote_address, "+limit+"}]"))
+		for net, deny := range map[string]bool{"10.0.0.0/8": false, "10.9.0.0/16": true, "2001:db8::/32": true} {
+			if _, err := w.keys.PutRule(policy.Rule{Net: netip.MustParsePrefix(net), Deny: deny}, w.nowNS); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.play(t, steps{
+			{"remote_address=10.1.2.5 hits=9", "OK: OK 1/1"}, {"remote_address=10.9.2.5", "OVER: OVER 0/1"},
+			{"remote_address=2001:db8::7", "OVER: OVER 0/1"},
+			{"remote_address=11.1.2.5", "OK: OK 0/1"}, {"remote_address=11.1.2.5", "OVER: OVER 0/1"},
+			{"a=1, remote_address=10.1.2.5", "OK: OK 0/1 OK 1/1"}, {"a=1, remote_address=10.1.2.5", "OVER: OVER 0/1 OK 1/1"},
+			{"a=2, a=3, remote_address=10.9.2.5", "OVER: OK 0/1 OK 0/1 OVER 0/1"},
+			{"address=10.1.2.5", "OK: OK 0/1"}, {"address=10.1.2.5", "OVER: OVER 0/1"},
+		}[:map[bool]int{false: 10, true: 5}[o.AllOrNone]])
+		q := func(key, value string) string {
+			entries := `{"key":"path","value":"/"},{"key":"` + key + `","value":"` + value + `"}`
+			return w.json(`{"domain":"d","descriptors":[{"entries":[` + entries + `]}]}`)
+		}
+		for range 2 {
+			if got := q("remote_address", "10.1.2.5") + q("masked_remote_address", "10.1.0.0/16"); strings.Contains(got, "OVER") {
+				t.Error(got)
+			}
+			if got := q("masked_remote_address", "2001:db8:1:2::/64"); !strings.Contains(got, "OVER") {
+				t.Error(got)
+			}
 		}
 	}
 }

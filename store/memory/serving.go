@@ -95,7 +95,7 @@ func (s *takes) serveFirst(q *shard.Line, nowNS int64, paid *shard.Prepaid) (nex
 // momentNS is when the first of a line, a call of one limit, passes, or may pass as a lease flows back.
 func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
 	from := max(w.Access.NowNS, w.Line.NotBeforeNS)
-	if c.carried = false; c.Limit.Shadow || s.Rule(c.Key, from) != nil {
+	if c.carried = false; c.Limit.Shadow || c.Rule(s.Set, from) != nil {
 		return from
 	}
 	c.n, c.e = c.sh.Meet(c.hash, c.Key, store.Access{NowNS: from, NoTouch: true})

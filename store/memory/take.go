@@ -83,7 +83,7 @@ func (t *take) load() error {
 	for i := range t.calls {
 		c := &t.calls[i]
 		c.leases = t.leaseNS() > 0 && !c.Limit.HoldsLeases()
-		if c.Ruled = ruled && t.of.Ruled(c.Key, c.Limit.Capacity(), t.a.NowNS, &c.Decision); c.Ruled {
+		if c.Ruled = ruled && t.of.Ruled(c.Key, c.Seen, c.Limit.Capacity(), t.a.NowNS, &c.Decision); c.Ruled {
 			t.Taken.Limited = t.Taken.Limited || c.Decision.Limited
 			continue
 		}

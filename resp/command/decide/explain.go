@@ -36,7 +36,7 @@ func (s *Server) explained(r *store.TakeRequest, nowNS int64) string {
 	if r.Taken.Limited {
 		verdict = "would be denied"
 	}
-	if rule := s.Table.Rule(r.Calls[0].Key, nowNS); rule != nil && rule.Deny == r.Taken.Limited {
+	if rule := r.Calls[0].Rule(s.Table.Set, nowNS); rule != nil && rule.Deny == r.Taken.Limited {
 		return verdict + " by the rule " + textOf(rule)
 	}
 	verdict += ": "

@@ -206,7 +206,7 @@ func (w *Waits) comesBehind(r *store.TakeRequest) bool {
 
 // ruled reports whether rules decide on all calls.
 func (w *Waits) ruled(r *store.TakeRequest, nowNS int64) bool {
-	return w.Policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool { return w.Policies.Rule(c.Key, nowNS) == nil })
+	return w.Policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool { return c.Rule(w.Policies, nowNS) == nil })
 }
 
 // newWaiter returns a waiter that stands in no line yet: see waiting.Room.Enter.
