@@ -96,6 +96,7 @@ type asked struct {
 	hits          int64
 	negative      bool // they are given back
 	key           []byte
+	counter       cell.Limit // by which its calls are counted; the zero value: another limit decides
 	seen          *policy.Seen
 
 	request     int // its place in requests; none: it is not asked
@@ -186,7 +187,7 @@ func (a *answer) add(i int, mode cell.Mode) error {
 		r.Mode = cell.Peek
 	case it.negative:
 		r.Cost, r.Mode, r.Look = -it.hits, cell.Take, true
-	case calls[0].Limit != counters[it.Unit] && mode == cell.Force:
+	case calls[0].Limit != &it.counter && mode == cell.Force:
 		r.Mode = cell.Take
 	}
 	it.request, it.call, it.calls = len(a.requests), 0, len(calls)
@@ -216,11 +217,13 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 	case it.Decides != nil:
 		return a.oneCall(i, it.Decides), nil
 	case counted && it.Algorithm == "":
-		return a.oneCall(i, counters[it.Unit]), nil
+		it.counter = counter(&it.Limit.Limit)
+		return a.oneCall(i, &it.counter), nil
 	case it.Requests == 0 || it.Algorithm != "":
 		return nil, nil
 	}
-	return a.oneCall(i, window(&it.Limit.Limit)), nil
+	limit := window(&it.Limit.Limit)
+	return a.oneCall(i, &limit), nil
 }
 
 // oneCall is the call of a descriptor of one limit.
@@ -282,7 +285,7 @@ func (a *answer) judge(it *asked) {
 	switch {
 	case r.Err != nil: // more than can be counted
 		it.over, it.after = true, cell.MaxCost
-	case c.Ruled && c.Limit == counters[it.Unit] && !d.Limited && d.Remaining < d.Limit:
+	case c.Ruled && c.Limit == &it.counter && !d.Limited && d.Remaining < d.Limit:
 		share, counted := shareOf(limit, uint64(d.Remaining))
 		it.after, it.over, it.remaining = counted, counted > share && !it.negative, share-min(share, counted)
 		if it.over {
@@ -293,7 +296,7 @@ func (a *answer) judge(it *asked) {
 		if !d.Limited {
 			it.after, it.remaining = 0, min(limit, uint64(d.Remaining))
 		}
-	case c.Limit == counters[it.Unit]:
+	case c.Limit == &it.counter:
 		it.after = uint64(d.Limit - d.Remaining)
 		it.over, it.remaining = it.after > limit && !it.negative, limit-min(limit, it.after)
 	default:

@@ -354,6 +354,43 @@ func TestRulesSeeAddresses(t *testing.T) {
 	}
 }
 
+// A counter is known by its limit, as CL.SHOW and files tell it, and by what it has counted beyond that. So whoever names this limit finds
+// it: CL.EXPLAIN, and CL.GIVE. It counts on when the limit changes.
+func TestCountersAreKnownByTheirLimits(t *testing.T) {
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}",
+		"z rate_limit: {unit: minute, requests_per_unit: 0}"))
+	shown := func(key string) (told string) {
+		_, err := w.keys.Limits([]byte(key), store.Access{NowNS: w.nowNS}, func(l *store.LimitState) {
+			d := l.Limit.Decide(&l.State, w.nowNS, 1, cell.Peek)
+			told = fmt.Sprintf("%s: %d of %d, %v", &l.Limit, l.Limit.Used(&l.State, w.nowNS), d.Limit, d.Limited)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	}
+	w.play(t, steps{{"a=x hits=2", "OK: OK 1/3"}})
+	if got := shown("envoy|d|a=x"); got != "3/1m,algo=window,align=clock: 2 of 3, false" {
+		t.Error(got)
+	}
+	w.play(t, steps{{"a=x hits=5", "OVER: OVER 0/3"}, {"z=x", "OVER: OVER 0/0"}})
+	if got := shown("envoy|d|a=x") + shown("envoy|d|z=x"); got !=
+		"3/1m,algo=window,align=clock: 7 of 3, true1/1m,algo=window,align=clock: 1 of 1, true" {
+		t.Error(got)
+	}
+	limit, err := cell.ParseLimit("3/1m,algo=window,align=clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given, err := w.keys.Give([]byte("envoy|d|a=x"), &limit, nil, 5, store.Access{NowNS: w.nowNS}); given != 5 || err != nil {
+		t.Error(given, err)
+	}
+	w.play(t, steps{{"a=x", "OK: OK 0/3"}, {"a=x limit=9", "OK: OK 5/9"}, {"a=x", "OVER: OVER 0/3"}, {"a=x limit=9", "OK: OK 3/9"}})
+	if got := shown("envoy|d|a=x"); got != "9/1m,algo=window,align=clock: 6 of 9, false" {
+		t.Error(got)
+	}
+}
+
 // TestKeys: two descriptors share a key only if they are the same. It has all that separates in keys.
 func TestKeys(t *testing.T) {
 	text := rapid.StringOfN(rapid.SampledFrom([]rune("a%|={}_7C\n\x00é*")), 0, 4, -1)

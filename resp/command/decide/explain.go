@@ -53,10 +53,11 @@ func (s *Server) explained(r *store.TakeRequest, nowNS int64) string {
 
 // textOf is a rule as CL.RULE ADD takes it.
 func textOf(r *policy.Rule) string {
-	text := "ALLOW " + r.Pattern
+	text := "ALLOW "
 	if r.Deny {
-		text = "DENY " + r.Pattern
+		text = "DENY "
 	}
+	text += cmp.Or(r.Pattern, `""`)
 	if r.Net.IsValid() {
 		text += " CIDR " + r.Net.String()
 	}
