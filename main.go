@@ -71,7 +71,7 @@ func run(args []string, lines *cli.Lines, exit func(code int)) error {
 	if command != nil && command.Check {
 		warnings, mistakes, faults := command.Config.Check()
 		if err = errors.Join(err, cli.Wrong(mistakes), faults); err == nil {
-			for _, line := range slices.Concat(command.Idle(), warnings) {
+			for _, line := range slices.Concat(command.Idle(), warnings, command.Files.Warnings()) {
 				fmt.Fprintln(os.Stderr, "celld: warning:", line)
 			}
 			for _, line := range command.Files.Lines() {

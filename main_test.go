@@ -16,7 +16,7 @@ func TestSettingsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|(.*?)\\|(.*?)\\|.+\\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\|(.*?)\\|(.*?)\\|.+\\|$").FindAllStringSubmatch(string(text), -1) {
 		page[row[1]] = []string{strings.TrimSpace(row[2]), strings.TrimSpace(row[3])}
 	}
 	for _, s := range resp.Settings(wings...).Settings() {

@@ -159,8 +159,7 @@ func (l *Limit) Used(st *State, nowNS int64) int64 {
 	case l.can(ofBursts):
 		return l.bucket.capacity - l.kind().decide(l, st, nowNS, 0, Peek).remaining
 	}
-	wide := *l
-	wide.Count = MaxCost
+	wide := l.Counting()
 	return MaxCost - wide.kind().decide(&wide, st, nowNS, 0, Peek).remaining
 }
 
@@ -265,7 +264,7 @@ func (l *Limit) counts(used uint64, cost int64, mode Mode) (taken, waits bool) {
 	return passes && cost > 0 && mode != Peek, !passes
 }
 
-// used is the outcome where n counts against the count until endNS. It does not say when a denied call will pass.
+// used is the outcome where n counts against the capacity until endNS. It does not say when a denied call will pass.
 func (l *Limit) used(n, endNS, now uint64) outcome {
-	return outcome{remaining: max(0, l.Count-int64(n)), resetNS: debtOf(endNS, now)}
+	return outcome{remaining: max(0, l.capacity-int64(n)), resetNS: debtOf(endNS, now)}
 }

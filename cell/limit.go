@@ -9,6 +9,8 @@ type Limit struct {
 	BlockAtFull bool  // the block begins with the call that takes the last of the limit, and not with one that is denied
 	Shadow      bool  // evaluated, never limits
 
+	beyond bool // see Counting
+
 	by       algorithm // Decide finds it here 1 ns faster than by the shape
 	capacity int64
 	bucket   Bucket // by which gcra and warmup decide; its capacity is what remaining is out of
@@ -136,6 +138,14 @@ func LimitOf(s Shape, p Params) Limit {
 	return l
 }
 
+// Counting is the limit for a caller who counts by Force, and compares with the count himself. Its Decisions go on to MaxCost: Limit less
+// Remaining is what was used, also beyond the count. It is for window, slide, log and conc.
+func (l *Limit) Counting() Limit {
+	wide := *l
+	wide.beyond, wide.capacity = true, MaxCost
+	return wide
+}
+
 // Share is the limit for one of n instances that cannot ask each other. Its count, and gcra's burst, are n times smaller, rounded down, and
 // 1 at least. Where both are n or more, all shares together allow no more than the whole. There is one exception: each share of a warmup
 // allows a call at the same instant. For n below 2, Share returns the whole.
@@ -146,6 +156,8 @@ func (l *Limit) Share(n int64) Limit {
 	}
 	share.Count = max(l.Count/n, 1)
 	share.Params = l.by.share(l.Shape, share.Params, n)
-	share.prepare()
+	if share.prepare(); l.beyond {
+		share.capacity = l.capacity / n
+	}
 	return share
 }

@@ -51,6 +51,9 @@ func (f Files) Lines() (lines []string) {
 	return lines
 }
 
+// Warnings are lines about what --check lets pass, and somebody should look at.
+func (f Files) Warnings() []string { return f.policies.Warnings() }
+
 // configCommands is what CONFIG needs of the server.
 func (srv *Server) configCommands(sessions *session.Service) config.Commands {
 	return config.Commands{

@@ -50,6 +50,7 @@ type Call struct {
 	Policy   *policy.Limit // nil: a literal
 	Own      bool          // it takes its own Cost, and not that of the Take
 	Cost     int64         // with Own: 0..cell.MaxCost. What takes 0 from its limit is never denied by it
+	Seen     *policy.Seen  // what rules see beside the key; nil: nothing
 	Decision cell.Decision // out: what this limit says by itself
 	Ruled    bool          // out: a rule has decided, or nobody has; the call has taken nothing
 }
@@ -64,6 +65,9 @@ func (c *Call) CostOf(cost int64) int64 {
 	}
 	return cost
 }
+
+// Rule returns the rule that decides on a call in place of its limit; nil: the limit decides.
+func (c *Call) Rule(s *policy.Set, nowNS int64) *policy.Rule { return s.Rule(c.Key, c.Seen, nowNS) }
 
 // PolicyID is the ID of the policy's limit; 0: a literal.
 func (c *Call) PolicyID() uint32 {

@@ -114,7 +114,7 @@ func TestShellExamples(t *testing.T) {
 				}
 			}
 			for _, line := range regexp.MustCompile(`(?m)^celld (.*)$`).FindAllStringSubmatch(block, -1) {
-				for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(line[1], -1) {
+				for _, flag := range regexp.MustCompile(`--[a-z0-9-]+`).FindAllString(line[1], -1) {
 					if flags++; !strings.Contains(help, flag+" ") {
 						t.Errorf("%s: %s is no flag", page, flag)
 					}
@@ -224,7 +224,7 @@ func TestFlagsInText(t *testing.T) {
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true, "--user": true, "--pass": true, "--rm": true,
 		"--name": true, "--config": true, "--web": true, "--configfile": true, "--set": true, "--all": true} // of other tools
 	for _, page := range docPages(t) {
-		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
+		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z0-9-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {
 				t.Errorf("%s: %s is no flag", page, flag[1])
 			}

@@ -21,12 +21,22 @@ func downloaded(t *testing.T, name string) string {
 	return path
 }
 
+// envoy is the command that runs it by a file.
+func envoy(t *testing.T, file string) func(dir string) *exec.Cmd {
+	path := downloaded(t, "python") // envoy's own script names the folder that it was installed in
+	return func(string) *exec.Cmd {
+		return exec.Command(path, "-m", "envoy._main", "-c", file, "-l", "warning", "--use-dynamic-base-id", "--concurrency", "1")
+	}
+}
+
 func TestEnvoy(t *testing.T) {
 	t.Parallel()
-	path := downloaded(t, "python") // envoy's own script names the folder that it was installed in
-	proxied(t, "envoy", func(string) *exec.Cmd {
-		return exec.Command(path, "-m", "envoy._main", "-c", "envoy.yaml", "-l", "warning", "--use-dynamic-base-id", "--concurrency", "1")
-	})
+	proxied(t, "envoy", envoy(t, "envoy.yaml"))
+}
+
+func TestFailedLoginsByEnvoy(t *testing.T) {
+	t.Parallel()
+	failedLogins(t, "envoy/failed-logins.yaml", envoy(t, "failed-logins.yaml"))
 }
 
 func TestCaddy(t *testing.T) {

@@ -237,10 +237,18 @@ func TestProxiesPage(t *testing.T) {
 	}
 }
 
-// Only tries that the app refuses count, and after so many no try reaches it.
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	path := celldtest.Need(t, "nginx")
+	const globals = "daemon off; master_process off; pid nginx.pid;"
+	failedLogins(t, "nginx/failed-logins.conf", func(dir string) *exec.Cmd {
+		return exec.Command(path, "-p", dir, "-c", "failed-logins.conf", "-e", "stderr", "-g", globals)
+	}, "\nhttp {\n", ownFolders)
+}
+
+// failedLogins runs an example's proxy: only tries that the app refuses count, and after so many no try reaches it.
+func failedLogins(t *testing.T, example string, command func(dir string) *exec.Cmd, replace ...string) {
+	t.Helper()
 	var tries atomic.Int32
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if tries.Add(1); r.FormValue("password") != "right" {
@@ -251,11 +259,14 @@ func TestFailedLogins(t *testing.T) {
 	t.Cleanup(app.Close)
 	srv := harness.Spec{Flags: []string{"--http-bind", "127.0.0.1:0", "--policies", tokenFile(t, "login 3/1h")}}.Start(t)
 	front, dir := "127.0.0.1:"+harness.FreePort(t), t.TempDir()
-	own := strings.NewReplacer("127.0.0.1:8000", front, "127.0.0.1:8080", srv.HTTP(), "127.0.0.1:3000", app.Listener.Addr().String(),
-		"\nhttp {\n", ownFolders)
-	celldtest.WriteFile(t, own.Replace(celldtest.ReadFile(t, "../../examples/nginx/failed-logins.conf")), dir, "failed-logins.conf")
-	cmd := exec.Command(path, "-p", dir, "-c", "failed-logins.conf", "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;")
-	cmd.Dir, cmd.Env = dir, harness.CleanEnv()
+	for port, addr := range map[string]string{"8000": front, "8080": srv.HTTP(), "3000": app.Listener.Addr().String()} {
+		_, own := harness.HostPort(addr)
+		replace = append(replace, "127.0.0.1:"+port, addr, "port_value: "+port, "port_value: "+own)
+	}
+	text := strings.NewReplacer(replace...).Replace(celldtest.ReadFile(t, "../../examples", example))
+	celldtest.WriteFile(t, text, dir, filepath.Base(example))
+	cmd := command(dir)
+	cmd.Dir, cmd.Env = dir, append(harness.CleanEnv(), "HOME="+dir)
 	log := func(password string) *http.Response {
 		resp, err := http.PostForm("http://"+front+"/login", url.Values{"password": {password}})
 		if err != nil {
@@ -264,7 +275,10 @@ func TestFailedLogins(t *testing.T) {
 		resp.Body.Close()
 		return resp
 	}
-	celldtest.RunPeer(t, "nginx", dir, cmd, func() bool { return log("right") != nil })
+	celldtest.RunPeer(t, filepath.Dir(example), dir, cmd, func() bool {
+		resp := log("right")
+		return resp != nil && resp.StatusCode == http.StatusOK
+	})
 	tries.Store(0)
 	for i, step := range []struct {
 		password string

@@ -21,27 +21,28 @@ type Limits interface {
 	Policy(name string) *policy.Policy
 }
 
-// counters are the limits that count the calls of a unit. Nothing is ever over them. What is configured is compared with what they have
-// counted, as envoyproxy/ratelimit does with INCRBY: so a limit that changes, or that a request brings along, finds the calls that were
-// counted before, where celld would scale them.
-var counters = windows(cell.MaxCost)
-
-// windows are limits of a count in windows of the clock, by unit.
-func windows(count int64) (limits [message.Week + 1]*cell.Limit) {
-	for unit := message.Second; int(unit) < len(limits); unit++ {
-		limit, err := cell.ParseLimit(fmt.Sprintf("%d/%ds,algo=window,align=clock", count, unit.Period()/time.Second))
+// shapes are those of windows of the clock, by unit.
+var shapes = func() (shapes [message.Week + 1]cell.Shape) {
+	for unit := message.Second; int(unit) < len(shapes); unit++ {
+		limit, err := cell.ParseLimit(fmt.Sprintf("1/%ds,algo=window,align=clock", unit.Period()/time.Second))
 		if err != nil {
 			panic(err)
 		}
-		limits[unit] = &limit
+		shapes[unit] = limit.Shape
 	}
-	return limits
+	return shapes
+}()
+
+// window is a limit that denies. One of 0 is that of 1: celld knows none that lets nothing pass.
+func window(l *message.Limit) cell.Limit {
+	return cell.LimitOf(shapes[l.Unit], cell.Params{Count: max(1, int64(l.Requests))})
 }
 
-// window is a limit that denies.
-func window(l *message.Limit) *cell.Limit {
-	limit := cell.LimitOf(counters[l.Unit].Shape, cell.Params{Count: int64(l.Requests)})
-	return &limit
+// counter counts calls, also over the limit, as envoyproxy/ratelimit does with INCRBY, and is compared with the limit after that. It is
+// stored as that limit, so that CL.SHOW tells what Envoy does.
+func counter(l *message.Limit) cell.Limit {
+	limit := window(l)
+	return limit.Counting()
 }
 
 // appendKey appends the key of a descriptor's count: envoy|domain|key=value|key=value. What separates is escaped as in URLs, so that no two
@@ -70,6 +71,20 @@ func appendKey(b []byte, domain string, entries []message.Entry, shared []string
 		b = appendEscaped(append(b, '|'), name, "%|=")
 	}
 	return b
+}
+
+// seenIn is what rules see of a descriptor beside its key: addresses that Envoy has read from connections. nil: it has none.
+func seenIn(entries []message.Entry) (seen *policy.Seen) {
+	for _, e := range entries {
+		if e.Key != "remote_address" && e.Key != "masked_remote_address" {
+			continue
+		}
+		if seen == nil {
+			seen = &policy.Seen{}
+		}
+		seen.Addresses = append(seen.Addresses, []byte(e.Value))
+	}
+	return seen
 }
 
 func appendEscaped(b []byte, text, special string) []byte {

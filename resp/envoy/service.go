@@ -15,6 +15,7 @@ import (
 	"celld/resp/envoy/grpc"
 	"celld/resp/envoy/message"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // service decides on requests.
@@ -95,6 +96,8 @@ type asked struct {
 	hits          int64
 	negative      bool // they are given back
 	key           []byte
+	counter       cell.Limit // by which its calls are counted; the zero value: another limit decides
+	seen          *policy.Seen
 
 	request     int // its place in requests; none: it is not asked
 	call, calls int // its first call there, and how many it has
@@ -184,7 +187,7 @@ func (a *answer) add(i int, mode cell.Mode) error {
 		r.Mode = cell.Peek
 	case it.negative:
 		r.Cost, r.Mode, r.Look = -it.hits, cell.Take, true
-	case calls[0].Limit != counters[it.Unit] && mode == cell.Force:
+	case calls[0].Limit != &it.counter && mode == cell.Force:
 		r.Mode = cell.Take
 	}
 	it.request, it.call, it.calls = len(a.requests), 0, len(calls)
@@ -198,7 +201,7 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 	if it.key == nil {
 		from := len(a.keys)
 		a.keys = appendKey(a.keys, a.Domain, a.Descriptors[i].Entries, it.Shared, it.Algorithm, a.options.AllOrNone)
-		it.key = a.keys[from:len(a.keys):len(a.keys)]
+		it.key, it.seen = a.keys[from:len(a.keys):len(a.keys)], seenIn(a.Descriptors[i].Entries)
 	}
 	switch {
 	case it.Policy != "":
@@ -208,25 +211,28 @@ func (a *answer) callsOf(i int, counted bool) ([]store.Call, error) {
 		}
 		calls := make([]store.Call, len(p.Limits))
 		for j, l := range p.Limits {
-			calls[j] = store.CallOf(it.key, l)
+			calls[j] = store.Call{Key: it.key, Limit: &l.Limit, Policy: l, Seen: it.seen}
 		}
 		return calls, nil
 	case it.Decides != nil:
 		return a.oneCall(i, it.Decides), nil
 	case counted && it.Algorithm == "":
-		return a.oneCall(i, counters[it.Unit]), nil
+		it.counter = counter(&it.Limit.Limit)
+		return a.oneCall(i, &it.counter), nil
 	case it.Requests == 0 || it.Algorithm != "":
 		return nil, nil
 	}
-	return a.oneCall(i, window(&it.Limit.Limit)), nil
+	limit := window(&it.Limit.Limit)
+	return a.oneCall(i, &limit), nil
 }
 
 // oneCall is the call of a descriptor of one limit.
 func (a *answer) oneCall(i int, l *cell.Limit) []store.Call {
+	c := store.Call{Key: a.asked[i].key, Limit: l, Seen: a.asked[i].seen}
 	if i >= len(a.firstCalls) {
-		return []store.Call{{Key: a.asked[i].key, Limit: l}}
+		return []store.Call{c}
 	}
-	a.firstCalls[i] = store.Call{Key: a.asked[i].key, Limit: l}
+	a.firstCalls[i] = c
 	return a.firstCalls[i : i+1 : i+1]
 }
 
@@ -279,7 +285,7 @@ func (a *answer) judge(it *asked) {
 	switch {
 	case r.Err != nil: // more than can be counted
 		it.over, it.after = true, cell.MaxCost
-	case c.Ruled && c.Limit == counters[it.Unit] && !d.Limited && d.Remaining < d.Limit:
+	case c.Ruled && c.Limit == &it.counter && !d.Limited && d.Remaining < d.Limit:
 		share, counted := shareOf(limit, uint64(d.Remaining))
 		it.after, it.over, it.remaining = counted, counted > share && !it.negative, share-min(share, counted)
 		if it.over {
@@ -290,7 +296,7 @@ func (a *answer) judge(it *asked) {
 		if !d.Limited {
 			it.after, it.remaining = 0, min(limit, uint64(d.Remaining))
 		}
-	case c.Limit == counters[it.Unit]:
+	case c.Limit == &it.counter:
 		it.after = uint64(d.Limit - d.Remaining)
 		it.over, it.remaining = it.after > limit && !it.negative, limit-min(limit, it.after)
 	default:

@@ -3,6 +3,7 @@ package envoy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -316,6 +317,77 @@ func TestRules(t *testing.T) {
 		if !strings.Contains(got, `"durationUntilReset":"`+want+`"`) {
 			t.Errorf("%s: %s, want %s", entry, got, want)
 		}
+	}
+}
+
+// A rule for a net holds for the descriptor that has an address in it, whatever else that has, and for no other of the request.
+func TestRulesSeeAddresses(t *testing.T) {
+	const limit = "rate_limit: {unit: minute, requests_per_unit: 1}"
+	for _, o := range []Options{{}, {AllOrNone: true}} {
+		w := newWorld(t, o, limits("a "+limit, "remote_address "+limit, "address "+limit,
+			"path descriptors: [{key: remote_address, "+limit+"}, {key: masked_remote_address, "+limit+"}]"))
+		for net, deny := range map[string]bool{"10.0.0.0/8": false, "10.9.0.0/16": true, "2001:db8::/32": true} {
+			if _, err := w.keys.PutRule(policy.Rule{Net: netip.MustParsePrefix(net), Deny: deny}, w.nowNS); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.play(t, steps{
+			{"remote_address=10.1.2.5 hits=9", "OK: OK 1/1"}, {"remote_address=10.9.2.5", "OVER: OVER 0/1"},
+			{"remote_address=2001:db8::7", "OVER: OVER 0/1"},
+			{"remote_address=11.1.2.5", "OK: OK 0/1"}, {"remote_address=11.1.2.5", "OVER: OVER 0/1"},
+			{"a=1, remote_address=10.1.2.5", "OK: OK 0/1 OK 1/1"}, {"a=1, remote_address=10.1.2.5", "OVER: OVER 0/1 OK 1/1"},
+			{"a=2, a=3, remote_address=10.9.2.5", "OVER: OK 0/1 OK 0/1 OVER 0/1"},
+			{"address=10.1.2.5", "OK: OK 0/1"}, {"address=10.1.2.5", "OVER: OVER 0/1"},
+		}[:map[bool]int{false: 10, true: 5}[o.AllOrNone]])
+		q := func(key, value string) string {
+			entries := `{"key":"path","value":"/"},{"key":"` + key + `","value":"` + value + `"}`
+			return w.json(`{"domain":"d","descriptors":[{"entries":[` + entries + `]}]}`)
+		}
+		for range 2 {
+			if got := q("remote_address", "10.1.2.5") + q("masked_remote_address", "10.1.0.0/16"); strings.Contains(got, "OVER") {
+				t.Error(got)
+			}
+			if got := q("masked_remote_address", "2001:db8:1:2::/64"); !strings.Contains(got, "OVER") {
+				t.Error(got)
+			}
+		}
+	}
+}
+
+// A counter is known by its limit, as CL.SHOW and files tell it, and by what it has counted beyond that. So whoever names this limit finds
+// it: CL.EXPLAIN, and CL.GIVE. It counts on when the limit changes.
+func TestCountersAreKnownByTheirLimits(t *testing.T) {
+	w := newWorld(t, Options{}, limits("a rate_limit: {unit: minute, requests_per_unit: 3}",
+		"z rate_limit: {unit: minute, requests_per_unit: 0}"))
+	shown := func(key string) (told string) {
+		_, err := w.keys.Limits([]byte(key), store.Access{NowNS: w.nowNS}, func(l *store.LimitState) {
+			d := l.Limit.Decide(&l.State, w.nowNS, 1, cell.Peek)
+			told = fmt.Sprintf("%s: %d of %d, %v", &l.Limit, l.Limit.Used(&l.State, w.nowNS), d.Limit, d.Limited)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	}
+	w.play(t, steps{{"a=x hits=2", "OK: OK 1/3"}})
+	if got := shown("envoy|d|a=x"); got != "3/1m,algo=window,align=clock: 2 of 3, false" {
+		t.Error(got)
+	}
+	w.play(t, steps{{"a=x hits=5", "OVER: OVER 0/3"}, {"z=x", "OVER: OVER 0/0"}})
+	if got := shown("envoy|d|a=x") + shown("envoy|d|z=x"); got !=
+		"3/1m,algo=window,align=clock: 7 of 3, true1/1m,algo=window,align=clock: 1 of 1, true" {
+		t.Error(got)
+	}
+	limit, err := cell.ParseLimit("3/1m,algo=window,align=clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given, err := w.keys.Give([]byte("envoy|d|a=x"), &limit, nil, 5, store.Access{NowNS: w.nowNS}); given != 5 || err != nil {
+		t.Error(given, err)
+	}
+	w.play(t, steps{{"a=x", "OK: OK 0/3"}, {"a=x limit=9", "OK: OK 5/9"}, {"a=x", "OVER: OVER 0/3"}, {"a=x limit=9", "OK: OK 3/9"}})
+	if got := shown("envoy|d|a=x"); got != "9/1m,algo=window,align=clock: 6 of 9, false" {
+		t.Error(got)
 	}
 }
 

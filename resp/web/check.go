@@ -36,19 +36,16 @@ func (s *site) check(w http.ResponseWriter, r *http.Request, what, path string) 
 		s.refuse(w, r, why)
 		return
 	}
-	parts := make([]string, len(q.sources))
-	for i, from := range q.sources {
-		if parts[i], err = from.read(r, s.limits.TrustedProxies); err != nil {
-			answers.Fail(w, http.StatusBadRequest, err.Error())
-			return
-		}
+	key, seen, err := s.keyOf(r, q.sources)
+	if err != nil {
+		answers.Fail(w, http.StatusBadRequest, err.Error())
+		return
 	}
-	key := joinKey(parts)
 	if what == toGive {
 		s.give(w, r, key, &q)
 		return
 	}
-	ask := door.Ask{Key: key, Options: q.costs}
+	ask := door.Ask{Key: key, Seen: seen, Options: q.costs}
 	for _, name := range q.policies {
 		ask.Limits = append(ask.Limits, "@"+name)
 	}

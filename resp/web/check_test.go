@@ -121,6 +121,108 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
+// An IPv6 address counts as its net, wherever it comes from. IPv4 in IPv6 is IPv4. What is no address is the key as it is.
+func TestKeysOfAddresses(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, test := range []struct {
+		path, value, want string
+		bits              int64
+	}{
+		{"x-real-ip", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64", 0},
+		{"x-real-ip", "2001:DB8:1:2:0:0:0:5", "2001:db8:1:2::/64", 0},
+		{"x-real-ip", "2001:db8:1:2::5", "2001:db8:1::/48", 48},
+		{"x-real-ip", "2001:db8:1:2::5", "2000::/5", 5},
+		{"x-real-ip", "2001:DB8:1:2::5", "2001:db8:1:2::5", 128},
+		{"x-real-ip", "2001:db8:1:2::5%eth0", "2001:db8:1:2::/64", 0},
+		{"x-real-ip", "fe80::1%eth0", "fe80::1", 128},
+		{"x-real-ip", "::1", "::/64", 0},
+		{"x-real-ip", "[::1]", "::/64", 0},
+		{"x-real-ip", "[2001:db8:1:2::5]:443", "2001:db8:1:2::/64", 0},
+		{"x-real-ip", "::ffff:192.0.2.1", "192.0.2.1", 0},
+		{"x-real-ip", "::FFFF:c000:201", "192.0.2.1", 128},
+		{"x-real-ip", "[::ffff:192.0.2.1]", "192.0.2.1", 0},
+		{"x-real-ip", "192.0.2.1", "192.0.2.1", 0},
+		{"x-real-ip", "192.0.2.1:80", "192.0.2.1:80", 0},
+		{"x-real-ip", "[192.0.2.1]", "[192.0.2.1]", 0},
+		{"x-real-ip", "[::1", "[::1", 0},
+		{"x-real-ip", "[::1]x", "[::1]x", 0},
+		{"x-real-ip", "[::1]:x", "[::1]:x", 0},
+		{"x-real-ip", "[]", "[]", 0},
+		{"x-real-ip", "2001:db8::1, 192.0.2.1", "2001:db8::1, 192.0.2.1", 0},
+		{"x-real-ip", "2001:db8::/64", "2001:db8::/64", 0},
+		{"x-real-ip", "alice", "alice", 0},
+		{"x-user/x-real-ip", "2001:db8:1:2::5", "/5/alice/17/2001:db8:1:2::/64", 0},
+		{"client-address", "2001:db8:1:2::5", "2001:db8:1:2::/64", 0},
+		{"client-address", "1.1.1.1, [2001:db8:1:2::5]:4711", "2001:db8:1:2::/64", 0},
+		{"client-address/word:::1", "::ffff:192.0.2.1", "/9/192.0.2.1/3/::1", 0},
+		{"word:2001:db8::1", "", "2001:db8::1", 0},
+		{"host", "", "[::1]:8080", 0},
+	} {
+		q, err := parseQuestion("api/by/" + test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &http.Request{RemoteAddr: "10.0.0.1:1", Host: "[::1]:8080",
+			Header: http.Header{"X-Forwarded-For": {test.value}, "X-Real-Ip": {test.value}, "X-User": {"alice"}}}
+		s := &site{limits: Options{TrustedProxies: trusted, IPv6Prefix: test.bits}}
+		if got, _, err := s.keyOf(r, q.sources); got != test.want || err != nil {
+			t.Errorf("%s of %s, %d: %q, %v; want %q", test.path, test.value, test.bits, got, err, test.want)
+		}
+	}
+}
+
+// Rules see whole addresses, and each of several sources.
+func TestRulesSeeAddresses(t *testing.T) {
+	for _, test := range []struct {
+		rule, net, path, value string
+		allow, deny            bool // whether it holds
+	}{
+		{"2001:db8:1:2::5", "", "x-real-ip", "2001:db8:1:2::5", true, true},
+		{"2001:db8:1:2::5", "", "x-real-ip", "2001:DB8:1:2:0::5", true, true},
+		{"2001:db8:1:2::5", "", "x-real-ip", "[2001:db8:1:2::5]:1", true, true},
+		{"2001:DB8:1:2::5", "", "x-real-ip", "2001:DB8:1:2::5", true, true}, // as it came
+		{"2001:db8:1:2::5", "", "x-real-ip", "2001:db8:1:2::6", false, false},
+		{"2001:db8:1:2::5", "", "word:login/x-real-ip", "2001:db8:1:2::5", true, true},
+		{"/5/login/15/2001:db8:1:2::5", "", "word:login/x-real-ip", "2001:db8:1:2::5", true, true},
+		{"/5/login/17/2001:db8:1:2::/64", "", "word:login/x-real-ip", "2001:db8:1:2::5", true, true},
+		{"10.1.2.5", "", "x-real-ip", "10.1.2.5", true, true},
+		{"10.1.2.5", "", "word:login/x-real-ip", "10.1.2.5", true, true},
+		{"", "10.0.0.0/8", "word:login/x-real-ip", "10.1.2.5", true, true},
+		{"", "10.0.0.0/8", "word:login/x-real-ip", "::ffff:10.1.2.5", true, true},
+		{"", "10.0.0.0/8", "word:login/x-real-ip", "junk", false, false},
+		{"", "2001:db8::/32", "x-real-ip", "2001:db8:1:2::5", true, true},
+		{"", "2001:db8:1:2::5/128", "x-real-ip/word:login", "2001:db8:1:2::5", true, true},
+		{"", "2001:db8:1:2::5/128", "x-real-ip/word:login", "2001:db8:1:2::6", false, false},
+		{"", "10.0.0.0/8", "x-real-ip/x-user", "10.1.2.5", false, true}, // x-user is another address, which a client may have written
+		{"", "10.0.0.0/8", "word:10.1.2.5/word:x", "10.1.2.5", false, false},
+	} {
+		for _, deny := range []bool{false, true} {
+			s := newTestSite(t, Options{})
+			rule := policy.Rule{Deny: deny, Pattern: test.rule}
+			if test.net != "" {
+				rule.Net = netip.MustParsePrefix(test.net)
+			}
+			if _, err := s.server.Door.Store.PutRule(rule, 0); err != nil {
+				t.Fatal(err)
+			}
+			holds := test.allow
+			if deny {
+				holds = test.deny
+			}
+			for n := range 3 { // of 2
+				want := 200
+				if holds && deny || !holds && n == 2 {
+					want = 429
+				}
+				w := ask(t, s, "GET /check/api/by/"+test.path+" HTTP/1.1\n"+here+"\nX-Real-IP: "+test.value+"\nX-User: 192.0.2.1")
+				if w.Code != want {
+					t.Errorf("%+v, deny %v: %s", test, deny, answer(w))
+				}
+			}
+		}
+	}
+}
+
 // untilFull is what changes while a test runs.
 var untilFull = regexp.MustCompile(`;t=\d+`)
 

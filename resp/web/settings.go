@@ -13,6 +13,9 @@ import (
 	"celld/resp/web/guard"
 )
 
+// defaultIPv6Prefix is what a client has at least: each address of such a net may be his.
+const defaultIPv6Prefix = 64
+
 // settings are those of the HTTP port.
 type settings struct {
 	Options
@@ -48,6 +51,7 @@ func (s *settings) rows(*config.Config) []config.Setting {
 		{Name: "http-token-file", Group: group, Value: config.Into(&s.tokenFile, config.NewText("", "path", config.CheckPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: group, Value: config.In(&s.most, config.NewInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: group, Value: config.Parsed(&s.TrustedProxies, "", "nets", parseNets), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
+		{Name: "http-ipv6-prefix", Group: group, Value: config.Into(&s.IPv6Prefix, config.NewInt(defaultIPv6Prefix, 1, 128, "bits")), Help: "checks count IPv6 addresses by their net of so many bits; 128: each by itself"},
 		{Name: "http-tls", Group: group, Value: config.Into(&s.secure, config.NewYesNo(false)), Help: "serve HTTP by TLS only, with --tls-cert-file and the other settings of TLS"},
 		{Name: "http-pprof", Group: group, Value: config.Into(&s.Pprof, config.NewYesNo(false)), Help: "serve profiles of Go under /debug/pprof/"},
 	}
@@ -68,6 +72,7 @@ type Options struct {
 	Token          string         // that clients must send; empty: none
 	MaxConnections int
 	TrustedProxies []netip.Prefix
+	IPv6Prefix     int64              // bits of an IPv6 address that a check counts by; 0: 64
 	TLS            func() *tls.Config // of a new connection; nil: there is no TLS
 	Pprof          bool               // serve Go's profiles
 }

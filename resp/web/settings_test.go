@@ -42,13 +42,13 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 // The settings become options.
 func TestOptions(t *testing.T) {
 	cfg, s, set := given(t, "http-bind=*:8080", "http-token-file="+celldtest.TempFile(t, " token \n"), "http-max-connections=3",
-		"trusted-proxies=10.1.2.3/8, ::1", "http-pprof=yes")
+		"trusted-proxies=10.1.2.3/8, ::1", "http-pprof=yes", "http-ipv6-prefix=56")
 	if err := cfg.Load(set); err != nil {
 		t.Fatal(err)
 	}
 	o := s.options(cfg)
 	if o.Bind != "*:8080" || o.Token != "token" || o.MaxConnections != 3 || fmt.Sprint(o.TrustedProxies) != "[10.0.0.0/8 ::1/128]" ||
-		!o.Pprof || o.TLS != nil {
+		!o.Pprof || o.IPv6Prefix != 56 || o.TLS != nil {
 		t.Errorf("%+v", o)
 	}
 }
@@ -58,7 +58,8 @@ func TestBounds(t *testing.T) {
 	for setting, ok := range map[string]bool{
 		"trusted-proxies=10.0.0.0/33": false, "trusted-proxies=fe80::1%eth0": false, "trusted-proxies=x": false, "trusted-proxies=": true,
 		"http-bind=": true, "http-bind=a:65535": true, "http-bind=a:65536": false, "http-bind=a:": false, "http-bind=:1": false,
-		"http-bind=a:01": false, "http-bind=a": false,
+		"http-bind=a:01": false, "http-bind=a": false, "http-ipv6-prefix=0": false, "http-ipv6-prefix=1": true,
+		"http-ipv6-prefix=128": true, "http-ipv6-prefix=129": false,
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		if err := config.New((&settings{}).part()).Setting(name).Value.Set(value); (err == nil) != ok {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"celld/store/policy"
 )
 
 // source is where a part of a key comes from.
@@ -51,6 +54,54 @@ func (s *source) read(r *http.Request, trusted []netip.Prefix) (string, error) {
 		return "", fmt.Errorf("the header %s is missing", s.header)
 	}
 	return values[0], nil
+}
+
+// keyOf makes the key of a check, and what rules see beside it; nil: nothing. The error says what the request lacks.
+func (s *site) keyOf(r *http.Request, sources []source) (key string, seen *policy.Seen, err error) {
+	parts, whole := make([]string, len(sources)), make([]string, len(sources))
+	var addresses [][]byte
+	for i, from := range sources {
+		if parts[i], err = from.read(r, s.limits.TrustedProxies); err != nil {
+			return "", nil, err
+		}
+		whole[i] = parts[i]
+		if addr := from.addressIn(parts[i]); addr.IsValid() {
+			parts[i] = s.limits.netOf(addr)
+			addresses = append(addresses, []byte(addr.String()))
+		}
+	}
+	key = joinKey(parts)
+	if addresses != nil {
+		seen = &policy.Seen{Key: []byte(joinKey(whole)), Addresses: addresses}
+	}
+	return key, seen, nil
+}
+
+// addressIn is the address that a value of the source is, which may have a zone, or stand in brackets and before a port. It is not valid if
+// the value is none. A word is the operator's own, and Host names this side.
+func (s *source) addressIn(value string) netip.Addr {
+	if s.word != "" || s.header == "Host" {
+		return netip.Addr{}
+	}
+	if !strings.HasPrefix(value, "[") {
+		addr, _ := netip.ParseAddr(value)
+		return addr.Unmap().WithZone("")
+	}
+	if strings.HasSuffix(value, "]") {
+		value += ":0"
+	}
+	withPort, _ := netip.ParseAddrPort(value)
+	return withPort.Addr().Unmap().WithZone("")
+}
+
+// netOf is what a key has of an address: of IPv6 the net, as its hosts choose the rest.
+func (o *Options) netOf(addr netip.Addr) string {
+	bits := cmp.Or(int(o.IPv6Prefix), defaultIPv6Prefix)
+	if addr.Is4() || bits == addr.BitLen() {
+		return addr.String()
+	}
+	net, _ := addr.Prefix(bits)
+	return net.String()
 }
 
 // clientAddress is the address that asks or, where that is a trusted proxy's, the last one in X-Forwarded-For that is not: each proxy

@@ -70,7 +70,8 @@ func (t *take) answerBooked() {
 // standIn puts a reservation for a call behind a line.
 func (t *take) standIn(c *call) {
 	cost := c.total(t.cost)
-	r := &store.TakeRequest{Calls: []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy}}, TakeOptions: store.TakeOptions{Cost: cost}}
+	calls := []store.Call{{Key: c.Key, Limit: c.Limit, Policy: c.Policy, Seen: c.Seen}}
+	r := &store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: cost}}
 	w, _, err := t.of.newWaiter(r, t.a, nil)
 	if err != nil {
 		return

@@ -86,7 +86,7 @@ func (s *takes) answerGive(r *store.TakeRequest, a store.Access) {
 	r.Err = nil
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		if r.Look && s.Rule(c.Key, a.NowNS) != nil {
+		if r.Look && c.Rule(s.Set, a.NowNS) != nil {
 			continue
 		}
 		given, err := s.Give(c.Key, c.Limit, c.Policy, -r.Cost, a)

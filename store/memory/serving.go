@@ -95,10 +95,10 @@ func (s *takes) serveFirst(q *shard.Line, nowNS int64, paid *shard.Prepaid) (nex
 // momentNS is when the first of a line, a call of one limit, passes, or may pass as a lease flows back.
 func (s *takes) momentNS(c *call, w *shard.Waiter) int64 {
 	from := max(w.Access.NowNS, w.Line.NotBeforeNS)
-	r := s.Rule(c.Key, from)
+	r := c.Rule(s.Set, from)
 	for r != nil && r.Pause && r.UntilNS > from {
 		from = r.UntilNS
-		r = s.Rule(c.Key, from)
+		r = c.Rule(s.Set, from)
 	}
 	switch c.carried = false; {
 	case r != nil && r.Pause:

@@ -105,7 +105,7 @@ func (t *take) load() error {
 
 // rule decides on a call by a rule. It returns false if none does, also for a call that goes on waiting while a rule pauses it.
 func (t *take) rule(c *call) bool {
-	r := t.of.Rule(c.Key, t.a.NowNS)
+	r := c.Rule(t.of.Set, t.a.NowNS)
 	if r == nil {
 		return false
 	}

@@ -4,7 +4,7 @@
 //	_, err := set.SetPolicy("api", limit, policy.Options{})  // ErrTooMany
 //	p := set.Policy([]byte("api:cust42"))                    // falls back to api
 //	_, err = set.PutRule(policy.Rule{Deny: true, Pattern: "bad:*"}, now)
-//	r := set.Rule(key, now)                                  // nil: ask the limit
+//	r := set.Rule(key, nil, now)                             // nil: ask the limit
 //
 // A Set is what a process goes by. A Keeper, which each store is, changes it for all that share it.
 //

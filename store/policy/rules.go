@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -44,6 +45,13 @@ type rules struct {
 	sets [3]ruleSet       // rules that deny, that pause, that allow, the first of which that holds decides
 	// The lengths of prefixes and of what stands before addresses, shortest first.
 	lengths []int
+}
+
+// Seen is what rules see of a call beside its key, as if each were a key. One that denies holds if it matches any. Addresses are allowed
+// only if each is: a client may have written one of several himself.
+type Seen struct {
+	Key       []byte // the call's, with whole addresses in place of their nets; nil: it has no nets
+	Addresses [][]byte
 }
 
 // verdicts are the words for what rules do, in the order in which they decide.
@@ -102,8 +110,9 @@ func parseRule(name, text string) (Rule, error) {
 
 // CanonicalNet is the net without the bits behind its length. It turns ::ffff:10.0.0.0/104 into 10.0.0.0/8, as addresses are looked up in
 // that form.
-func (r *Rule) CanonicalNet() netip.Prefix {
-	net := r.Net
+func (r *Rule) CanonicalNet() netip.Prefix { return canonical(r.Net) }
+
+func canonical(net netip.Prefix) netip.Prefix {
 	if addr := net.Addr(); addr.Is4In6() && net.Bits() >= 96 {
 		net = netip.PrefixFrom(addr.Unmap(), net.Bits()-96)
 	}
@@ -281,18 +290,41 @@ func (rs *rules) addLength(length int) {
 // HasRules says, without any lock, whether there are any.
 func (s *Set) HasRules() bool { return s.rules.any.Load() }
 
-// Rule returns the rule that holds for a key; nil if there is none. A rule that denies comes before one that pauses, and that before one that
-// allows.
-func (s *Set) Rule(key []byte, nowNS int64) *Rule {
+// Rule returns the rule that holds for a key, and for what is seen beside it (nil: nothing); nil if there is none. A rule that denies comes
+// before one that pauses, and that before one that allows. All who decide on calls ask here: see store.Call.Rule.
+func (s *Set) Rule(key []byte, seen *Seen, nowNS int64) *Rule {
 	rs := &s.rules
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	for i := range rs.sets {
-		if r := rs.sets[i].find(key, rs.lengths, nowNS); r != nil {
+		set := &rs.sets[i]
+		r := set.find(key, rs.lengths, nowNS)
+		if r == nil && seen != nil {
+			r = rs.findSeen(set, seen, nowNS)
+		}
+		if r != nil {
 			return r
 		}
 	}
 	return nil
+}
+
+// findSeen is find for what is seen beside a key.
+func (rs *rules) findSeen(set *ruleSet, seen *Seen, nowNS int64) (first *Rule) {
+	if seen.Key != nil {
+		if r := set.find(seen.Key, rs.lengths, nowNS); r != nil {
+			return r
+		}
+	}
+	denies := set != &rs.sets[2]
+	for _, address := range seen.Addresses {
+		r := set.find(address, rs.lengths, nowNS)
+		if denies == (r != nil) {
+			return r
+		}
+		first = cmp.Or(first, r)
+	}
+	return first
 }
 
 func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
@@ -308,16 +340,12 @@ func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
 			return r
 		}
 		nets := set.nets[string(key[:n])]
-		if len(nets) == 0 || len(key)-n > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255") {
+		if len(nets) == 0 || len(key)-n > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255/128") {
 			continue
 		}
-		addr, err := netip.ParseAddr(string(key[n:]))
-		if err != nil || addr.Zone() != "" {
-			continue
-		}
-		addr = addr.Unmap()
-		for bits := addr.BitLen(); bits >= 0; bits-- {
-			net, _ := addr.Prefix(bits)
+		own := netIn(string(key[n:]))
+		for bits := own.Bits(); bits >= 0; bits-- {
+			net, _ := own.Addr().Prefix(bits)
 			if r := nets[net]; holds(r) {
 				return r
 			}
@@ -326,9 +354,23 @@ func (set *ruleSet) find(key []byte, lengths []int, nowNS int64) *Rule {
 	return nil
 }
 
-// Ruled decides on a call by a rule, if one holds for its key, in place of a limit of this capacity.
-func (s *Set) Ruled(key []byte, capacity, nowNS int64, d *cell.Decision) bool {
-	r := s.Rule(key, nowNS)
+// netIn reads an address or a net, as keys have it. What is neither has less than 0 bits.
+func netIn(text string) netip.Prefix {
+	if strings.Contains(text, "/") {
+		net, _ := netip.ParsePrefix(text)
+		return canonical(net)
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return netip.Prefix{}
+	}
+	addr = addr.Unmap()
+	return netip.PrefixFrom(addr, addr.BitLen())
+}
+
+// Ruled decides on a call by a rule, if one holds for it, in place of a limit of this capacity.
+func (s *Set) Ruled(key []byte, seen *Seen, capacity, nowNS int64, d *cell.Decision) bool {
+	r := s.Rule(key, seen, nowNS)
 	if r != nil {
 		*d = r.Decision(capacity, nowNS)
 	}

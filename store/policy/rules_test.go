@@ -3,6 +3,7 @@ package policy_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"celld/store/policy"
@@ -35,19 +36,62 @@ func TestARuleComesAndGoes(t *testing.T) {
 				if added, err := s.PutRule(r, t0); added || err != nil {
 					t.Fatalf("%+v is put again: %v, %v", r, added, err)
 				}
-				if got := s.Rule([]byte(c.key), t0); got == nil || got.Deny != deny || !s.HasRules() {
+				if got := s.Rule([]byte(c.key), nil, t0); got == nil || got.Deny != deny || !s.HasRules() {
 					t.Fatalf("%+v for %s: %+v", r, c.key, got)
 				}
-				if got := s.Rule([]byte(c.other), t0); got != nil {
+				if got := s.Rule([]byte(c.other), nil, t0); got != nil {
 					t.Fatalf("%+v for %s: %+v", r, c.other, got)
 				}
 				wantChanged(t, &s, 3*turn+2, s.Rules(t0)[0].Name())
 				name := s.Rules(t0)[0].Name()
-				if !s.DeleteRule(r, t0) || s.DeleteRule(r, t0) || s.Rule([]byte(c.key), t0) != nil || s.HasRules() {
+				if !s.DeleteRule(r, t0) || s.DeleteRule(r, t0) || s.Rule([]byte(c.key), nil, t0) != nil || s.HasRules() {
 					t.Fatalf("%+v is deleted, and holds", r)
 				}
 				wantChanged(t, &s, 3*turn+3, name)
 			}
+		}
+	}
+}
+
+// A rule that denies holds for any of what is seen. One that allows holds for addresses only if each of them is allowed.
+func TestRulesSeeAddresses(t *testing.T) {
+	var s policy.Set
+	for _, r := range []policy.Rule{
+		{Deny: true, Pattern: "2001:db8:1:2::5"}, {Deny: true, Pattern: "", Net: netip.MustParsePrefix("192.0.2.0/24")},
+		{Deny: true, Pattern: "/3/bob/8/10.1.2.5"}, {Pattern: "", Net: netip.MustParsePrefix("10.0.0.0/8")}, {Pattern: "203.0.113.9"},
+		{Pattern: "", Net: netip.MustParsePrefix("2001:db8::/32")}, {Pattern: "ip:", Net: netip.MustParsePrefix("2001:db8::/32")},
+		{Pattern: "ip4:", Net: netip.MustParsePrefix("10.0.0.0/8")},
+	} {
+		if _, err := s.PutRule(r, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const none, allow, deny = "none", "allow", "deny"
+	for _, c := range []struct{ key, whole, addresses, want string }{
+		{"k", "", "", none}, {"k", "", "10.1.2.5", allow}, {"k", "", "11.1.2.5", none}, {"k", "", "junk", none},
+		{"k", "", "10.1.2.5 203.0.113.9", allow}, {"k", "", "10.1.2.5 203.0.113.8", none}, {"k", "", "203.0.113.8 10.1.2.5", none},
+		{"k", "", "10.1.2.5 192.0.2.7", deny}, {"k", "", "192.0.2.7", deny}, {"10.1.2.5", "", "192.0.2.7", deny},
+		{"2001:db8:1:2::/64", "2001:db8:1:2::5", "2001:db8:1:2::5", deny},
+		{"2001:db8:1:2::/64", "2001:db8:1:2::6", "2001:db8:1:2::6", allow},
+		{"/3/bob/10.1.2.4", "/3/bob/8/10.1.2.5", "10.1.2.5", deny}, {"/3/ann/8/10.1.2.5", "/3/ann/8/10.1.2.5", "10.1.2.5", allow},
+		// A net is in a wider one.
+		{"ip:2001:db8:1:2::/64", "", "", allow}, {"ip:2001:db9:1:2::/64", "", "", none}, {"ip:2001::/16", "", "", none},
+		{"ip4:10.1.2.0/24", "", "", allow}, {"ip4:10.0.0.0/7", "", "", none}, {"ip4:10.1.2.0/33", "", "", none}, {"ip4:/", "", "", none},
+		{"ip4:::ffff:10.1.2.0/120", "", "", allow}, {"ip4:fe80::1%eth0", "", "", none},
+	} {
+		seen := &policy.Seen{}
+		if c.whole != "" {
+			seen.Key = []byte(c.whole)
+		}
+		for _, address := range strings.Fields(c.addresses) {
+			seen.Addresses = append(seen.Addresses, []byte(address))
+		}
+		got := none
+		if r := s.Rule([]byte(c.key), seen, t0); r != nil {
+			got = map[bool]string{false: allow, true: deny}[r.Deny]
+		}
+		if got != c.want {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }
@@ -72,7 +116,7 @@ func TestOneRuleOfANetIsDeleted(t *testing.T) {
 	if !s.DeleteRule(policy.Rule{Pattern: "ip:", Net: netip.MustParsePrefix("10.1.0.0/16"), Deny: true}, t0) {
 		t.Error("it was not there")
 	}
-	if s.Rule([]byte("ip:10.1.0.1"), t0) == nil {
+	if s.Rule([]byte("ip:10.1.0.1"), nil, t0) == nil {
 		t.Error("the other holds no longer")
 	}
 }

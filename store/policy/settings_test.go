@@ -143,7 +143,7 @@ func TestRulesModel(t *testing.T) {
 						}
 					}
 					got := "no rule"
-					if r := s.Rule([]byte(key), now); r != nil {
+					if r := s.Rule([]byte(key), nil, now); r != nil {
 						d := r.Decision(5, now)
 						if got = "allowed"; d.Limited {
 							got = "denied"
@@ -360,7 +360,7 @@ func TestPutSetting(t *testing.T) {
 	if err := s.PutSetting(name, "1700000000000", t0, 0); err != nil || s.HasRules() { // a rule that is over removes one
 		t.Error(err)
 	}
-	if err := s.PutSetting(name, "0", t0, 0); err != nil || s.Rule([]byte("a"), 1<<62) == nil {
+	if err := s.PutSetting(name, "0", t0, 0); err != nil || s.Rule([]byte("a"), nil, 1<<62) == nil {
 		t.Error(err)
 	}
 	s.DeleteSetting(name, t0)

@@ -29,7 +29,7 @@ type call struct {
 func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
 	if s.policies.HasRules() {
-		if rule := s.policies.Rule(r.Key, a.NowNS); rule != nil {
+		if rule := s.policies.Rule(r.Key, nil, a.NowNS); rule != nil {
 			r.Decision = rule.Decision(r.Bucket.Capacity(), a.NowNS)
 			b.answered()
 			return
@@ -64,7 +64,7 @@ func (s *Store) refuseQuantity(o *call, why error) {
 // take decides on a Take.
 func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
-	if isBucket(r) && (!s.policies.HasRules() || s.policies.Rule(r.Calls[0].Key, a.NowNS) == nil) {
+	if isBucket(r) && (!s.policies.HasRules() || r.Calls[0].Rule(s.policies, a.NowNS) == nil) {
 		c := &r.Calls[0]
 		if field := s.fieldOf(c); field != "" {
 			key := queue.Common{Key: s.options.Prefix + string(c.Key), Deadline: deadline}

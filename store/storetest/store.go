@@ -488,6 +488,25 @@ func rulesDecide(t *testing.T, k *keeper) {
 	if !passes() || passes() {
 		t.Error("the limit does not decide again")
 	}
+	inNet := policy.Rule{Net: netip.MustParsePrefix("2001:db8::/32")}
+	if added, err := answered(func(done func(bool, error)) { k.PutRule(inNet, k.nowNS, done) }); !added || err != nil {
+		t.Fatal(added, err)
+	}
+	seen := &policy.Seen{Addresses: [][]byte{[]byte("2001:db8::1")}}
+	for _, limit := range []string{"1/1h", "1/1h,algo=window"} { // an engine decides on them in different ways
+		for n := range int64(3) {
+			call := store.Call{Key: []byte("k" + limit), Limit: literal(t, limit), Seen: seen}
+			if k.take(t, store.TakeOptions{Cost: 9}, call).Taken.Limited {
+				t.Error("a rule does not see an address", limit)
+			}
+			if call.Seen = nil; k.take(t, store.TakeOptions{Cost: 1}, call).Taken.Limited != (n > 0) {
+				t.Error("what a rule allowed has taken", limit)
+			}
+		}
+	}
+	if held, err := answered(func(done func(bool, error)) { k.DeleteRule(inNet, k.nowNS, done) }); !held || err != nil {
+		t.Fatal(held, err)
+	}
 }
 
 func policiesOfAFile(t *testing.T, k *keeper) {

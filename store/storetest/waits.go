@@ -451,8 +451,8 @@ func (q *queuer) unrule(r policy.Rule) {
 	q.pass(0)
 }
 
-// waitPaused: while a rule pauses a key, those who wait go on waiting, others may join, and all others are denied. When it ends, they pass in
-// their order, as if nobody had called meanwhile.
+// waitPaused: while a rule pauses a key, those who wait go on waiting, others may join, and whoever does not wait is denied. When it ends,
+// they pass in their order.
 func waitPaused(q *queuer) {
 	for _, limit := range []string{perSecond, "1/1s,algo=window", "1/1s,algo=log", "1/1s,algo=conc"} {
 		q.pass(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))

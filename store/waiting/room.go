@@ -103,12 +103,13 @@ func (r *Room[W]) present(calls []store.Call) (now []store.Call, same bool, err 
 		}
 		same = same && limits[0] == c.Policy
 		for _, l := range limits {
-			c := store.CallOf(c.Key, l)
+			call := store.CallOf(c.Key, l)
+			call.Seen = c.Seen
 			named := func(o store.Call) bool { return o.Own && o.Limit.Name == l.Limit.Name }
 			if at := slices.IndexFunc(rest[:n], named); at >= 0 {
-				c.Own, c.Cost = true, rest[at].Cost
+				call.Own, call.Cost = true, rest[at].Cost
 			}
-			now = append(now, c)
+			now = append(now, call)
 		}
 		rest = rest[n:]
 	}

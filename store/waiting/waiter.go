@@ -92,7 +92,7 @@ func (w *Waiter[W]) AsksAs(as *Waiter[W]) bool {
 	return w.want == as.want && w.sameLimits(as.Calls)
 }
 
-// sameLimits reads only keys, limits and costs: another goroutine may write the decisions meanwhile.
+// sameLimits reads only keys, what rules see, limits and costs: another goroutine may write the decisions meanwhile.
 func (w *Waiter[W]) sameLimits(calls []store.Call) bool {
 	if len(w.Calls) != len(calls) {
 		return false
@@ -100,7 +100,7 @@ func (w *Waiter[W]) sameLimits(calls []store.Call) bool {
 	for i := range calls {
 		a, b := &w.Calls[i], &calls[i]
 		switch {
-		case !bytes.Equal(a.Key, b.Key), (a.Policy == nil) != (b.Policy == nil), a.Own != b.Own, a.Cost != b.Cost:
+		case !bytes.Equal(a.Key, b.Key), a.Seen != b.Seen, (a.Policy == nil) != (b.Policy == nil), a.Own != b.Own, a.Cost != b.Cost:
 			return false
 		case a.Policy == nil && *a.Limit != *b.Limit:
 			return false

@@ -6,6 +6,7 @@ import (
 
 	"celld/resp/decisions"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // Ask is a CL.TAKE, CL.MTAKE or CL.GIVE by its values, as callers ask who do not write it in RESP.
@@ -14,6 +15,7 @@ type Ask struct {
 	Keys    []string // of each limit; nil: it is a CL.TAKE
 	Limits  []string // literals, or @ and the name of a policy
 	Options []Option
+	Seen    *policy.Seen // what rules see beside the keys; nil: nothing
 }
 
 // Option is an option of CL.TAKE in upper case, and its value, which is a number except for ID, and for OF, which follows COST. GIVE makes
@@ -60,7 +62,7 @@ func (d *Decider) Read(a *Ask) (r store.TakeRequest, wrong int, text string) {
 		if a.Keys != nil {
 			key = []byte(a.Keys[l.pair])
 		}
-		r.Calls[i] = store.Call{Key: key, Limit: l.Limit, Policy: l.policy, Own: l.own, Cost: l.cost}
+		r.Calls[i] = store.Call{Key: key, Limit: l.Limit, Policy: l.policy, Own: l.own, Cost: l.cost, Seen: a.Seen}
 	}
 	if f.hasTerms {
 		terms := f.terms

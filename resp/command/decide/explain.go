@@ -36,7 +36,7 @@ func (s *Server) explained(r *store.TakeRequest, nowNS int64) string {
 	if r.Taken.Limited {
 		verdict = "would be denied"
 	}
-	if rule := s.Table.Rule(r.Calls[0].Key, nowNS); rule != nil && rule.Deny == r.Taken.Limited {
+	if rule := r.Calls[0].Rule(s.Table.Set, nowNS); rule != nil && rule.Deny == r.Taken.Limited {
 		return verdict + " by the rule " + textOf(rule)
 	}
 	verdict += ": "
@@ -53,7 +53,7 @@ func (s *Server) explained(r *store.TakeRequest, nowNS int64) string {
 
 // textOf is a rule as CL.RULE ADD takes it.
 func textOf(r *policy.Rule) string {
-	text := r.Verdict() + " " + r.Pattern
+	text := r.Verdict() + " " + cmp.Or(r.Pattern, `""`)
 	if r.Net.IsValid() {
 		text += " CIDR " + r.Net.String()
 	}

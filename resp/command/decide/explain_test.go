@@ -44,6 +44,7 @@ func TestExplain(t *testing.T) {
 	} {
 		w.do(strings.Fields(line)...)
 	}
+	w.do("CL.RULE", "ADD", "DENY", "", "CIDR", "192.0.2.0/24")
 	for _, test := range [][2]string{
 		{"new 5/1m", "would pass: 4 of 5 would be left under 5/1m"},
 		{"new 5/1m cost 5", "would pass: 0 of 5 would be left under 5/1m"},
@@ -68,6 +69,7 @@ func TestExplain(t *testing.T) {
 		{"slow @slow", "would be denied: 1/10s,block=3s of @slow is blocked, and a call of 1 passes in 10 s"},
 		{"bad:1 5/1m", "would be denied by the rule DENY bad:*"},
 		{"ip:10.1.2.3 5/1m", "would be denied by the rule DENY ip: CIDR 10.0.0.0/8"},
+		{"192.0.2.7 5/1m", `would be denied by the rule DENY "" CIDR 192.0.2.0/24`},
 		{"good 5/1m COST 9", "would pass by the rule ALLOW good"},
 		{"tat 5/1m", "-ERR " + store.ErrWrongType.Error()},
 		{"k @none", strings.TrimSpace(fails(argument.ErrNoPolicy, "none"))},

@@ -21,4 +21,6 @@ const (
 	errSettle          = "ERR n must be between 0 and 9007199254740991"
 	ErrTooManyPolicies = "ERR there are %d policies already, and no more are allowed"
 	ErrTooManyRules    = "ERR there are %d rules already, and no more are allowed"
+
+	warnRuleLetters = "line %d of --policies: ? and [ stand for themselves in '%s'; only * at the end stands for what follows"
 )

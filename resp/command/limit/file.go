@@ -97,6 +97,16 @@ func parseFile(path, text string, logMax int64) (f File, err error) {
 	return f, nil
 }
 
+// Warnings are lines about rules that may not mean what they seem to.
+func (f *File) Warnings() (lines []string) {
+	for i, l := range f.lines {
+		if strings.ContainsAny(l.rule.Pattern, "?[") {
+			lines = append(lines, fmt.Sprintf(warnRuleLetters, i+1, RuleLine(l.rule)))
+		}
+	}
+	return lines
+}
+
 // parseLine reads a line.
 func parseLine(text string, first bool, logMax int64) (l line, problem string) {
 	l.text = text

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,18 @@ func TestRuleLine(t *testing.T) {
 		if line != "rule allow "+want+" CIDR 10.0.0.0/8" || l.rule.Pattern != pattern || problem != "" {
 			t.Errorf("%q: %s, which is read as %q, %q", pattern, line, l.rule.Pattern, problem)
 		}
+	}
+}
+
+// ? and [ are letters, which --check says.
+func TestWarningsOfRules(t *testing.T) {
+	f, err := parseFile("p", "api 1/1m # why?\nrule deny bad?\n\nrule allow ip:[ CIDR ::/0\nrule deny bad:*\n", 10)
+	want := []string{
+		"line 2 of --policies: ? and [ stand for themselves in 'rule deny bad?'; only * at the end stands for what follows",
+		"line 4 of --policies: ? and [ stand for themselves in 'rule allow ip:[ CIDR ::/0'; only * at the end stands for what follows",
+	}
+	if got := f.Warnings(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Shards) ThrottleAll(reqs []store.Request, b *Prefetch, a store.Access) 
 	var c Counts
 	for i := range reqs {
 		r := &reqs[i]
-		if ruled && s.Ruled(r.Key, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
+		if ruled && s.Ruled(r.Key, nil, r.Bucket.Capacity(), a.NowNS, &r.Decision) {
 			r.Err = nil
 			continue
 		}

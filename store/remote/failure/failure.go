@@ -129,7 +129,7 @@ func (f *Decider) Take(r *store.TakeRequest, cause error, a store.Access) {
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		d := mode.decision(c.Limit.Capacity())
-		if rule := f.options.Policies.Rule(c.Key, a.NowNS); rule != nil { // it allows, or ruled would have decided
+		if rule := c.Rule(f.options.Policies, a.NowNS); rule != nil { // it allows, or ruled would have decided
 			d = rule.Decision(c.Limit.Capacity(), a.NowNS)
 		}
 		c.Answer(d)
@@ -154,7 +154,7 @@ func (f *Decider) ruled(r *store.TakeRequest, a store.Access) bool {
 	}
 	denied, all := false, true
 	for i := range r.Calls {
-		rule := policies.Rule(r.Calls[i].Key, a.NowNS)
+		rule := r.Calls[i].Rule(policies, a.NowNS)
 		denied = denied || rule != nil && rule.Deny
 		all = all && rule != nil
 	}

@@ -226,6 +226,26 @@ func TestRulesWhileTheEngineIsAway(t *testing.T) {
 	}
 }
 
+// A rule sees addresses there, too, also in the table that decides locally.
+func TestRulesSeeAddressesWhileTheEngineIsAway(t *testing.T) {
+	for _, mode := range []string{"error", "allow", "deny", "local"} {
+		s := alone(t, mode)
+		if _, err := s.options.Policies.PutRule(policy.Rule{Net: netip.MustParsePrefix("10.0.0.0/8")}, atNS); err != nil {
+			t.Fatal(err)
+		}
+		for _, pairs := range [][]string{{"k", "1/1m"}, {"k", "1/1m", "other", "1/1m"}} {
+			for range 2 {
+				r := store.TakeRequest{Calls: s.callsOf(t, pairs...), TakeOptions: store.TakeOptions{Cost: 1}}
+				r.Calls[0].Seen = &policy.Seen{Addresses: [][]byte{[]byte("10.1.2.3")}}
+				s.Take(&r, sent, store.Access{NowNS: atNS})
+				if d := r.Calls[0].Decision; (len(pairs) == 2 || mode == "local") && (d.Limited || d.Remaining != 1) {
+					t.Errorf("%s, %q: %+v, %v", mode, pairs, d, r.Err)
+				}
+			}
+		}
+	}
+}
+
 // What is given back is no call that a rule could decide on.
 func TestGiveUnderARuleWhileTheEngineIsAway(t *testing.T) {
 	s := alone(t, "error")

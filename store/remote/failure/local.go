@@ -69,7 +69,7 @@ func (f *Decider) takeLocally(r *store.TakeRequest, a store.Access) {
 	for i := range calls {
 		c := &r.Calls[i]
 		limits[i] = c.Limit.Share(f.shares())
-		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy, Own: c.Own, Cost: c.Cost}
+		calls[i] = store.Call{Key: c.Key, Limit: &limits[i], Policy: c.Policy, Own: c.Own, Cost: c.Cost, Seen: c.Seen}
 	}
 	r.Taken, r.Err = f.local().Take(calls, r.TakeOptions, a)
 	retryNS := uint64(0)

@@ -15,7 +15,7 @@ func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, d
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		c.Key = slices.Clone(c.Key)
-		if r.Cost < 0 && !r.Look || !w.Policies.HasRules() || w.Policies.Rule(c.Key, a.NowNS) == nil { // rules do not apply to CL.GIVE
+		if r.Cost < 0 && !r.Look || !w.Policies.HasRules() || c.Rule(w.Policies, a.NowNS) == nil { // rules do not apply to CL.GIVE
 			keys = append(keys, w.Prefix+string(c.Key))
 		}
 	}

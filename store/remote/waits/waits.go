@@ -207,14 +207,14 @@ func (w *Waits) comesBehind(r *store.TakeRequest) bool {
 // ruled reports whether rules decide on all calls, one of which may wait.
 func (w *Waits) ruled(r *store.TakeRequest, nowNS int64) bool {
 	return w.Policies.HasRules() && !slices.ContainsFunc(r.Calls, func(c store.Call) bool {
-		return w.Policies.Rule(c.Key, nowNS) == nil || r.Terms.Mode == store.Wait && w.pause(&c, nowNS) != nil
+		return c.Rule(w.Policies, nowNS) == nil || r.Terms.Mode == store.Wait && w.pause(&c, nowNS) != nil
 	})
 }
 
 // pause is the rule that keeps a call waiting; nil: none does.
 func (w *Waits) pause(c *store.Call, nowNS int64) *policy.Rule {
 	if w.Policies.HasRules() {
-		if r := w.Policies.Rule(c.Key, nowNS); r != nil && r.Pause {
+		if r := c.Rule(w.Policies, nowNS); r != nil && r.Pause {
 			return r
 		}
 	}
