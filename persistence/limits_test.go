@@ -112,6 +112,7 @@ var fileLimits = []string{"5/1h", "9/1h,burst=3", "5/2h,block=1m", "4/1h,algo=wi
 
 // drawChange changes something.
 func (w *world) drawChange(t *rapid.T) {
+	w.store.EndPolicies(w.now)
 	key := rapid.SampledFrom([]string{"a", "b", "", "k\r\n*\x00", "e"}).Draw(t, "key")
 	name := rapid.SampledFrom([]string{"p", "q:r"}).Draw(t, "name")
 	limit := rapid.SampledFrom(fileLimits).Draw(t, "limit")
@@ -138,7 +139,8 @@ func (w *world) drawChange(t *rapid.T) {
 			return st, true
 		})
 	case 4:
-		w.setPolicy(name, limit, policy.Options{Reset: rapid.Bool().Draw(t, "reset")})
+		w.setPolicy(name, limit, policy.Options{Reset: rapid.Bool().Draw(t, "reset"), Lasting: rapid.Bool().Draw(t, "lasting"),
+			UntilNS: rapid.SampledFrom([]int64{0, 0, w.now + second + 1, w.now + 3600*second}).Draw(t, "until")})
 	case 5:
 		w.store.DeletePolicy(name)
 	case 6:
@@ -192,6 +194,7 @@ func TestRestartWithLimits(t *testing.T) {
 					w.drawChange(t)
 				}
 				w.settle()
+				w.store.EndPolicies(w.now)
 				want := w.texts()
 				w.reopen().expectTexts(want)
 				w.reopen().expectTexts(want)
@@ -402,6 +405,38 @@ func TestTheClockIsALittleBehindAtEachStart(t *testing.T) {
 		w.mustOpen()
 		if taken := w.take("k", 1, limit); !taken.Limited {
 			t.Fatalf("%+v; %s", taken, w.log)
+		}
+	}
+}
+
+// A temporary policy ends while celld is down, or goes on after the start, also where the wall clock was set. What was used of the lasting
+// one still counts.
+func TestRestartWithATemporaryPolicy(t *testing.T) {
+	for name, set := range map[string]func(*persistence.Options){"snapshot": snapshots, "append-only": appendOnly, "always": always} {
+		for _, by := range []int64{0, -7200 * second, 7200 * second} {
+			w := newWorld(t, set).mustOpen()
+			w.setPolicy("p", "5/1h,algo=window 9/1d", policy.Options{})
+			w.take("k", 3, "@p")
+			w.setPolicy("p", "50/1h,algo=window 2/1s", policy.Options{UntilNS: w.now + 60*second})
+			w.take("k", 1, "@p")
+			w.mustWrite()
+			w.setWall(by)
+			w.tick(0)
+			w.settle()
+			for _, passed := range []int64{10, 100} {
+				w.now += passed * second
+				w.restartAt(w.store.WallNS(w.now))
+				p := w.store.PolicyNamed("p")
+				if temporary := passed < 60; temporary != (p.UntilNS != 0) || temporary && p.UntilNS-w.now != 49*second {
+					t.Fatalf("%s, set by %d: until %d at %d", name, by, p.UntilNS, w.now)
+				}
+			}
+			one, other := w.take("k", 2, "@p"), w.take("k", 1, "@p")
+			w.setPolicy("p", "9/1d", policy.Options{})
+			if !one.Limited || other.Limited || !w.take("k", 6, "@p").Limited || w.take("k", 5, "@p").Limited {
+				t.Errorf("%s, set by %d: what was used is forgotten", name, by)
+			}
+			w.m.Stop()
 		}
 	}
 }

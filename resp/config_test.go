@@ -156,3 +156,15 @@ func TestNothingIsSavedWithAnEngine(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What is near follows the setting.
+func TestConfigSetNearLimit(t *testing.T) {
+	w := newWorld(t, "near-limit", "70")
+	p, near := w.connect(), &w.sessions.Decisions.NearLimit
+	if near.Load() != 70 {
+		t.Errorf("%d %% at first", near.Load())
+	}
+	if p.want("CONFIG SET near-limit 100", "+OK\r\n"); near.Load() != 100 {
+		t.Errorf("%d %% after CONFIG SET", near.Load())
+	}
+}

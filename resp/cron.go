@@ -9,7 +9,7 @@ import (
 	"celld/resp/transport"
 )
 
-// The cron does the regular work: it removes expired keys, closes idle connections and samples rates.
+// The cron does the regular work: it removes expired keys, ends temporary policies, closes idle connections and samples rates.
 const (
 	cronEvery = 100 * time.Millisecond
 	sweepTime = 25 * time.Millisecond // of every 100 ms: at most a quarter of one CPU, as in Redis
@@ -31,6 +31,13 @@ func (srv *Server) cron(ctx context.Context, t *transport.Transport) {
 	}
 }
 
+// endPolicies ends temporary policies that are over. While a script is busy, they stay in force.
+func (srv *Server) endPolicies() {
+	if nowNS := srv.sessions.Clock(); srv.sessions.Store.PoliciesDue(nowNS) {
+		srv.sessions.Between(func() { srv.sessions.Port.EndPolicies(nowNS) })
+	}
+}
+
 // counted is the counts at the last full second.
 type counted struct{ commands, input, output int64 }
 
@@ -38,6 +45,7 @@ type counted struct{ commands, input, output int64 }
 func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	defer srv.sessions.Survive("cron")
 	srv.followWall()
+	srv.endPolicies()
 	if nowNS := srv.sessions.Clock(); srv.sessions.Store.SweepDue(nowNS) && srv.upkeep.sweeping.CompareAndSwap(false, true) {
 		t.Background(func() (more bool) {
 			more = srv.sweep(nowNS + int64(sweepTime))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
 )
 
@@ -77,6 +78,31 @@ func TestTick(t *testing.T) {
 	if err := w.sessions.Persist.Close(false); err != nil {
 		t.Error(err)
 	}
+}
+
+// A temporary policy ends at the first tick after its time, in the middle of no script.
+func TestTheCronEndsPolicies(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect()
+	p.want("CL.POLICY SET p 5/1h,algo=window", ":1\r\n")
+	p.want("CL.POLICY SET p 50/1h,algo=window EX 2", ":1\r\n")
+	p.want("CL.POLICY TTL p", ":2\r\n")
+	p.want("CL.TAKE k @p", "*7\r\n:0\r\n:50\r\n:49\r\n:-1\r\n:3600000\r\n:1\r\n:0\r\n")
+	w.sleepMS(1501)
+	p.want("CL.POLICY TTL p", ":0\r\n")
+	w.sleepMS(498)
+	var last counted
+	w.tick(nil, 1, &last)
+	p.want("CL.POLICY GET p", "$17\r\n50/1h,algo=window\r\n")
+	w.sleepMS(1)
+	w.sessions.Gate.Set(gate.Busy, true)
+	w.tick(nil, 2, &last)
+	w.sessions.Gate.Set(gate.Busy, false)
+	p.want("CL.POLICY GET p", "$17\r\n50/1h,algo=window\r\n")
+	w.tick(nil, 3, &last)
+	p.want("CL.POLICY GET p", "$16\r\n5/1h,algo=window\r\n")
+	p.want("CL.POLICY TTL p", ":-1\r\n")
+	p.want("CL.TAKE k @p", "*7\r\n:0\r\n:5\r\n:3\r\n:-1\r\n:3598000\r\n:1\r\n:0\r\n")
 }
 
 // Keys that have expired are removed though nobody asks for them.

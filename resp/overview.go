@@ -58,6 +58,7 @@ type OverviewPolicy struct {
 	Algorithm string `json:"algorithm"`
 	Allowed   int64  `json:"allowed"`
 	Limited   int64  `json:"limited"`
+	Near      int64  `json:"near"`           // of the allowed
 	Shadow    int64  `json:"shadow_limited"` // would have been limited, except for shadow
 }
 
@@ -144,7 +145,8 @@ func (srv *Server) Overview() *Overview {
 
 // add adds what another limit of a policy has decided.
 func (p *OverviewPolicy) add(limit OverviewPolicy) {
-	p.Allowed, p.Limited, p.Shadow = p.Allowed+limit.Allowed, p.Limited+limit.Limited, p.Shadow+limit.Shadow
+	p.Allowed, p.Limited = p.Allowed+limit.Allowed, p.Limited+limit.Limited
+	p.Near, p.Shadow = p.Near+limit.Near, p.Shadow+limit.Shadow
 	if !slices.Contains(strings.Split(p.Algorithm, "+"), limit.Algorithm) {
 		p.Algorithm += "+" + limit.Algorithm
 	}
@@ -155,7 +157,8 @@ func (v *Overview) policies(decided []decisions.LimitCounts) {
 	list := []OverviewPolicy{}
 	for i, d := range decided {
 		allowed, limited := d.Counts.Decided()
-		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), allowed, limited, d.Counts[decisions.ShadowLimited]}
+		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), allowed, limited, d.Counts[decisions.Near],
+			d.Counts[decisions.ShadowLimited]}
 		switch {
 		case d.Period != "" && i > 0 && decided[i-1].Policy == d.Policy && len(list) > 0 && list[len(list)-1].Policy == p.Policy:
 			list[len(list)-1].add(p)

@@ -177,6 +177,7 @@ var stalls = map[string][]string{
 	"cl.policy|get":  {"CL.POLICY GET policy1"},
 	"cl.policy|del":  {"CL.POLICY DEL policy3"},
 	"cl.policy|list": {"CL.POLICY LIST", "CL.POLICY LIST LONG", "CL.POLICY LIST WILD"},
+	"cl.policy|ttl":  {"CL.POLICY TTL policy1"},
 	"cl.policy|save": {"CL.POLICY SAVE"},
 	"cl.rule|add":    {"CL.RULE ADD DENY rule7"},
 	"cl.rule|del":    {"CL.RULE DEL DENY rule8"},

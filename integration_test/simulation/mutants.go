@@ -56,6 +56,8 @@ var mutants = []mutant{
 
 	{"an unknown policy is none, where the engine is away", "configurations", "resp/command/argument/literal.go",
 		"if err := s.PoliciesUnknown(); err != nil {", "if err := s.PoliciesUnknown(); err != nil && false {"},
+	{"a temporary policy does not end", "configurations", "store/policy/policies.go",
+		"s.putPolicy(name, policy.Then)", "_ = name"},
 	{"policies and users change in the middle of a script", "configurations", "resp/session/betweenscripts.go",
 		"if !srv.Gate.Has(gate.Busy) { // nor", "if true { // nor"},
 	{"a call waits that came after SIGTERM", "", "resp/session/batch.go",

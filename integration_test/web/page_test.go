@@ -112,8 +112,8 @@ func TestStats(t *testing.T) {
 	}
 	policies, _ := json.Marshal(v["policies"])
 	for _, want := range []string{
-		`{"algorithm":"gcra","allowed":2,"limited":1,"policy":"api","shadow_limited":0}`,
-		`{"algorithm":"gcra","allowed":2,"limited":2,"policy":"","shadow_limited":1}`,
+		`{"algorithm":"gcra","allowed":2,"limited":1,"near":0,"policy":"api","shadow_limited":0}`,
+		`{"algorithm":"gcra","allowed":2,"limited":2,"near":0,"policy":"","shadow_limited":1}`,
 	} {
 		if !strings.Contains(string(policies), want) {
 			t.Errorf("no %s in %s", want, policies)

@@ -46,6 +46,7 @@ type Config struct {
 	MaxMemoryFrom   string // for the log, once it is loaded: setting, default or, by a Part, cgroup
 	MaxMemoryPolicy *Param[string]
 	LogMax          *Param[int64]
+	NearLimit       *Param[int64]
 	WaitMax         *Param[int64]
 	MaxWaiters      *Param[int64]
 	PoliciesFile    *Param[string]
@@ -148,6 +149,7 @@ func New(parts ...Part) *Config {
 
 		{Name: "policies", Group: groupLimits, Value: In(&c.PoliciesFile, NewText("", "path", CheckPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
 		{Name: "log-max", Group: groupLimits, Value: In(&c.LogMax, NewInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
+		{Name: "near-limit", Group: groupLimits, Value: In(&c.NearLimit, NewInt(80, 1, 100, "percent")), Mutable: true, Help: "a call that passes and uses more of a limit of 10 or more counts as near; 100: none does"},
 		{Name: "wait-max", Group: groupLimits, Value: In(&c.WaitMax, NewInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
 		{Name: "max-waiters", Group: groupLimits, Value: In(&c.MaxWaiters, NewInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "most calls with WAIT that wait at once; one more that would wait gets an error"},
 

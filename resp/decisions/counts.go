@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"celld/cell"
 	"celld/resp/metrics"
@@ -37,6 +38,7 @@ const (
 	AlsoAllowed    // calls that count as TakeAllowed under another limit, too
 	LimitedByOther // calls that another limit of theirs has denied
 	AlsoRuleDenied // calls that count as RuleDenied under another limit, too
+	Near           // the allowed calls that left little of the limit that binds: see NearLimit
 	kinds
 )
 
@@ -62,6 +64,7 @@ var kindNames = [kinds]struct {
 	PartlyGranted:  {stats: "partly_granted"},
 	AlsoAllowed:    {stats: "allowed"},
 	AlsoRuleDenied: {stats: "rule_denied"},
+	Near:           {stats: "near"},
 	LimitedByOther: {stats: "limited_by_other", parts: [2]string{"cl.take", "limited_by_other"}},
 }
 
@@ -122,11 +125,28 @@ func (n *Counts) Add(other *Counts) {
 	}
 }
 
+// NearLimit is how many percent of a limit are used at most by a call that is not near; 100: no call is near.
+type NearLimit struct{ atomic.Int64 }
+
+// leastNear is the smallest limit that calls can be near to. Of smaller ones, one call uses much.
+const leastNear = 10
+
+// mostNear is a limit of which 100 times are no overflow. Nobody comes near to a larger one.
+const mostNear = 1 << 56
+
+// IsNear reports whether a call that passes with this decision has left little of its limit.
+func (p *NearLimit) IsNear(d *cell.Decision) bool {
+	return uint64(d.Limit-leastNear) < mostNear && d.Remaining*100 < d.Limit*(100-p.Load())
+}
+
 // Throttle counts a CL.THROTTLE under a limit of this capacity. A denying rule replaces the capacity in the decision by 0. A limit
 // whose own capacity is 0 limits every call without a rule.
-func (n *Counts) Throttle(d *cell.Decision, capacity int64) {
+func (n *Counts) Throttle(d *cell.Decision, capacity int64, near *NearLimit) {
 	if !d.Limited {
 		n[ThrottleAllowed]++
+		if near.IsNear(d) {
+			n[Near]++
+		}
 		return
 	}
 	n[ThrottleLimited]++

@@ -23,7 +23,7 @@ type Row struct {
 
 type rowLane struct {
 	n [kinds]atomic.Int64
-	_ [128 - 8*kinds]byte // up to two cache lines
+	_ [192 - 8*kinds]byte // up to three cache lines
 }
 
 func newRow(lanes int) *Row { return &Row{lanes: make([]rowLane, lanes)} }
@@ -74,8 +74,10 @@ const otherPolicy = "other"
 
 // Rows are all rows.
 //
-// Those that metrics tell have a lane for each core, any other has one. So 65,536 policies take 20 MB, and not 500 with 64 cores.
+// Those that metrics tell have a lane for each core, any other has one. So 65,536 policies take 25 MB, and not 750 with 64 cores.
 type Rows struct {
+	NearLimit NearLimit // at first 80
+
 	policies *policy.Set
 	literals []*Row // by algorithm
 	others   []*Row
@@ -101,6 +103,7 @@ const manyRows = 2000
 // NewRows returns the rows of these policies.
 func NewRows(policies *policy.Set) *Rows {
 	r := &Rows{policies: policies, rows: map[string][]limitRow{}, purgeAt: manyRows}
+	r.NearLimit.Store(80)
 	for range cell.Algos() {
 		r.literals = append(r.literals, newRow(stats.Lanes()))
 		r.others = append(r.others, newRow(stats.Lanes()))
@@ -205,7 +208,8 @@ func (r *Rows) List() (list []LimitCounts) {
 // labels must be.
 func (r *Rows) Declare(l *metrics.List) {
 	var n Counts
-	for _, p := range r.List() {
+	list := r.List()
+	for _, p := range list {
 		n.Add(&p.Counts)
 		for kind, names := range kindNames {
 			always := kind <= int(ThrottleLimited) && p.Policy == "" && p.Algorithm == cell.GCRA
@@ -224,7 +228,21 @@ func (r *Rows) Declare(l *metrics.List) {
 			})
 		}
 	}
+	for i := range list {
+		list[i].declareNear(l)
+	}
 	n.declare(l)
+}
+
+// declareNear tells those near to their limits apart, as Declare does.
+func (p *LimitCounts) declareNear(l *metrics.List) {
+	if p.Counts[Near] > 0 || p.Policy == "" && p.Algorithm == cell.GCRA {
+		l.Counter(metrics.Metric{
+			Name: "celld_near_limit_total", Help: "Calls that passed and left little of their limit.",
+			Labels: []string{"policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(), "period", p.Period},
+			Value:  p.Counts[Near],
+		})
+	}
 }
 
 // SinceReset are the decisions since CL.STATS RESET under a policy's name, and how often each of its limits has bound, by the limit's name:

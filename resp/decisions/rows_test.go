@@ -111,12 +111,38 @@ func TestBatch(t *testing.T) {
 // A limited call under another limit than its own was denied by a rule.
 func TestCountsOfThrottle(t *testing.T) {
 	var n Counts
-	n.Throttle(&cell.Decision{Limit: 5}, 5)
-	n.Throttle(&cell.Decision{Limited: true, Limit: 5}, 5)
-	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 5)
-	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 0)
+	var never NearLimit
+	never.Store(100)
+	n.Throttle(&cell.Decision{Limit: 5}, 5, &never)
+	n.Throttle(&cell.Decision{Limited: true, Limit: 5}, 5, &never)
+	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 5, &never)
+	n.Throttle(&cell.Decision{Limited: true, Limit: 0}, 0, &never)
 	if n != (Counts{ThrottleAllowed: 1, ThrottleLimited: 3, RuleDenied: 1}) {
 		t.Error(n)
+	}
+}
+
+// A call that passes is near where it leaves less of a limit of 10 or more than is set.
+func TestNear(t *testing.T) {
+	for _, c := range []struct {
+		percent, limit, remaining int64
+		near                      bool
+	}{
+		{80, 10, 2, false}, {80, 10, 1, true}, {80, 9, 0, false}, {80, 100, 20, false}, {80, 100, 19, true}, {80, 0, 0, false},
+		{80, 1<<53 - 1, 1 << 50, true}, {80, 1<<53 - 1, 1 << 52, false}, {80, 1 << 62, 0, false}, {1, 100, 99, false}, {1, 100, 98, true},
+		{100, 10, 0, false}, {99, 10, 0, true}, {80, 101, 20, true}, {80, 104, 21, false},
+	} {
+		var p NearLimit
+		p.Store(c.percent)
+		n, d := Counts{}, cell.Decision{Limit: c.limit, Remaining: c.remaining}
+		n.Throttle(&d, c.limit, &p)
+		if near := n[Near] == 1; near != c.near || near != p.IsNear(&d) {
+			t.Errorf("%+v: %v", c, near)
+		}
+		d.Limited = true
+		if n.Throttle(&d, c.limit, &p); n[Near] > 1 || n[ThrottleLimited] != 1 {
+			t.Errorf("%+v: a denied call is near", c)
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func (d *Door) Init(p Parts) {
 	}
 	d.Keys, d.Synchronous, d.Execution = p.Store, p.Persist.Synchronous(), newLock()
 	d.Decisions, d.Denied = decisions.NewRows(p.Store.Set), decisions.NewDenied(p.Store.Set)
+	d.Config.NearLimit.Follow(d.Decisions.NearLimit.Store)
 	d.Later.Store, d.Later.Clock = func() store.Leases { return d.Port }, func() int64 { return d.Clock() }
 	d.Later.Hurries, d.Later.Survive = d.Ending.Load, d.Survive
 	d.Latency = stats.NewLatency(func() int64 { return d.Config.LatencyThreshold.Get() }, func() int64 { return d.Store.WallNS(d.Clock()) })

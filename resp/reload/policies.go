@@ -31,10 +31,10 @@ func (r *Reloader) reloadPolicies() (c changes, err error) {
 		return c, errors.New("the server is stopping")
 	}
 	before, after := map[string]string{}, map[string]string{}
-	there := len(r.InForce.Policies())
+	there := r.InForce.PolicyCount()
 	for _, p := range file.Policies {
 		after[p.Name] = p.String()
-		if old := r.InForce.PolicyNamed(p.Name); old != nil {
+		if old := r.InForce.PolicyNamed(p.Name).Lasting(); old != nil { // a temporary one stays in force
 			before[p.Name] = old.String()
 		} else if there++; there > policy.MaxPolicies {
 			return c, r.tooMany(limit.PolicyLine(p), limit.ErrTooManyPolicies, policy.MaxPolicies)

@@ -110,6 +110,28 @@ func TestReload(t *testing.T) {
 	w.logs(t, "a panic", `what=policies file=`+w.dir+`/policies error="a fault in celld"`, "what=loglevel", `failed="policies loglevel"`)
 }
 
+// What the file says is the lasting policy. A temporary one stays in force until its end.
+func TestReloadBesideATemporaryPolicy(t *testing.T) {
+	w := newWorld(t)
+	w.Config.PoliciesFile.Put(w.put(t, "policies", "a 1/1s\n"))
+	w.logs(t, "added=[a]", "reloaded")
+	limit, _ := cell.ParseLimit("9/1s")
+	for _, name := range []string{"a", "b"} {
+		if _, err := w.InForce.SetPolicy(name, []cell.Limit{limit}, policy.Options{UntilNS: 1e18}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.logs(t, "unchanged=policies")
+	w.put(t, "policies", "a 2/1s\nb 3/1s\n")
+	w.logs(t, "added=[b] changed=[a]", "reloaded")
+	for _, want := range []string{"a: 9/1s, then 2/1s", "b: 9/1s, then 3/1s"} {
+		p := w.InForce.PolicyNamed(want[:1])
+		if got := p.Name + ": " + p.String() + ", then " + p.Lasting().String(); got != want || p.UntilNS != 1e18 {
+			t.Errorf("%s until %d", got, p.UntilNS)
+		}
+	}
+}
+
 // More policies than there may be change nothing.
 func TestReloadOfTooManyPolicies(t *testing.T) {
 	w := newWorld(t)

@@ -39,10 +39,10 @@ func (p Port) DeleteRule(r policy.Rule, nowNS int64, done func(bool, error)) {
 // KeepPolicies sets those that differ. What was used of the others is kept.
 func (p Port) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 	for i, one := range list {
-		if old := p.PolicyNamed(one.Name); old != nil && old.Same(one) {
+		if p.PolicyNamed(one.Name).Lasting().Same(one) {
 			continue
 		}
-		if _, err := p.Set.SetPolicy(one.Name, one.Plain(), policy.Options{}); err != nil {
+		if _, err := p.Set.SetPolicy(one.Name, one.Plain(), policy.Options{Lasting: true}); err != nil {
 			return i, err
 		}
 	}

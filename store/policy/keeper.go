@@ -8,11 +8,16 @@ import "celld/cell"
 type Keeper interface {
 	SetPolicy(name string, limits []cell.Limit, o Options, done func(set bool, err error))
 	DeletePolicy(name string, done func(was bool, err error))
+
+	// EndPolicies ends temporary policies that are over, in the process: see Set.EndPolicies.
+	EndPolicies(nowNS int64)
+
 	PutRule(r Rule, nowNS int64, done func(added bool, err error)) // r.UntilNS is by the clock of nowNS; the store has its own
 	DeleteRule(r Rule, nowNS int64, done func(held bool, err error))
 
-	// KeepPolicies sets the policies of a file, which are in force in the process at once. The error is ErrTooMany, for the
-	// policy whose place in the list is returned. AwaitPolicies waits until the store has stored or refused them, for a time-out at most.
+	// KeepPolicies sets the policies of a file, which are in force in the process at once, or after temporary ones. The error is
+	// ErrTooMany, for the policy whose place in the list is returned. AwaitPolicies waits until the store has stored or refused them,
+	// for a time-out at most.
 	KeepPolicies(list []*Policy) (refused int, err error)
 	AwaitPolicies()
 

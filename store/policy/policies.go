@@ -14,9 +14,39 @@ import (
 
 // Policy is 1 to MostLimits limits with a name. A call that names it takes from all of them, or from none. It does not change: setting
 // other limits makes another Policy.
+//
+// A temporary policy ends by itself, and the lasting one is in force again. States under the limits of both are kept meanwhile. Limits of
+// both that are alike have one ID, so what is used under one counts under the other.
 type Policy struct {
-	Name   string
-	Limits []*Limit // no two are alike: see cell.Shape.Alike
+	Name    string
+	Limits  []*Limit // no two are alike: see cell.Shape.Alike
+	UntilNS int64    // of a temporary one: limit time, Unix ns; 0: it lasts
+	Then    *Policy  // of a temporary one: what is in force after it; nil: nothing
+}
+
+// Lasting is the policy itself, or what is in force when it ends; nil: nothing is, or p is nil.
+func (p *Policy) Lasting() *Policy {
+	if p == nil || p.UntilNS == 0 {
+		return p
+	}
+	return p.Then
+}
+
+// Until returns a copy that ends then, with what is in force after it. Neither belongs to a Set yet.
+func (p *Policy) Until(untilNS int64, then *Policy) *Policy {
+	temporary := New(p.Name, p.Plain()...)
+	if temporary.UntilNS = untilNS; then != nil {
+		temporary.Then = New(p.Name, then.Plain()...)
+	}
+	return temporary
+}
+
+// All are the limits, and then those of Then; none where p is nil.
+func (p *Policy) All() (limits []*Limit) {
+	for ; p != nil; p = p.Then {
+		limits = append(limits, p.Limits...)
+	}
+	return limits
 }
 
 // Limit is one limit of a policy.
@@ -81,11 +111,13 @@ func (p *Policy) Check() error {
 	return nil
 }
 
-// alike is the first limit of a policy that is alike with this shape; nil: none is.
+// alike is the first of All that is alike with this shape; nil: none is.
 func (p *Policy) alike(s cell.Shape) *Limit {
-	for _, l := range p.Limits {
-		if l.Limit.Alike(s) {
-			return l
+	for ; p != nil; p = p.Then {
+		for _, l := range p.Limits {
+			if l.Limit.Alike(s) {
+				return l
+			}
 		}
 	}
 	return nil
@@ -103,9 +135,13 @@ func (p *Policy) String() string {
 	return string(b)
 }
 
-// Same reports whether both have the same limits in the same order.
+// Same reports whether both have the same limits in the same order, and the same end. nil is the same as nil.
 func (p *Policy) Same(as *Policy) bool {
-	return slices.EqualFunc(p.Limits, as.Limits, func(a, b *Limit) bool { return a.Limit == b.Limit })
+	if p == nil || as == nil {
+		return p == as
+	}
+	return p.UntilNS == as.UntilNS && p.Then.Same(as.Then) &&
+		slices.EqualFunc(p.Limits, as.Limits, func(a, b *Limit) bool { return a.Limit == b.Limit })
 }
 
 // AppendName appends the name that tools see of a state: @gold/gcra/1m.
@@ -114,7 +150,7 @@ func (l *Limit) AppendName(b []byte) []byte {
 	return l.Limit.Bare().AppendText(b)
 }
 
-// MaxPolicies is how many there may be; more are refused.
+// MaxPolicies is how many there may be, with those that would be in force after temporary ones; more are refused.
 const MaxPolicies = 1 << 16
 
 // ErrTooMany reports that there are MaxPolicies, or MaxRules.
@@ -128,7 +164,9 @@ type policies struct {
 	version atomic.Uint64 // changes with every change
 	removed atomic.Uint64
 	mu      sync.RWMutex
-	byName  map[string]*Policy
+	ends    ends
+	byName  map[string]*Policy // in force
+	count   int                // of those, and of those that would be in force after them
 	ids     map[uint32]*Limit
 	lastID  uint32
 }
@@ -164,7 +202,7 @@ func (s *Set) Policy(name []byte) *Policy {
 	}
 }
 
-// PolicyNamed returns the policy of just that name, or nil.
+// PolicyNamed returns the policy in force of just that name, or nil.
 func (s *Set) PolicyNamed(name string) *Policy {
 	s.policies.mu.RLock()
 	defer s.policies.mu.RUnlock()
@@ -186,12 +224,12 @@ func (s *Set) LimitNamed(name string, shape cell.Shape) *Limit {
 
 // Options say when SetPolicy sets one, and what becomes of the states under it.
 type Options struct {
-	IfAbsent bool // NX
-	IfThere  bool // XX
-	Reset    bool // forget what was used; otherwise it is carried over to the limits that stay alike
-
-	// Forget reports whether what was used of a limit that stays alike is forgotten all the same; nil: it is kept.
-	Forget func(old, l *Limit) bool
+	IfAbsent bool  // NX
+	IfThere  bool  // XX
+	Reset    bool  // forget what was used; otherwise it is carried over to the limits that stay alike
+	UntilNS  int64 // EX: set a temporary one, and keep the lasting one; by the clock of NowNS
+	NowNS    int64
+	Lasting  bool // keep a temporary one; without it, and without UntilNS, that is replaced too
 }
 
 // SetPolicy sets the limits of a name and reports whether it did. The errors are ErrTooMany and Policy.Check's.
@@ -205,27 +243,59 @@ func (s *Set) SetPolicy(name string, limits []cell.Limit, o Options) (bool, erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.byName[name]
-	if o.IfAbsent && old != nil || o.IfThere && old == nil {
+	switch {
+	case o.IfAbsent && old != nil || o.IfThere && old == nil:
 		return false, nil
+	case o.UntilNS != 0:
+		policy = policy.Until(o.UntilNS, old.Lasting())
+	case o.Lasting && old != nil && old.UntilNS != 0:
+		policy = old.Until(old.UntilNS, policy)
 	}
-	if old == nil && len(p.byName) >= MaxPolicies {
-		return false, ErrTooMany
+	if err := s.replacePolicy(policy, func(*Limit, *Limit) bool { return o.Reset }); err != nil {
+		return false, err
 	}
-	for _, l := range policy.Limits {
-		if old != nil && !o.Reset {
-			if was := old.alike(l.Limit.Shape); was != nil && (o.Forget == nil || !o.Forget(was, l)) {
-				l.ID = was.ID
-				continue
-			}
+	return true, nil
+}
+
+// PutPolicy makes its name stand for a policy that belongs to no Set yet, whatever it stood for. forget says whether what was used of a
+// limit that stays alike is forgotten; nil: it is kept. The errors are ErrTooMany and Policy.Check's.
+func (s *Set) PutPolicy(policy *Policy, forget func(old, l *Limit) bool) error {
+	for one := policy; one != nil; one = one.Then {
+		if err := New(one.Name, one.Plain()...).Check(); err != nil {
+			return err
+		}
+	}
+	defer s.notify()
+	s.policies.mu.Lock()
+	defer s.policies.mu.Unlock()
+	return s.replacePolicy(policy, forget)
+}
+
+// replacePolicy is PutPolicy, when that has checked it and has the lock.
+func (s *Set) replacePolicy(policy *Policy, forget func(old, l *Limit) bool) error {
+	p := &s.policies
+	old := p.byName[policy.Name]
+	if more := policy.count() - old.count(); more > 0 && p.count+more > MaxPolicies {
+		return ErrTooMany
+	}
+	for _, l := range policy.All() {
+		if twin := policy.alike(l.Limit.Shape); twin != l { // of a temporary one
+			l.ID = twin.ID
+			continue
+		}
+		if was := old.alike(l.Limit.Shape); was != nil && (forget == nil || !forget(was, l)) {
+			l.ID = was.ID
+			continue
 		}
 		p.lastID++
 		l.ID = p.lastID
 	}
-	s.putPolicy(name, policy)
-	return true, nil
+	s.putPolicy(policy.Name, policy)
+	return nil
 }
 
-// DeletePolicy removes the policy of a name, with what was used of it, and reports whether there was one.
+// DeletePolicy removes the policy of a name, also one that would be in force after it, with what was used of it, and reports whether there
+// was one.
 func (s *Set) DeletePolicy(name string) bool {
 	p := &s.policies
 	defer s.notify()
@@ -238,23 +308,46 @@ func (s *Set) DeletePolicy(name string) bool {
 	return true
 }
 
+// EndPolicies ends temporary policies that are over. The caller sees to it that this is in the middle of no transaction. Without a call
+// they stay in force.
+func (s *Set) EndPolicies(nowNS int64) {
+	p := &s.policies
+	if !p.ends.due(nowNS) {
+		return
+	}
+	defer s.notify()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends.forget()
+	for name, policy := range p.byName {
+		if policy.UntilNS != 0 && policy.UntilNS <= nowNS {
+			s.putPolicy(name, policy.Then)
+		} else {
+			p.ends.add(policy.UntilNS)
+		}
+	}
+}
+
+// PoliciesDue says, without any lock, whether EndPolicies has something to do.
+func (s *Set) PoliciesDue(nowNS int64) bool { return s.policies.ends.due(nowNS) }
+
 // putPolicy makes a name stand for a policy, or for none.
 func (s *Set) putPolicy(name string, policy *Policy) {
 	p := &s.policies
 	if p.byName == nil {
 		p.byName, p.ids = make(map[string]*Policy), make(map[uint32]*Limit)
 	}
-	var ids []uint32 // of the limits before
-	if old := p.byName[name]; old != nil {
-		delete(p.byName, name)
-		for _, l := range old.Limits {
-			delete(p.ids, l.ID)
-			ids = append(ids, l.ID)
-		}
+	old := p.byName[name]
+	p.count += policy.count() - old.count()
+	ids := old.ids()
+	delete(p.byName, name)
+	for _, id := range ids {
+		delete(p.ids, id)
 	}
 	if policy != nil {
 		p.byName[name] = policy
-		for _, l := range policy.Limits {
+		p.ends.add(policy.UntilNS)
+		for _, l := range slices.Backward(policy.All()) { // those in force last
 			p.ids[l.ID] = l
 		}
 	}
@@ -267,7 +360,32 @@ func (s *Set) putPolicy(name string, policy *Policy) {
 	s.note(Setting{PolicySetting, name}, ids)
 }
 
-// Policies returns all, sorted by name.
+// count is 1, or 2 for a temporary one that has another after it; 0 for nil.
+func (p *Policy) count() (n int) {
+	for ; p != nil; p = p.Then {
+		n++
+	}
+	return n
+}
+
+// ids are those of All, each once.
+func (p *Policy) ids() (ids []uint32) {
+	for _, l := range p.All() {
+		if !slices.Contains(ids, l.ID) {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}
+
+// PolicyCount is how many there are, as MaxPolicies counts them.
+func (s *Set) PolicyCount() int {
+	s.policies.mu.RLock()
+	defer s.policies.mu.RUnlock()
+	return s.policies.count
+}
+
+// Policies returns all that are in force, sorted by name.
 func (s *Set) Policies() []*Policy {
 	p := &s.policies
 	p.mu.RLock()

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,8 +37,8 @@ type ruleSet struct {
 
 // rules are those of a Set.
 type rules struct {
-	any  atomic.Bool  // there are some
-	end  atomic.Int64 // Unix ns; when to remove those that are over; 0: never
+	any  atomic.Bool // there are some
+	ends ends        // when to remove those that are over
 	mu   sync.RWMutex
 	all  map[string]*Rule // by Name
 	sets [3]ruleSet       // rules that deny, that pause, that allow, the first of which that holds decides
@@ -86,8 +85,8 @@ func (r *Rule) Name() string {
 	return r.Verdict() + " " + net + " " + r.Pattern
 }
 
-// parseRule reads a name, and a text that is the Unix ms until when the rule holds, 0 for ever.
-func parseRule(name, text string) (Rule, error) {
+// parseRule reads a name, and a text that is until when the rule holds, as untilText writes it.
+func parseRule(name, text string, aheadNS int64) (Rule, error) {
 	var r Rule
 	words := strings.SplitN(name, " ", 3)
 	if len(words) != 3 || !r.SetVerdict(words[0]) {
@@ -100,12 +99,8 @@ func parseRule(name, text string) (Rule, error) {
 			return r, err
 		}
 	}
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ms < 0 || ms > 1<<63/1_000_000-1 {
-		return r, fmt.Errorf("not the time of a rule: %q", text)
-	}
-	r.UntilNS = ms * 1_000_000
-	return r, nil
+	r.UntilNS, err = parseUntil(text, aheadNS)
+	return r, err
 }
 
 // CanonicalNet is the net without the bits behind its length. It turns ::ffff:10.0.0.0/104 into 10.0.0.0/8, as addresses are looked up in
@@ -209,14 +204,11 @@ func (s *Set) SweepRules(nowNS int64) {
 }
 
 // RulesDue says, without any lock, whether SweepRules has something to do.
-func (s *Set) RulesDue(nowNS int64) bool {
-	end := s.rules.end.Load()
-	return end != 0 && end <= nowNS
-}
+func (s *Set) RulesDue(nowNS int64) bool { return s.rules.ends.due(nowNS) }
 
 func (s *Set) forgetOver(nowNS int64) {
 	rs := &s.rules
-	rs.end.Store(0)
+	rs.ends.forget()
 	for name, r := range rs.all {
 		if r.over(nowNS) {
 			s.removeRule(name, r)
@@ -230,11 +222,8 @@ func (s *Set) forgetOver(nowNS int64) {
 const sweepRules = 10 * int64(time.Second)
 
 func (rs *rules) endsWith(r *Rule) {
-	if r.UntilNS == 0 {
-		return
-	}
-	if due := min(r.UntilNS, math.MaxInt64-sweepRules) + sweepRules; rs.end.Load() == 0 || due < rs.end.Load() {
-		rs.end.Store(due)
+	if r.UntilNS != 0 {
+		rs.ends.add(min(r.UntilNS, math.MaxInt64-sweepRules) + sweepRules)
 	}
 }
 

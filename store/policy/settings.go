@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"celld/cell"
 )
 
 // Kind is a kind of setting: of what is kept beside the keys, and saved with them.
@@ -102,22 +100,67 @@ func (s *Set) DrainSettings(fn func(Change)) (lost bool) {
 
 // keptOf is the text of those limits of a policy that have these IDs. renewed: some of the IDs are gone.
 func (s *Set) keptOf(name string, ids []uint32) (text string, renewed bool) {
-	kept := &Policy{}
-	if p := s.PolicyNamed(name); p != nil {
-		for _, l := range p.Limits {
-			if slices.Contains(ids, l.ID) {
-				kept.Limits = append(kept.Limits, l)
-			}
-		}
-	}
-	if len(kept.Limits) == len(ids) {
+	kept := s.PolicyNamed(name).keep(ids)
+	if len(kept.ids()) == len(ids) {
 		return "", false
 	}
-	return kept.settingText(), true
+	return kept.settingText(0), true
 }
 
-// settingText is String without blanks.
-func (p *Policy) settingText() string { return strings.ReplaceAll(p.String(), " ", ";") }
+// keep is a policy with those limits only that have these IDs; nil: it has none. A temporary one then has no end that might have come
+// before a file is read: the text that follows in the file has it.
+func (p *Policy) keep(ids []uint32) *Policy {
+	if p == nil {
+		return nil
+	}
+	kept := &Policy{Name: p.Name, Then: p.Then.keep(ids)}
+	for _, l := range p.Limits {
+		if slices.Contains(ids, l.ID) {
+			kept.Limits = append(kept.Limits, l)
+		}
+	}
+	switch {
+	case len(kept.Limits) == 0:
+		return kept.Then
+	case p.UntilNS != 0:
+		kept.UntilNS = math.MaxInt64
+	}
+	return kept
+}
+
+// settingText is the limits with ; between them. A temporary policy stands behind the lasting one and its own end:
+// 5/1m|1763800060000|9/1m. For nil it is empty.
+func (p *Policy) settingText(aheadNS int64) string {
+	if p == nil {
+		return ""
+	}
+	text := strings.ReplaceAll(p.String(), " ", ";")
+	if p.UntilNS != 0 {
+		text = p.Then.settingText(aheadNS) + "|" + untilText(p.UntilNS, aheadNS) + "|" + text
+	}
+	return text
+}
+
+// parsePolicy is the reverse of settingText, without a temporary policy that is over; nil: that was all.
+func parsePolicy(name, text string, nowNS, aheadNS int64) (p *Policy, err error) {
+	read := func(text string) (*Policy, error) {
+		limits, err := ParseLimits(strings.ReplaceAll(text, ";", " "))
+		return New(name, limits...), err
+	}
+	lasting, rest, ends := strings.Cut(text, "|")
+	if lasting != "" || !ends {
+		if p, err = read(lasting); err != nil || !ends {
+			return p, err
+		}
+	}
+	until, limits, _ := strings.Cut(rest, "|")
+	untilNS, err := parseUntil(until, aheadNS)
+	if err != nil || untilNS <= nowNS {
+		return p, err
+	}
+	temporary, err := read(limits)
+	return temporary.Until(untilNS, p), err
+}
 
 // Settings returns the names of all settings of a kind, sorted.
 func (s *Set) Settings(kind Kind) (names []string) {
@@ -138,15 +181,15 @@ func (s *Set) Settings(kind Kind) (names []string) {
 	return slices.Sorted(maps.Keys(s.rules.all))
 }
 
-// SettingText is a setting's text: a policy's limits with ; between them, or until when a rule holds, in Unix ms of a wall clock that is so
-// far ahead, 0 for ever. It returns false if there is no such setting any more.
+// SettingText is a setting's text: a policy's limits with ; between them, as settingText has it, or until when a rule holds, 0 for ever.
+// Ends are in Unix ms of a wall clock that is so far ahead. It returns false if there is no such setting any more.
 func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 	if setting.Kind == PolicySetting {
 		p := s.PolicyNamed(setting.Name)
 		if p == nil {
 			return "", false
 		}
-		return p.settingText(), true
+		return p.settingText(aheadNS), true
 	}
 	if setting.Kind == IDSetting {
 		return s.savedID()
@@ -157,19 +200,22 @@ func (s *Set) SettingText(setting Setting, aheadNS int64) (string, bool) {
 	if r == nil {
 		return "", false
 	}
-	until := min(int64(cell.ShiftInstant(uint64(r.UntilNS), aheadNS)), math.MaxInt64-2_000_000) // what parseRule takes
-	return strconv.FormatInt((until+999_999)/1_000_000, 10), true
+	return untilText(r.UntilNS, aheadNS), true
 }
 
 var errUnknownSetting = errors.New("unknown kind of setting")
 
-// PutSetting is the reverse of SettingText. It leaves out a rule that is over.
+// PutSetting is the reverse of SettingText. It leaves out a temporary policy and a rule that is over.
 func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) error {
 	switch setting.Kind {
 	case PolicySetting:
-		limits, err := ParseLimits(strings.ReplaceAll(text, ";", " "))
-		if err == nil {
-			_, err = s.SetPolicy(setting.Name, limits, Options{})
+		p, err := parsePolicy(setting.Name, text, nowNS, aheadNS)
+		switch {
+		case err != nil:
+		case p == nil:
+			s.DeletePolicy(setting.Name)
+		default:
+			err = s.PutPolicy(p, nil)
 		}
 		return err
 	case IDSetting:
@@ -179,8 +225,7 @@ func (s *Set) PutSetting(setting Setting, text string, nowNS, aheadNS int64) err
 		}
 		return err
 	case RuleSetting:
-		r, err := parseRule(setting.Name, text)
-		r.UntilNS = int64(cell.ShiftInstant(uint64(r.UntilNS), -aheadNS))
+		r, err := parseRule(setting.Name, text, aheadNS)
 		switch {
 		case err != nil:
 		case r.over(nowNS):
@@ -200,7 +245,7 @@ func (s *Set) DeleteSetting(setting Setting, nowNS int64) {
 	}
 	if setting.Kind == PolicySetting {
 		s.DeletePolicy(setting.Name)
-	} else if r, err := parseRule(setting.Name, "0"); err == nil {
+	} else if r, err := parseRule(setting.Name, "0", 0); err == nil {
 		s.DeleteRule(r, nowNS)
 	}
 }

@@ -420,6 +420,17 @@ func waitPlans(q *queuer) {
 		q.Errorf("%+v", calls)
 	}
 
+	q.plan("9/1h,algo=window")
+	limits, _ := policy.ParseLimits("1/1h,algo=window")
+	if _, err := q.policies.SetPolicy("p", limits, policy.Options{UntilNS: 1}); err != nil {
+		q.Fatal(err)
+	}
+	w = q.await(3*time.Hour, "@p")
+	q.policies.EndPolicies(1)
+	q.changed()
+	q.pass(0)
+	q.granted("one whose temporary policy has ended", w, 0)
+
 	q.plan("1/1d")
 	q.spend("@p")
 	w = q.await(48*time.Hour, "@p")

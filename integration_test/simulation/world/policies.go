@@ -9,18 +9,31 @@ import (
 )
 
 // A policy changes while members ask by it: alone, waiting, in transactions and in scripts, and by HTTP. It has one limit or several, which
-// are equally large. Each call, transaction and script obeys the policy as a whole. The limit that a reply tells is another in each turn.
+// are equally large. Each call, transaction and script obeys the policy as a whole. The limit that a reply tells is another in each turn,
+// but in each third one: there a temporary policy has ended by itself.
 
 const policiesFile = "policies"
 
 // planOf is the limits of the policy in a turn, and how large each is.
 func (p *plan) planOf(turn int) (text string, limit int64) {
+	if turn%3 == ended {
+		turn -= 2
+	}
 	limit = 1000 + int64(turn)
 	r := p.chance("policy " + fmt.Sprint(turn))
 	return fmt.Sprintf(oneOf(r, "%[1]d/1h", "%[1]d/1h,algo=window", "10/1s,burst=%[1]d", "%[1]d/1m,algo=slide",
 		"%[1]d/1h %[1]d/1m,algo=slide", "%[1]d/1m,algo=slide 10/1s,burst=%[1]d %[1]d/1h,algo=window",
 		"10/1s,burst=%[1]d %[1]d/1m,algo=window"), limit), limit
 }
+
+// The kinds of turns, modulo 3, beside that of a policy that lasts.
+const (
+	temporary = 1
+	ended     = 2
+)
+
+// mostLate is how much later than its EX a temporary policy has ended.
+const mostLate = 2 * time.Second
 
 func drawPolicies(p *plan) {
 	r := p.chance("policies")
@@ -37,6 +50,7 @@ func drawPolicies(p *plan) {
 type members struct {
 	w     *world
 	turns turns
+	ends  time.Time // of the temporary policy, at the latest
 }
 
 func runPolicies(w *world) {
@@ -56,10 +70,12 @@ func runPolicies(w *world) {
 	s.turns.until(&all, operator.rnd, func(turn int) { s.set(&operator, turn) })
 }
 
-// set sets the policy, and returns when all machines have it.
+// set sets the policy, or waits until the temporary one has ended. It returns when all machines have it.
 func (s *members) set(operator *caller, turn int) {
 	text, _ := s.w.plan.planOf(turn)
-	if s.w.plan.setting("policies") != "" {
+	before, _ := s.w.plan.planOf(max(turn-1, 0))
+	file := s.w.plan.setting("policies") != "" && turn%3 != temporary
+	if file && turn%3 != ended {
 		s.w.write(policiesFile, "plan "+text+"\n")
 		for _, m := range s.w.all {
 			m.reload()
@@ -68,11 +84,27 @@ func (s *members) set(operator *caller, turn int) {
 	for _, m := range s.w.all {
 		c := *operator
 		c.only, c.conn = m, nil
-		for limitsIn(c.do("CL.POLICY", "GET", "plan").value) != text {
-			if s.w.plan.setting("policies") != "" {
+		for tries, waited := 0, false; ; tries++ {
+			has := limitsIn(c.do("CL.POLICY", "GET", "plan").value)
+			if has == text || turn%3 == temporary && tries > 10 { // which may have ended
+				if waited {
+					s.w.count("temporary policy ended")
+				}
+				break
+			}
+			words := append([]string{"CL.POLICY", "SET", "plan"}, strings.Fields(text)...)
+			switch late := time.Now().After(s.ends); {
+			case turn%3 == ended && has == before && !late:
+				waited = true
+			case turn%3 == ended && has == before && !s.w.plan.steps: // a process that starts takes its end as its wall clock has it
+				s.w.wrong("a temporary policy has not ended: %v", has)
+			case turn%3 == temporary:
+				c.do(append(words, "EX", "2")...)
+				s.ends = time.Now().Add(2*time.Second + mostLate + s.w.plan.ahead)
+			case file && !late:
 				m.reload() // the engine was away
-			} else {
-				c.do(append([]string{"CL.POLICY", "SET", "plan"}, strings.Fields(text)...)...)
+			default:
+				c.do(words...)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -149,7 +181,8 @@ func (s *members) obeys(c *caller, a answer) {
 	case is && len(values) > 1:
 		s.turns.obeys(c, a, func(turn int) bool {
 			_, limit := s.w.plan.planOf(turn)
-			return limit == values[1]
+			_, before := s.w.plan.planOf(max(turn-1, 0))
+			return limit == values[1] || turn%3 == temporary && before == values[1]
 		})
 	case code == "NOPOLICY" && s.mayBeGone(a), code == "MISCONF", s.w.plan.mayFail(code):
 		s.w.count("member told " + code)

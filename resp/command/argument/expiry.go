@@ -23,6 +23,18 @@ func (e Expiry) AtNS(command string, nowNS int64) (atNS int64, text string) {
 	return max(atNS, 1), ""
 }
 
+// UntilNS reads how many seconds a policy or a rule is to hold, and returns its end, or the text of an error, in which command is the name.
+func UntilNS(seconds []byte, command string, nowNS int64) (untilNS int64, text string) {
+	n, ok := ParseInt(seconds)
+	switch {
+	case !ok:
+		return 0, ErrNotInteger
+	case n <= 0 || n >= (math.MaxInt64-nowNS)/1e9: // files hold the end in ms, rounded up
+		return 0, fmt.Sprintf(ErrInvalidExpire, command)
+	}
+	return nowNS + n*1e9, ""
+}
+
 // InstantNS turns an expiry in a unit into an instant, Unix ns, or returns false where Redis calls it invalid.
 func InstantNS(n int64, unit string, nowNS int64) (int64, bool) {
 	ms := n

@@ -106,7 +106,7 @@ func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 			continue
 		}
 		if r.Quantity > 0 {
-			n.Throttle(&r.Decision, r.Bucket.Capacity())
+			n.Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit)
 			if r.Decision.Limited {
 				limited |= 1 << i
 			}
@@ -161,6 +161,9 @@ func (d *Decider) countUnder(row *decisions.Row, hashed bool, f *Shape, r *store
 		return
 	}
 	n[f.counted]++
+	if d.Counts.NearLimit.IsNear(&r.Calls[r.Taken.Binding].Decision) {
+		n[decisions.Near]++
+	}
 	if grantsPart(r) {
 		n[decisions.PartlyGranted]++
 	}

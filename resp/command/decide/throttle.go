@@ -155,7 +155,7 @@ func (d *Decider) CountThrottle(r *store.Request) (text string) {
 		d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(r.Key), Key: r.Key})
 		d.addDenied()
 	}
-	d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane).Throttle(&r.Decision, r.Bucket.Capacity())
+	d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane).Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit)
 	return ""
 }
 

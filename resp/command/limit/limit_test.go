@@ -37,7 +37,7 @@ func TestPolicies(t *testing.T) {
 		"CL.POLICY LIST b*", "*0\r\n", "CL.POLICY SET a: 5/1s", fails(errPolicyColon, "a:"),
 		"CL.POLICY SET @ 5/1s", fails(errPolicyName, ""),
 		"CL.POLICY SET a 5/1s NX XX", fails(argument.ErrSyntax), "CL.POLICY SET a 5/1s NX nx", fails(argument.ErrOptionTwice, "NX"),
-		"CL.POLICY SET a 5/1s KEEP", fails(argument.ErrOption, "KEEP", "NX, XX or RESET"),
+		"CL.POLICY SET a 5/1s KEEP", fails(argument.ErrOption, "KEEP", "EX, NX, XX or RESET"),
 		"CL.POLICY SET a 101/1s,algo=log", fails(argument.ErrLogMax, 101, 100), "CL.POLICY LIST a b", fails(argument.ErrSyntax),
 		"CL.POLICY DEL api", ":1\r\n", "CL.POLICY DEL api", ":0\r\n", "CL.TOP 5 api", fails(argument.ErrNoPolicy, "api"),
 		"CL.STATS api", fails(argument.ErrNoPolicy, "api"))

@@ -13,10 +13,11 @@ import (
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET]", Summary: "Sets the limits of a policy.", Group: spec.GroupLimit, Run: f.policySet, Overall: true},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET] [EX seconds]", Summary: "Sets the limits of a policy, for some seconds with EX.", Group: spec.GroupLimit, Run: f.policySet, Overall: true},
 		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limits of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
 		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: f.policyDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
+		{Name: "ttl", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the seconds left of EX, as TTL does.", Group: spec.GroupLimit, Run: f.policyTTL},
 		{Name: "save", Arity: 2, Flags: spec.Admin | spec.NoScript | spec.NoMulti, Summary: "Writes the policies and rules to the file of --policies.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies, rules and lines", Run: f.policySave},
 	}
 }
@@ -54,10 +55,10 @@ func PolicyLimits[T ~[]byte | ~string](name string, words []T, logMax int64) (li
 	return limits, ""
 }
 
-var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}, OneOf: [][]string{{"NX", "XX"}}}
+var policyWords = argument.Options{Flags: []string{"NX", "XX", "RESET"}, Valued: []string{"EX"}, OneOf: [][]string{{"NX", "XX"}}}
 
-// parsePolicySet reads name limit [limit ...] [NX|XX] [RESET].
-func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Limit, o policy.Options, problem string) {
+// parsePolicySet reads name limit [limit ...] [NX|XX] [RESET] [EX seconds].
+func parsePolicySet(args [][]byte, logMax, nowNS int64) (name string, limits []cell.Limit, o policy.Options, problem string) {
 	if name, problem = PolicyName(args[2]); problem != "" {
 		return name, nil, o, problem
 	}
@@ -65,7 +66,8 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Lim
 	for words < len(args) && argument.IsLimit(args[words]) {
 		words++
 	}
-	problem = policyWords.Read(args[words:], func(option string, _ []byte) string {
+	o.NowNS = nowNS
+	problem = policyWords.Read(args[words:], func(option string, value []byte) (problem string) {
 		switch option {
 		case "NX":
 			o.IfAbsent = true
@@ -73,8 +75,10 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Lim
 			o.IfThere = true
 		case "RESET":
 			o.Reset = true
+		case "EX":
+			o.UntilNS, problem = argument.UntilNS(value, "cl.policy", nowNS)
 		}
-		return ""
+		return problem
 	})
 	if problem == "" {
 		limits, problem = PolicyLimits(name, args[3:words], logMax)
@@ -85,7 +89,7 @@ func parsePolicySet(args [][]byte, logMax int64) (name string, limits []cell.Lim
 // policySet goes on when its client has gone, as do the other changes of policies and rules.
 func (f family) policySet(c *command.Call) {
 	s := f.server()
-	name, limits, o, problem := parsePolicySet(c.Args, s.LogMax)
+	name, limits, o, problem := parsePolicySet(c.Args, s.LogMax, c.NowNS)
 	if problem != "" {
 		c.Error("%s", problem)
 		return
@@ -96,14 +100,35 @@ func (f family) policySet(c *command.Call) {
 }
 
 func (f family) policyGet(c *command.Call) {
-	s := f.server()
-	if p := s.InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@")); p != nil {
+	if p, known := f.policyNamed(c); p != nil {
 		replyLimits(c, p)
-	} else if err := s.Store.PoliciesUnknown(); err != nil {
-		c.Error(argument.ErrStoreDown, err)
-	} else {
+	} else if known {
 		c.Null()
 	}
+}
+
+// policyTTL rounds as TTL does.
+func (f family) policyTTL(c *command.Call) {
+	switch p, known := f.policyNamed(c); {
+	case p != nil && p.UntilNS != 0:
+		c.Int((max(0, p.UntilNS-c.NowNS)/1e6 + 500) / 1000)
+	case p != nil:
+		c.Int(-1)
+	case known:
+		c.Int(-2)
+	}
+}
+
+// policyNamed finds the policy of just the name that a call has. Where it is not known whether there is one, it answers with an error.
+func (f family) policyNamed(c *command.Call) (p *policy.Policy, known bool) {
+	s := f.server()
+	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@")); p == nil {
+		if err := s.Store.PoliciesUnknown(); err != nil {
+			c.Error(argument.ErrStoreDown, err)
+			return nil, false
+		}
+	}
+	return p, true
 }
 
 func (f family) policyDel(c *command.Call) {

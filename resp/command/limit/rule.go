@@ -3,7 +3,6 @@ package limit
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/netip"
 	"strings"
 
@@ -49,15 +48,8 @@ func parseRule(args [][]byte, words argument.Options, nowNS int64) (r policy.Rul
 			}
 			return ""
 		}
-		seconds, ok := argument.ParseInt(value)
-		if !ok {
-			return argument.ErrNotInteger
-		}
-		if seconds <= 0 || seconds >= (math.MaxInt64-nowNS)/1e9 { // files hold the end in ms, rounded up
-			return fmt.Sprintf(argument.ErrInvalidExpire, "cl.rule")
-		}
-		r.UntilNS = nowNS + seconds*1e9
-		return ""
+		r.UntilNS, problem = argument.UntilNS(value, "cl.rule", nowNS)
+		return problem
 	})
 	return r, problem
 }

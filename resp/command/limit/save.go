@@ -51,14 +51,20 @@ func (f *File) text(policies []*policy.Policy, rules []policy.Rule) string {
 	return b.String()
 }
 
-// save writes the policies and rules in force to the file. An error has changed nothing.
+// save writes the policies and rules that last to the file. An error has changed nothing.
 func (s *Server) save() error {
 	f, err := ReadFile(s.File, s.LogMax)
 	if err != nil {
 		return err
 	}
 	rules := slices.DeleteFunc(s.InForce.Rules(0), func(r policy.Rule) bool { return r.UntilNS != 0 })
-	text := f.text(s.InForce.Policies(), rules)
+	var policies []*policy.Policy
+	for _, p := range s.InForce.Policies() {
+		if p = p.Lasting(); p != nil {
+			policies = append(policies, p)
+		}
+	}
+	text := f.text(policies, rules)
 	if _, err := parseFile(s.File, text, s.LogMax); err != nil { // earlier versions had other names
 		return fmt.Errorf("a start could not read it: %w", err)
 	}

@@ -21,7 +21,8 @@ func TestPolicySave(t *testing.T) {
 	h, s, server := counted()
 	path := filepath.Join(t.TempDir(), "policies")
 	wants(t, h, "CL.POLICY SET b 5/1s", ":1\r\n", "CL.POLICY SET gold 100/1m 10/1d", ":1\r\n", "CL.RULE ADD DENY bad:*", ":1\r\n",
-		"CL.RULE ADD DENY ip: CIDR 10.1.0.0/8", ":1\r\n", "CL.RULE ADD ALLOW soon EX 5", ":1\r\n", "CL.POLICY SAVE", fails(errNoFile))
+		"CL.RULE ADD DENY ip: CIDR 10.1.0.0/8", ":1\r\n", "CL.RULE ADD ALLOW soon EX 5", ":1\r\n", "CL.POLICY SET b 9/1s EX 5", ":1\r\n",
+		"CL.POLICY SET alone 9/1s EX 5", ":1\r\n", "CL.POLICY SAVE", fails(errNoFile))
 	server.File = path
 	if got := h.Do("CL.POLICY", "SAVE"); !strings.HasPrefix(got, "-ERR nothing is saved: read the policies: open "+path) {
 		t.Errorf("%q", got)

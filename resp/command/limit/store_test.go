@@ -197,9 +197,10 @@ func TestStats(t *testing.T) {
 	h, _, server := counted()
 	wants(t, h, "CL.POLICY SET literals 5/1s", ":1\r\n", "CL.POLICY SET p 5/1s", ":1\r\n")
 	stats := func(bound string, n ...int) string {
-		text := "*18\r\n"
+		text := "*20\r\n"
 		for i, name := range []string{
 			"allowed", "limited", "blocked", "rule_denied", "shadow_limited", "shadow_allowed", "partly_granted", "limited_by_other",
+			"near",
 		} {
 			text += fmt.Sprintf("$%d\r\n%s\r\n:%d\r\n", len(name), name, n[i])
 		}
@@ -213,12 +214,12 @@ func TestStats(t *testing.T) {
 	count(server.Decisions.Of(server.InForce.PolicyNamed("p").Limits[0]),
 		decisions.Counts{decisions.ThrottleAllowed: 1, decisions.TakeAllowed: 2, decisions.ThrottleLimited: 10, decisions.TakeLimited: 20,
 			decisions.Blocked: 3, decisions.RuleDenied: 4, decisions.ShadowLimited: 5, decisions.ShadowAllowed: 6,
-			decisions.PartlyGranted: 7, decisions.AlsoAllowed: 1, decisions.LimitedByOther: 8,
+			decisions.PartlyGranted: 7, decisions.AlsoAllowed: 1, decisions.LimitedByOther: 8, decisions.Near: 2,
 			decisions.AlsoRuleDenied: 1})
 	count(server.Decisions.Literal(cell.GCRA), decisions.Counts{decisions.TakeAllowed: 9})
-	p := stats("*2\r\n$7\r\ngcra/1s\r\n:26\r\n", 4, 30, 3, 5, 5, 6, 7, 8)
-	lit, none := stats("*0\r\n", 9, 0, 0, 0, 0, 0, 0, 0), stats("*0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
-	reset := stats("*2\r\n$7\r\ngcra/1s\r\n:0\r\n", 0, 0, 0, 0, 0, 0, 0, 0)
+	p := stats("*2\r\n$7\r\ngcra/1s\r\n:26\r\n", 4, 30, 3, 5, 5, 6, 7, 8, 2)
+	lit, none := stats("*0\r\n", 9, 0, 0, 0, 0, 0, 0, 0, 0), stats("*0\r\n", 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	reset := stats("*2\r\n$7\r\ngcra/1s\r\n:0\r\n", 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	wants(t, h, "CL.STATS p", p, "CL.STATS @p", p, "CL.STATS literals", lit, "CL.STATS @literals", none,
 		"CL.STATS", "*6\r\n$8\r\nliterals\r\n"+lit+"$9\r\n@literals\r\n"+none+"$1\r\np\r\n"+p, "CL.STATS p p", fails(argument.ErrSyntax),
 		"CL.STATS @none", fails(argument.ErrNoPolicy, "none"), "CL.STATS reset", "+OK\r\n", "CL.STATS p", reset)

@@ -206,6 +206,8 @@ func (e *Engine) DeleteRule(r policy.Rule, _ int64, done func(bool, error)) {
 	e.do(func() { done(e.Store.DeleteRule(r, e.Now()), nil) })
 }
 
+func (e *Engine) EndPolicies(nowNS int64) { e.Store.EndPolicies(nowNS) }
+
 func (e *Engine) AwaitPolicies() {}
 
 func (e *Engine) KeepPolicies(list []*policy.Policy) (refused int, err error) {

@@ -27,7 +27,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		t.Errorf("the log says\n%s", log.String())
 	}
 	for name, value := range map[string]string{"q": "5/1s", "r": "odd 5 @r/gcra/1s", "": "5/1s 5 @p/gcra/1s"} {
-		if err := s.put(policy.PolicySetting, name, value); (err == nil) != (name == "") {
+		if err := s.put(policy.PolicySetting, name, value, ""); (err == nil) != (name == "") {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
 		t.Error(at, err)
 	}
-	if err := s.put(policy.PolicySetting, "more", "5/1s 5 @p/gcra/1s"); !errors.Is(err, policy.ErrTooMany) {
+	if err := s.put(policy.PolicySetting, "more", "5/1s 5 @p/gcra/1s", ""); !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("one more: %v", err)
 	}
 

@@ -14,9 +14,9 @@ import (
 	"celld/store/remote/link/linktest"
 )
 
-// The scripts say in Lua what policy.Set says in Go: NX, XX, RESET, which limits keep what was used of them, how many policies there may
-// be, and when a rule is over. The test says the same drawn changes to both. An epoch stays where a Set keeps the ID of a limit, and is
-// a later one where that gives another.
+// The scripts say in Lua what policy.Set says in Go: NX, XX, RESET, EX, which limits keep what was used of them, how many policies there
+// may be, and when a temporary policy or a rule is over. The test says the same drawn changes to both. An epoch stays where a Set keeps the
+// ID of a limit, and is a later one where that gives another.
 func TestDrawnChanges(t *testing.T) {
 	var now atomic.Int64
 	linktest.OnEngines(t, now.Load, func(t *testing.T, dial linktest.Dialer, simulated bool) {
@@ -51,10 +51,12 @@ func TestDrawnChanges(t *testing.T) {
 			}
 			for range rapid.IntRange(1, 12).Draw(rt, "changes") {
 				now.Add(rapid.SampledFrom([]int64{0, 0, 1, 2, 1000}).Draw(rt, "pass") * ms)
+				model.EndPolicies(now.Load())
+				s.EndPolicies(now.Load())
 				if rapid.IntRange(0, 3).Draw(rt, "of a rule") == 0 {
 					c.changeRule(rt, now.Load())
 				} else {
-					c.changePolicy(rt)
+					c.changePolicy(rt, now.Load())
 				}
 			}
 		})
@@ -71,7 +73,7 @@ type changed struct {
 	last   map[string]uint64 // the latest epoch of a limit, by its name
 }
 
-func (c *changed) changePolicy(t *rapid.T) {
+func (c *changed) changePolicy(t *rapid.T, nowNS int64) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "policy")
 	var did, want bool
 	var err, wantErr error
@@ -94,6 +96,12 @@ func (c *changed) changePolicy(t *rapid.T) {
 		case 1:
 			o.IfThere = true
 		}
+		switch ms := rapid.SampledFrom([]int64{-1, 0, 0, 1, 1000, 1 << 40}).Draw(t, "lasts"); {
+		case ms < 0:
+			o.Lasting = true
+		case ms > 0:
+			o.UntilNS, o.NowNS = nowNS+ms*1e6, nowNS
+		}
 		want, wantErr = c.model.SetPolicy(name, limits, o)
 		did, err = linktest.Told(c.T, func(done func(bool, error)) { c.s.SetPolicy(name, limits, o, done) })
 	}
@@ -112,8 +120,9 @@ func (c *changed) same(t *rapid.T, name string) {
 	if is == nil {
 		return
 	}
-	for i, l := range want.Limits {
-		epoch, id, of := c.s.EpochOf(is.Limits[i]), is.Limits[i].ID, string(l.AppendName(nil))
+	all := is.All()
+	for i, l := range want.All() {
+		epoch, id, of := c.s.EpochOf(all[i]), all[i].ID, string(l.AppendName(nil))
 		switch was, known := c.epochs[l.ID]; {
 		case known && (epoch != was || id != c.ids[l.ID]):
 			t.Fatalf("%s has epoch %d and ID %d, had %d and %d, and its use is kept", of, epoch, id, was, c.ids[l.ID])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,8 +88,8 @@ func (h *hash) load(deadline time.Time) {
 	if k.Down() != nil {
 		return
 	}
-	answer, err := k.Await(&link.Request{Script: readSettings, Keys: []string{h.key}, Args: []string{h.version, h.since},
-		Deadline: deadline})
+	answer, err := k.Await(&link.Request{Script: readSettings, Keys: []string{h.key},
+		Args: []string{h.version, h.since, h.settings.nowMs()}, Deadline: deadline})
 	if err != nil || !answer.IsArray() {
 		return
 	}
@@ -131,7 +132,7 @@ func (h *hash) setUnset() {
 // file.
 func (h *hash) replace(fields map[string]string) {
 	t := h.settings
-	version, since := fields[versionField], fields[sinceField]
+	version, since, temporary := fields[versionField], fields[sinceField], temporaryOf(fields)
 	delete(fields, versionField)
 	delete(fields, sinceField)
 	h.mu.Lock()
@@ -159,14 +160,36 @@ func (h *hash) replace(fields map[string]string) {
 		}
 	}
 	for name, value := range fields {
-		if err := t.put(h.kind, name, value); err != nil {
-			t.Log.Warn("A setting of the engine cannot be used.", "key", h.key, "field", name, "value", value, "error", err)
+		if err := t.put(h.kind, name, value, temporary[name]); err != nil {
+			t.Log.Warn("A setting of the engine cannot be used.", "key", h.key, "field", name, "value", cmp.Or(value, temporary[name]),
+				"error", err)
 		}
 	}
 	if fill {
 		h.setUnset()
 	}
 	t.Changed(false)
+}
+
+// temporaryOf takes the temporary policies out of the fields, and the engine's time. It returns those that are not over by their names,
+// which are then among the fields.
+func temporaryOf(fields map[string]string) map[string]string {
+	list := map[string]string{}
+	now, _ := strconv.ParseInt(fields[timeField], 10, 64)
+	delete(fields, timeField)
+	for field, value := range fields {
+		if name, is := strings.CutPrefix(field, temporaryFields); is {
+			delete(fields, field)
+			until, _, _ := strings.Cut(value, " ")
+			if ms, err := strconv.ParseInt(until, 10, 64); err != nil || ms > now {
+				list[name] = value
+			}
+		}
+	}
+	for name := range list {
+		fields[name] += ""
+	}
+	return list
 }
 
 // change makes a change on the engine and then in this process. The first argument is the field.
@@ -180,11 +203,7 @@ func (h *hash) changeNow(sc *link.Script, args []string, deadline time.Time) (di
 	if err := t.Link.Down(); err != nil {
 		return false, err
 	}
-	nowMs := ""
-	if t.Time != nil {
-		nowMs = strconv.FormatInt(t.Time()/1e6, 10)
-	}
-	answer, err := t.Link.Await(&link.Request{Script: sc, Keys: []string{h.key}, Args: append(args, nowMs), Deadline: deadline})
+	answer, err := t.Link.Await(&link.Request{Script: sc, Keys: []string{h.key}, Args: append(args, t.nowMs()), Deadline: deadline})
 	if err != nil {
 		return false, err
 	}
@@ -207,7 +226,11 @@ func (h *hash) changed(name string, parts []rueidis.RedisMessage, deadline time.
 		err = policy.ErrTooMany
 	case len(parts) > 3:
 		value, _ := parts[3].ToString()
-		err = t.put(h.kind, name, value)
+		temporary := ""
+		if len(parts) > 4 {
+			temporary, _ = parts[4].ToString()
+		}
+		err = t.put(h.kind, name, value, temporary)
 	case version != was:
 		t.remove(h.kind, name)
 	}

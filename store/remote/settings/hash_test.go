@@ -82,7 +82,7 @@ func TestReadingARegistry(t *testing.T) {
 			was := r.version + " " + r.since
 			e.Answers(c.reply)
 			asked := readOf(t, e, r)
-			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was) ||
+			if len(asked) != 1 || !strings.HasSuffix(asked[0], " 1 p:celld:policies "+was+" ") ||
 				!strings.Contains(asked[0], readSettings.Digest) {
 				t.Errorf("%d: asked %q", i, asked)
 			}
@@ -212,7 +212,7 @@ func TestAnswersOfAChange(t *testing.T) {
 			if r.answers = !c.unknown; r.answers {
 				r.version, r.since = "5", "4"
 			}
-			if err := s.put(policy.PolicySetting, "p", "1/1s 5 @p/gcra/1s"); err != nil {
+			if err := s.put(policy.PolicySetting, "p", "1/1s 5 @p/gcra/1s", ""); err != nil {
 				t.Fatal(err)
 			}
 			e.AnswersBy(func(command string) string {

@@ -32,10 +32,11 @@ type Settings struct {
 	Options
 	policies, rules hash
 
-	mu     sync.RWMutex
-	epochs map[uint32]uint64 // by policy.Limit.ID
-	closed chan struct{}
-	once   sync.Once
+	mu      sync.RWMutex
+	epochs  map[uint32]uint64 // by policy.Limit.ID
+	endedNS int64             // temporary policies until then have ended in this process, though the engine's clock may be behind
+	closed  chan struct{}
+	once    sync.Once
 }
 
 // Own reports whether a key, without the prefix, is one of the hashes.
@@ -82,6 +83,14 @@ func (t *Settings) poll(done func()) {
 			return
 		}
 	}
+}
+
+// nowMs is Options.Time in ms, as scripts take it.
+func (t *Settings) nowMs() string {
+	if t.Time == nil {
+		return ""
+	}
+	return strconv.FormatInt(t.Time()/1e6, 10)
 }
 
 // await waits for one timeout at most.
@@ -132,7 +141,7 @@ func (t *Settings) SetPolicy(name string, limits []cell.Limit, o policy.Options,
 		done(false, err)
 		return
 	}
-	condition, reset := "", "0"
+	condition, reset, lasts := "", "0", ""
 	switch {
 	case o.IfAbsent:
 		condition = "NX"
@@ -142,7 +151,13 @@ func (t *Settings) SetPolicy(name string, limits []cell.Limit, o policy.Options,
 	if o.Reset {
 		reset = "1"
 	}
-	args := []string{name, condition, reset, strconv.Itoa(policy.MaxPolicies)}
+	switch {
+	case o.UntilNS != 0:
+		lasts = lastsMs(o.UntilNS, o.NowNS)
+	case o.Lasting:
+		lasts = "0"
+	}
+	args := []string{name, condition, reset, strconv.Itoa(policy.MaxPolicies), lasts}
 	for _, l := range p.Limits {
 		args = append(args, l.Limit.String(), string(l.AppendName(nil)))
 	}
@@ -154,13 +169,35 @@ func (t *Settings) DeletePolicy(name string, done func(was bool, err error)) {
 	t.policies.change(deleteSetting, []string{name}, done)
 }
 
+// EndPolicies ends temporary policies of this process that are over. The engine's next change of the hash has them no more.
+func (t *Settings) EndPolicies(nowNS int64) {
+	if !t.Policies.PoliciesDue(nowNS) {
+		return
+	}
+	t.mu.Lock()
+	t.endedNS = nowNS
+	t.Policies.EndPolicies(nowNS)
+	for id := range t.epochs {
+		if t.Policies.LimitOf(id) == nil {
+			delete(t.epochs, id)
+		}
+	}
+	t.mu.Unlock()
+	t.Changed(false)
+}
+
 // PutRule adds a rule, as SetPolicy sets a policy. The rule's UntilNS is by the clock of nowNS; the engine applies its own.
 func (t *Settings) PutRule(r policy.Rule, nowNS int64, done func(added bool, err error)) {
-	ms := int64(0) // for ever
+	lasts := "0" // for ever
 	if r.UntilNS != 0 {
-		ms = max((r.UntilNS-nowNS-1)/1e6+1, 1)
+		lasts = lastsMs(r.UntilNS, nowNS)
 	}
-	t.rules.change(putRule, []string{r.Name(), strconv.FormatInt(ms, 10), strconv.Itoa(policy.MaxRules)}, done)
+	t.rules.change(putRule, []string{r.Name(), lasts, strconv.Itoa(policy.MaxRules)}, done)
+}
+
+// lastsMs is how many ms are left until then, rounded up.
+func lastsMs(untilNS, nowNS int64) string {
+	return strconv.FormatInt(max((untilNS-nowNS-1)/1e6+1, 1), 10)
 }
 
 // DeleteRule removes a rule, as SetPolicy sets a policy.
@@ -178,7 +215,9 @@ func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) 
 				return i, err
 			}
 		}
-		file = append(file, ofFile{p.Name, func(done func(bool, error)) { t.SetPolicy(p.Name, p.Plain(), policy.Options{}, done) }})
+		file = append(file, ofFile{p.Name, func(done func(bool, error)) {
+			t.SetPolicy(p.Name, p.Plain(), policy.Options{Lasting: true}, done)
+		}})
 	}
 	t.policies.keep(file)
 	return 0, nil
@@ -199,8 +238,8 @@ func (t *Settings) KeepRules(list []policy.Rule) (refused int, err error) {
 	return 0, nil
 }
 
-// put sets what a field says in this process.
-func (t *Settings) put(kind policy.Kind, name, value string) error {
+// put sets in this process what a field says and, of a policy, the field of its temporary one; "" for one that is not there.
+func (t *Settings) put(kind policy.Kind, name, value, temporary string) error {
 	set := t.Policies
 	if kind == policy.RuleSetting { // each call checks whether it is over
 		setting := policy.Setting{Kind: kind, Name: name}
@@ -209,29 +248,58 @@ func (t *Settings) put(kind policy.Kind, name, value string) error {
 		}
 		return set.PutSetting(setting, value, 0, 0)
 	}
-	limits, epochs, err := parsePolicy(value)
+	p, epochs, err := parsePolicies(name, value, temporary)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock() // a call that finds the policy waits here for its epochs
 	defer t.mu.Unlock()
+	if p.UntilNS != 0 && p.UntilNS <= t.endedNS {
+		p, epochs = p.Then, epochs[len(p.Limits):]
+	}
 	old := set.PolicyNamed(name)
-	if old != nil && old.Same(policy.New(name, limits...)) && slices.Equal(t.epochsOf(old), epochs) {
+	if old.Same(p) && slices.Equal(t.epochsOf(old), epochs) {
 		return nil
 	}
-	forget := func(was, l *policy.Limit) bool { return t.epochs[was.ID] != epochs[slices.Index(l.Policy.Limits, l)] }
-	if _, err = set.SetPolicy(name, limits, policy.Options{Forget: forget}); err != nil {
+	if p == nil {
+		t.forget(old)
+		set.DeletePolicy(name)
+		return nil
+	}
+	all := p.All()
+	forget := func(was, l *policy.Limit) bool { return t.epochs[was.ID] != epochs[slices.Index(all, l)] }
+	if err = set.PutPolicy(p, forget); err != nil {
 		return err
 	}
 	t.forget(old)
-	for i, l := range set.PolicyNamed(name).Limits {
+	for i, l := range slices.Backward(all) { // those in force last
 		t.epochs[l.ID] = epochs[i]
 	}
 	return nil
 }
 
-// parsePolicy reads the value of a policy's field: each limit is followed by its epoch and its name.
-func parsePolicy(value string) (limits []cell.Limit, epochs []uint64, err error) {
+// parsePolicies reads the fields of a policy, one of which may be empty. The epochs are those of All.
+func parsePolicies(name, value, temporary string) (p *policy.Policy, epochs []uint64, err error) {
+	if value != "" {
+		if p, epochs, err = parsePolicy(name, value); err != nil || temporary == "" {
+			return p, epochs, err
+		}
+	}
+	until, rest, _ := strings.Cut(temporary, " ")
+	ms, err := strconv.ParseInt(until, 10, 64)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read its end: %w", err)
+	}
+	first, firstEpochs, err := parsePolicy(name, rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	return first.Until(ms*1e6, p), append(firstEpochs, epochs...), nil
+}
+
+// parsePolicy reads the limits of a field: each is followed by its epoch and its name.
+func parsePolicy(name, value string) (p *policy.Policy, epochs []uint64, err error) {
+	var limits []cell.Limit
 	words := strings.Fields(value)
 	for ; len(words) >= 3; words = words[3:] {
 		epoch, err := strconv.ParseUint(words[1], 10, 64)
@@ -247,12 +315,12 @@ func parsePolicy(value string) (limits []cell.Limit, epochs []uint64, err error)
 	if len(words) > 0 || len(limits) == 0 {
 		return nil, nil, errors.New("it is cut off")
 	}
-	return limits, epochs, nil
+	return policy.New(name, limits...), epochs, nil
 }
 
 // epochsOf are the epochs of a policy's limits. The lock is held.
 func (t *Settings) epochsOf(p *policy.Policy) (epochs []uint64) {
-	for _, l := range p.Limits {
+	for _, l := range p.All() {
 		epochs = append(epochs, t.epochs[l.ID])
 	}
 	return epochs
@@ -260,10 +328,7 @@ func (t *Settings) epochsOf(p *policy.Policy) (epochs []uint64) {
 
 // forget removes the epochs of a policy's limits; nil: there is none. The lock is held.
 func (t *Settings) forget(p *policy.Policy) {
-	if p == nil {
-		return
-	}
-	for _, l := range p.Limits {
+	for _, l := range p.All() {
 		delete(t.epochs, l.ID)
 	}
 }

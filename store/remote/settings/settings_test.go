@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,9 +37,13 @@ func openSettingsAt(t *testing.T, addr string, time func() int64, file ...*polic
 	return s
 }
 
-func setPolicyOf(t *testing.T, s *Store, name, limit string, o policy.Options) bool {
+func setPolicyOf(t *testing.T, s *Store, name, text string, o policy.Options) bool {
 	t.Helper()
-	did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, []cell.Limit{*linktest.Literal(t, limit)}, o, done) })
+	limits, err := policy.ParseLimits(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	did, err := linktest.Told(t, func(done func(bool, error)) { s.SetPolicy(name, limits, o, done) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +227,75 @@ func TestRulesEndByTheEnginesClock(t *testing.T) {
 	}
 	put(time.Nanosecond)
 	celldtest.Eventually(t, "one that is over is new again", func() bool { return put(time.Nanosecond) })
+}
+
+// A temporary policy ends by the engine's clock in what is read of it, and each process ends it by its own. Where the fields of a policy
+// are read by an earlier build, that finds the lasting one, and no other.
+func TestTemporaryPoliciesOfTheEngine(t *testing.T) {
+	t.Parallel()
+	addr := linktest.StartRedis(t)
+	var now atomic.Int64
+	now.Store(1e12)
+	a, b := openSettingsAt(t, addr, now.Load), openSettingsAt(t, addr, now.Load)
+	setPolicyOf(t, a, "p", "7/1s 8/1m", policy.Options{})
+	hour := policy.Options{UntilNS: 3600e9}
+	setPolicyOf(t, a, "p", "9/1s", hour)
+	setPolicyOf(t, a, "alone", "1/1s", hour)
+	celldtest.Eventually(t, "the other has them", func() bool {
+		return textOf(b.Policies) == "alone=|4600000|1/1s\np=7/1s;8/1m|4600000|9/1s\n"
+	})
+	p := b.Policies.PolicyNamed("p")
+	for i, l := range a.Policies.PolicyNamed("p").All() {
+		if epoch := a.EpochOf(l); epoch == 0 || epoch != b.EpochOf(p.All()[i]) {
+			t.Errorf("%s has epoch %d here, %d there", l.Limit, epoch, b.EpochOf(p.All()[i]))
+		}
+	}
+	if p.Limits[0].ID != p.Then.Limits[0].ID || p.Then.Limits[1].ID == p.Limits[0].ID {
+		t.Errorf("IDs %d and %d, %d", p.Limits[0].ID, p.Then.Limits[0].ID, p.Then.Limits[1].ID)
+	}
+	fields, err := a.do(t, "HGETALL", "celld:policies").AsStrMap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, value := range fields {
+		if field[0] == ' ' {
+			delete(fields, field)
+			if _, _, err := parsePolicy(field, value); err == nil && strings.HasPrefix(field, temporaryFields) {
+				t.Errorf("an earlier build takes %s for a policy", field)
+			}
+		}
+	}
+	if value := fmt.Sprint(fields); !regexp.MustCompile(`^map\[p:7/1s \d+ @p/gcra/1s 8/1m \d+ @p/gcra/1m]$`).MatchString(value) {
+		t.Errorf("an earlier build finds %s", value)
+	}
+	epochs := b.epochsOf(p.Then)
+	b.EndPolicies(4600e9 - 1)
+	if textOf(b.Policies) != textOf(a.Policies) {
+		t.Errorf("it ends early: %s", textOf(b.Policies))
+	}
+	if b.EndPolicies(4600e9); textOf(b.Policies) != "p=7/1s;8/1m\n" || len(b.epochs) != 2 ||
+		!slices.Equal(b.epochsOf(b.Policies.PolicyNamed("p")), epochs) {
+		t.Errorf("after its end: %s, epochs %d were %d", textOf(b.Policies), b.epochs, epochs)
+	}
+	setPolicyOf(t, a, "other", "1/1s", policy.Options{})
+	celldtest.Eventually(t, "it has read all again", func() bool { return b.Policies.PolicyNamed("other") != nil })
+	if textOf(b.Policies) != "other=1/1s\np=7/1s;8/1m\n" {
+		t.Errorf("what has ended is in force again: %s", textOf(b.Policies))
+	}
+	if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeletePolicy("other", done) }); !did || err != nil {
+		t.Error(did, err)
+	}
+	now.Store(4600e9)
+	if c := openSettingsAt(t, addr, now.Load); textOf(c.Policies) != "p=7/1s;8/1m\n" {
+		t.Errorf("one that starts after its end has %s", textOf(c.Policies))
+	}
+	if did, err := linktest.Told(t, func(done func(bool, error)) { a.DeletePolicy("alone", done) }); did || err != nil {
+		t.Errorf("one that is over is deleted: %v, %v", did, err)
+	}
+	setPolicyOf(t, a, "p", "9/1s", policy.Options{UntilNS: 3600e9, Reset: true})
+	if epochs = a.epochsOf(a.Policies.PolicyNamed("p")); epochs[0] != epochs[1] || epochs[1] != epochs[2] {
+		t.Errorf("a reset leaves epochs %d", epochs)
+	}
 }
 
 // The engine refuses what is too many for a process. Rules that are over make room.
@@ -478,7 +552,7 @@ func TestEpochsOfLimits(t *testing.T) {
 	for _, wrong := range []string{
 		"", "5/1h", "5/1h 7", "5/1h x", "5/1h 7 @p/gcra/1h 6/1d", "x 7 @p/gcra/1h", "5/1h 7 @p/gcra/1h 6/1h 7 @p/gcra/1h",
 	} {
-		if err := s.put(policy.PolicySetting, "wrong", wrong); err == nil || s.Policies.PolicyNamed("wrong") != nil {
+		if err := s.put(policy.PolicySetting, "wrong", wrong, ""); err == nil || s.Policies.PolicyNamed("wrong") != nil {
 			t.Errorf("%q is a policy: %v", wrong, err)
 		}
 	}
