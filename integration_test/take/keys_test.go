@@ -212,7 +212,7 @@ func TestTakeInCommand(t *testing.T) {
 	c := harness.Dial(t, harness.Start(t, "--slowlog-log-slower-than", "0").Addr)
 	for name, want := range map[string]string{
 		"cl.take":        "cl.take -3 [denyoom write] 1 1 1",
-		"cl.give":        "cl.give 4 [write] 1 1 1",
+		"cl.give":        "cl.give -4 [write] 1 1 1",
 		"cl.reset":       "cl.reset -2 [write] 1 -1 1",
 		"hgetall":        "hgetall 2 [readonly] 1 1 1",
 		"hset":           "hset -4 [denyoom write] 1 1 1",
@@ -259,7 +259,7 @@ func TestTakeInCommand(t *testing.T) {
 		step{"COMMAND GETKEYS CL.MTAKE 0 a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"COMMAND GETKEYS CL.MTAKE x a 5/1h", "-ERR Invalid arguments specified for command"},
 		step{"CL.POLICY HELP",
-			"*13\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [limit] ... [NX|XX] [RESET]\r\n…"},
+			"*15\r\n+CL.POLICY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n+SET name limit [limit] ... [NX|XX] [RESET] [EX seconds]\r\n…"},
 		step{"CL.RULE HELP", "*9\r\n…"}, step{"CL.TAKE k 5/1h,shadow COST 6", "0 5 5 -1 0 6 0"}, step{"CL.TAKE k 5/1h,shadow", "0 5 4 …"},
 	)
 	stats := harness.InfoSections(c.Do("INFO", "all"))
@@ -331,7 +331,7 @@ func TestTakeHostile(t *testing.T) {
 	c.Play(step{"CL.MTAKE 1 k 5/1s FULL", "-ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"},
 		step{"CL.MTAKE 1 k 5/1s COST 2 full US", "-ERR FULL is not an option of CL.MTAKE: its reply always has an array for each pair"},
 		step{"CL.MTAKE 1 k 5/1s FULL NOSUCH",
-			"-ERR unknown option 'NOSUCH': expected COST, WAIT, RESERVE, …"}, step{"DBSIZE", ":0"})
+			"-ERR unknown option 'NOSUCH': expected COST, OF, WAIT, RESERVE, …"}, step{"DBSIZE", ":0"})
 	// An empty key is one like any other, and 128 limits are not too many.
 	c.Play(step{"CL.TAKE '' 5/1h", "0 5 4 -1 720000 1 0"}, step{"EXISTS ''", ":1"})
 	if got := c.Take(append([]string{"k"}, many[:128]...)...); got.Limited != 0 {

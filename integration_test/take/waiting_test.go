@@ -237,3 +237,35 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 	celldtest.Eventually(t, "all keys are free", func() bool { return c.Do("DBSIZE") == ":0\r\n" })
 	srv.Waiting(t, 0)
 }
+
+// TestPausedUpstream pauses a key for which fifty workers wait, as its upstream answers 429. None passes before the end of the pause, new ones
+// may join, and then all pass in the order in which they came, no faster than the limit allows.
+func TestPausedUpstream(t *testing.T) {
+	t.Parallel()
+	srv := harness.Start(t)
+	c := harness.Dial(t, srv.Addr)
+	c.Play(step{"CL.POLICY SET up 100/1s,burst=1", ":1"}, step{"CL.RULE ADD PAUSE upstream", ":1"})
+	var workers []*harness.Conn
+	for n := range 50 {
+		workers = append(workers, waiter(t, srv, n+1, "upstream", "@up", "WAIT", "60000"))
+	}
+	c.Play(step{"CL.RULE ADD PAUSE upstream EX 2", ":0"}) // the upstream has said when
+	if now := c.Take("upstream", "@up"); now.Limited != 1 || now.RetryMS < 1 || now.RetryMS > 2000 {
+		t.Errorf("one that does not wait: %+v", now)
+	}
+	first := time.Now()
+	for n, w := range workers {
+		if raw := w.Reply(); !strings.HasPrefix(raw, "*7\r\n:0\r\n:1\r\n") {
+			t.Errorf("worker %d: %q", n, raw)
+		}
+		if left := c.Do("CL.RULE", "LIST"); n == 0 && left != "*0\r\n" {
+			t.Errorf("one passes while %q holds", left)
+		}
+		if n == 0 {
+			first = time.Now()
+		}
+	}
+	if took := time.Since(first); took < 300*time.Millisecond {
+		t.Errorf("49 pass in %v, and the limit allows one each 10 ms", took)
+	}
+}

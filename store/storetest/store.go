@@ -461,27 +461,29 @@ func plansChange(t *testing.T, k *keeper) {
 	left("50/1440m", policy.Options{}, 0, 45)
 	left("50/1d 5/1h", policy.Options{Reset: true}, 5, 45, 0)
 	left("10/1h,algo=window 100/1d", policy.Options{Reset: true}, 4, 6, 96)
-	hour := policy.Options{NowNS: k.nowNS, UntilNS: k.nowNS + 3600e9}
-	left("30/1h,algo=window 9/1m", hour, 1, 25, 8)
+	// What has ended in a process does not come back there, so each ends later than the one before.
+	hours := func(n int64) policy.Options { return policy.Options{NowNS: k.nowNS, UntilNS: k.nowNS + n*3600e9} }
+	end := func(n int64) { k.EndPolicies(k.nowNS + n*3600e9 + 60e9) } // an engine has its own clock
+	left("30/1h,algo=window 9/1m", hours(1), 1, 25, 8)
 	left("20/1h,algo=window", policy.Options{Lasting: true}, 2, 23, 6) // the temporary one stays in force
-	k.EndPolicies(hour.UntilNS - 1)
+	end(0)
 	left("10/1h,algo=window 100/1d", policy.Options{Lasting: true}, 0, 23, 6)
-	k.EndPolicies(hour.UntilNS)
+	end(1)
 	left("10/1h,algo=window 100/1d", policy.Options{IfThere: true}, 0, 3, 100)
-	left("50/1h,algo=window", hour, 0, 43)
-	k.EndPolicies(hour.UntilNS)
+	left("50/1h,algo=window", hours(2), 0, 43)
+	end(2)
 	left("10/1h,algo=window 100/1d", policy.Options{IfThere: true}, 1, 2, 99)
-	left("50/1h,algo=window", hour, 1, 41)
+	left("50/1h,algo=window", hours(3), 1, 41)
 	left("10/1h,algo=window 100/1d", policy.Options{}, 0, 1, 99) // it replaces both
-	k.EndPolicies(hour.UntilNS)
+	end(3)
 	if now := k.set.PolicyNamed("gold"); now == nil || now.UntilNS != 0 {
 		t.Error("a policy that lasts has ended")
 	}
 	if did, err := answered(func(done func(bool, error)) { k.DeletePolicy("gold", done) }); !did || err != nil {
 		t.Fatal(did, err)
 	}
-	left("5/1h", hour, 0, 5)
-	k.EndPolicies(hour.UntilNS)
+	left("5/1h", hours(4), 0, 5)
+	end(4)
 	if k.set.PolicyNamed("gold") != nil {
 		t.Error("after a temporary policy there is another")
 	}

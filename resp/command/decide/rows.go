@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"celld/cell"
 	"celld/cell/lease"
 	"celld/resp/command"
 	"celld/resp/command/argument"
@@ -90,12 +91,12 @@ func (d *Decider) give(c *command.Call) {
 	switch {
 	case text != "":
 		c.Error("%s", text)
-	case n == 0:
-		c.Int(0)
 	case slices.ContainsFunc(f.limits, func(l limit) bool { return l.HoldsLeases() }) && d.Store.InProcess():
 		giveInSteps(c, slices.Clone(f.limits), n)
 	default:
-		f.reply = replyGiven
+		if f.reply = replyGiven; n == 0 {
+			f.Mode = cell.Peek
+		}
 		c.Host.(Host).Decide(c, f)
 	}
 }
