@@ -33,6 +33,9 @@ var mutants = []mutant{
 		"if j == nil || expired && !e.Has(", "if true || expired && !e.Has("},
 	{"limits go the wrong way when the clock is set", "", "store/memory/shard/wall.go",
 		"by := ahead - s.Wall.Swap(ahead)", "by := s.Wall.Swap(ahead) - ahead"},
+	{"a call that waits passes while a rule pauses its key", "", "store/memory/take.go", "!t.behind && !t.paused && t.try()",
+		"!t.behind && t.try()"},
+	{"a cost of a name is that of the other limits", "", "store/limiter.go", "return c.Cost\n", "return cost\n"},
 	{"leases do not end with their connection", "leases", "resp/session/session.go", "s.bound.Release(&s.srv.Later)", ""},
 
 	{"a write is answered before it is synced", "crashes", "persistence/logfile.go", "if err == nil && sync {", "if err == nil && sync && len(b) == 0 {"},

@@ -17,6 +17,7 @@ var scenes = []scene{
 	{"crowd", drawCrowd, runCrowd},
 	{"guest", drawGuest, runGuest},
 	{"http", nil, runHTTP},
+	{"pause", nil, runPause},
 	{"policies", drawPolicies, runPolicies},
 	{"upkeep", nil, runUpkeep},
 	{"whole", drawWhole, runWhole},
