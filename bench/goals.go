@@ -53,6 +53,7 @@ var goals = slices.Concat([]goal{
 	{row: "take-buckets-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 1.5},
 	{row: "take-log-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 3},
 	{row: "take-log-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 3},
+	{row: "take-plan-costs-p16", metric: cpuMicroseconds, peer: "celld", in: "take-three-p16", atMost: 1.2},
 	{row: "take-four-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "take-four-pass-p16", metric: cpuMicroseconds, peer: "celld", in: "p16-1k", atMost: 2.5},
 	{row: "take-log-always-c1", metric: cpuMicroseconds, peer: "celld", in: "take-gcra-always-c1", atMost: 1.5},

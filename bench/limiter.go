@@ -11,7 +11,8 @@ import (
 
 // limiter is what a row about CL.TAKE asks of each key: limits, and of a redis-server the same in Lua.
 type limiter struct {
-	limits []string // CL.TAKE's, after the key
+	limits []string // CL.TAKE's, after the key, and its options
+	plan   []string // a policy that is set before: its name and its limits
 	script string   // empty: celld alone does the row
 	args   []string // of the script
 	before int      // how often each key is asked before anything is measured, 1 at least
@@ -51,6 +52,11 @@ func (l *limiter) prepare(b *bench, s *server, keys int) error {
 	if l.sent(s.peer) {
 		if err := loadScript(s, l.script); err != nil {
 			return err
+		}
+	}
+	if len(l.plan) > 0 {
+		if reply, err := ask(s.addr, append([]string{"CL.POLICY", "SET"}, l.plan...)...); err != nil || reply != "1" {
+			return fmt.Errorf("CL.POLICY SET: %q, %v", reply, err)
 		}
 	}
 	for range max(l.before, 1) {

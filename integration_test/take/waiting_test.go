@@ -238,8 +238,8 @@ func TestWaitersOfSeveralKeys(t *testing.T) {
 	srv.Waiting(t, 0)
 }
 
-// TestPausedUpstream pauses a key for which fifty workers wait, as its upstream answers 429. None passes before the end of the pause, new ones
-// may join, and then all pass in the order in which they came, no faster than the limit allows.
+// TestPausedUpstream pauses a key for which fifty workers wait, as its upstream answers 429. None passes before the end of the pause. Then
+// all pass, no faster than the limit allows.
 func TestPausedUpstream(t *testing.T) {
 	t.Parallel()
 	srv := harness.Start(t)
