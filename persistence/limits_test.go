@@ -106,7 +106,8 @@ func (w *world) putRule(r policy.Rule) {
 }
 
 var fileLimits = []string{"5/1h", "9/1h,burst=3", "5/2h,block=1m", "4/1h,algo=window", "6/1d,algo=window,align=clock,tz=-03:30",
-	"90/month", "9/day,tz=Africa/Cairo", "5/1h,algo=slide", "6/1h,algo=slide,buckets=7", "5/1h,algo=conc", "5/1h,algo=log",
+	"90/month",
+	"9/day,tz=Africa/Cairo", "8/week,from=wed/04:00", "5/1h,algo=slide", "6/1h,algo=slide,buckets=7", "5/1h,algo=conc", "5/1h,algo=log",
 	"90/3h,algo=log,block=500ms", "5/1h,warmup=9h,cold=2.5", "5/1h,name=a", "9/1h,name=b", "5/1h,algo=log,name=a",
 	"9007199254740991/1h,algo=window", "9007199254740991/month", "9007199254740990/1h,algo=slide"}
 

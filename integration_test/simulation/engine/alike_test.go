@@ -257,7 +257,7 @@ func drawn(r *rand.Rand) (words []string) {
 			word = pick(r, "0", "1", "2", "3", "9", "-1")
 		case "l":
 			word = pick(r, "3/2s", "5/11s", "2/1m", "3/5s,algo=window", "4/4s,algo=slide,buckets=2", "3/3s,algo=log", "2/2s,algo=conc",
-				"3/1s,block=2s", "9/1h", "3/2s,name=x", "4/2s,name=y", "2/1m,algo=log,name=x")
+				"3/1s,block=2s", "9/1h", "3/2s,name=x", "4/2s,name=y", "2/1m,algo=log,name=x", "3/day,from=04:00")
 		case "p":
 			word = pick(r, "p1", "p2")
 		case "@p":
