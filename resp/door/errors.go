@@ -27,7 +27,7 @@ const (
 
 	errNoToken    = "NOAUTH the user default needs a password: set --http-token-file, and send the token" // of callers by HTTP
 	errPolicyGone = "NOPOLICY the policy was removed while the call waited"
-	errTwoLimits  = "ERR two limits differ only in count or burst, and so share their state"
+	errTwoLimits  = "ERR two limits differ only in count or burst: one needs a name, such as 100/1m,name=tokens"
 	errStoreSent  = "STOREDOWN %s; the call may have been counted"
 	errFlushAll   = "ERR with --store, FLUSHALL and FLUSHDB need --store-prefix, as the engine may hold others' keys"
 )

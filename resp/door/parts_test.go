@@ -77,12 +77,12 @@ func TestHeld(t *testing.T) {
 func TestErrors(t *testing.T) {
 	away := &store.DownError{Cause: "it is away"}
 	for text, cause := range map[string]error{
-		"OOM command not allowed when used memory > 'maxmemory'.":                store.ErrFull,
-		"WRONGTYPE Operation against a key holding the wrong kind of value":      store.ErrWrongType,
-		"ERR too many calls wait already (--max-waiters)":                        store.ErrTooManyWaiters,
-		"ERR two limits differ only in count or burst, and so share their state": store.ErrTwoLimits,
-		"NOPOLICY the policy was removed while the call waited":                  policy.ErrNoPolicy,
-		"UNBLOCKED client unblocked via CLIENT UNBLOCK":                          client.ErrUnblocked,
+		"OOM command not allowed when used memory > 'maxmemory'.":                                    store.ErrFull,
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                          store.ErrWrongType,
+		"ERR too many calls wait already (--max-waiters)":                                            store.ErrTooManyWaiters,
+		"ERR two limits differ only in count or burst: one needs a name, such as 100/1m,name=tokens": store.ErrTwoLimits,
+		"NOPOLICY the policy was removed while the call waited":                                      policy.ErrNoPolicy,
+		"UNBLOCKED client unblocked via CLIENT UNBLOCK":                                              client.ErrUnblocked,
 		"STOREDOWN it is away":                                 away,
 		"STOREDOWN it is away; the call may have been counted": &store.DownError{Cause: "it is away", Sent: true},
 		"BUSY of the engine":                                   &store.EngineError{Text: "BUSY of the engine"},

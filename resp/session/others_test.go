@@ -88,7 +88,7 @@ func TestMonitorsCanTypeIt(t *testing.T) {
 	}
 }
 
-// TestMonitorsSeeEachCost: no command takes costs that differ, so nobody can type it.
+// TestMonitorsSeeEachCost: where limits without names have costs that differ, nobody can type the command.
 func TestMonitorsSeeEachCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,6 +101,17 @@ func TestMonitorsSeeEachCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `"CL.MTAKE" "3" "k" "@gold" "l" "900/1m" "m" "5/1m" "COST" "1" "800" "1"`
+	if got := monitor.send(""); !strings.Contains(got, want) {
+		t.Errorf("a monitor sees %q, want %s", got, want)
+	}
+	r = store.TakeRequest{Calls: w.callsOf("k 60/1m k 90000/1m,name=tokens l 9/1h,name=tokens"), TakeOptions: store.TakeOptions{Cost: 2}}
+	for i := range r.Calls[1:] {
+		r.Calls[1+i].Own, r.Calls[1+i].Cost = true, 1500
+	}
+	if err := w.Decide([]store.TakeRequest{r}, passes); err != nil {
+		t.Fatal(err)
+	}
+	want = `"CL.MTAKE" "3" "k" "60/1m" "k" "90000/1m,name=tokens" "l" "9/1h,name=tokens" "COST" "2" "COST" "1500" "OF" "tokens"`
 	if got := monitor.send(""); !strings.Contains(got, want) {
 		t.Errorf("a monitor sees %q, want %s", got, want)
 	}

@@ -95,7 +95,7 @@ var ErrLimitCount = fmt.Errorf("a policy has 1 to %d limits", MostLimits)
 type AlikeError struct{ One, Other string }
 
 func (e *AlikeError) Error() string {
-	return "limits " + e.One + " and " + e.Other + " have the same algorithm and period: a policy has one of each"
+	return "limits " + e.One + " and " + e.Other + " have the same algorithm and period: one needs a name, such as 100/1m,name=tokens"
 }
 
 // Check returns ErrLimitCount or an *AlikeError.

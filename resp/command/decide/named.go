@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"celld/cell"
 	"celld/resp/command"
 	"celld/store"
 )
@@ -77,16 +76,22 @@ func nameDecisions(out *command.Reply, name string, f *Shape, r *store.TakeReque
 	out.String(name)
 	out.Array(len(r.Calls))
 	for i := range r.Calls {
-		nameDecision(out, &r.Calls[i].Decision, f.unitNS)
+		nameDecision(out, &r.Calls[i], f.unitNS)
 	}
 }
 
-func nameDecision(out *command.Reply, d *cell.Decision, unitNS uint64) {
-	out.Map(5)
+func nameDecision(out *command.Reply, c *store.Call, unitNS uint64) {
+	d, name := &c.Decision, c.Limit.Name.String()
+	out.Map(6)
 	out.String("limited")
 	out.Bool(d.Limited)
 	out.Field("limit", d.Limit)
 	out.Field("remaining", d.Remaining)
 	out.Field("retry_after", wait(d.RetryAfterNS, unitNS))
 	out.Field("reset_after", wait(d.ResetAfterNS, unitNS))
+	if out.String("name"); name == "" {
+		out.Null()
+	} else {
+		out.String(name)
+	}
 }

@@ -26,32 +26,36 @@ func TestNamed(t *testing.T) {
 			"bound_by 3/1m policy gold"},
 		{"CL.TAKE b 5/1m @gold COST 4 NAMED FULL", "*20 limited 1 limit 3 remaining 2 retry_after -1 " +
 			"reset_after 3600000 granted 0 wait 0 bound_by 3/1m policy gold full " +
-			"*3 *10 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000 " +
-			"*10 limited 1 limit 3 remaining 2 retry_after -1 reset_after 20000 " +
-			"*10 limited 0 limit 9 remaining 8 retry_after -1 reset_after 3600000"},
+			"*3 *12 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000 name $-1 " +
+			"*12 limited 1 limit 3 remaining 2 retry_after -1 reset_after 20000 name $-1 " +
+			"*12 limited 0 limit 9 remaining 8 retry_after -1 reset_after 3600000 name $-1"},
+		{"CL.TAKE h 5/1m 9/1m,name=tokens COST 3 OF tokens NAMED FULL", "*20 limited 0 limit 9 remaining 6 retry_after -1 " +
+			"reset_after 20001 granted 1 wait 0 bound_by 9/1m,name=tokens policy $-1 full " +
+			"*2 *12 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000 name $-1 " +
+			"*12 limited 0 limit 9 remaining 6 retry_after -1 reset_after 20001 name tokens"},
 		{"CL.TAKE c 5/1m,algo=conc PEEK NAMED", "*20 limited 0 limit 5 remaining 5 retry_after -1 " +
 			"reset_after 0 granted 0 wait 0 lease 0 bound_by 5/1m,algo=conc policy $-1"},
 		{"CL.TAKE c 5/1m,algo=conc PEEK NAMED FULL", "*22 limited 0 limit 5 remaining 5 retry_after -1 " +
 			"reset_after 0 granted 0 wait 0 lease 0 bound_by 5/1m,algo=conc policy $-1 " +
-			"full *1 *10 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0"},
+			"full *1 *12 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0 name $-1"},
 		{"CL.TAKE q 1/1m RESERVE 60000", "*7 0 1 0 -1 60000 1 0"},
 		{"CL.TAKE q 1/1m RESERVE 60000 NAMED", "*18 limited 0 limit 1 remaining 0 retry_after -1 " +
 			"reset_after 120000 granted 1 wait 60000 bound_by 1/1m policy $-1"},
 		{"CL.TAKE bad @gold NAMED", "*18 limited 1 limit 0 remaining 0 retry_after -1 reset_after 0 granted 0 wait 0 " + none},
 		{"CL.MTAKE 2 m 5/1m n @gold NAMED", "*16 limited 0 bound 0 granted 1 retry_after -1 wait 0 bound_by 3/1m policy gold keys *3 " +
-			"*10 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000 " +
-			"*10 limited 0 limit 3 remaining 2 retry_after -1 reset_after 20000 " +
-			"*10 limited 0 limit 9 remaining 8 retry_after -1 reset_after 3600000"},
+			"*12 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000 name $-1 " +
+			"*12 limited 0 limit 3 remaining 2 retry_after -1 reset_after 20000 name $-1 " +
+			"*12 limited 0 limit 9 remaining 8 retry_after -1 reset_after 3600000 name $-1"},
 		{"CL.MTAKE 2 m 5/1m o 1/1m COST 2 US NAMED", "*16 limited 1 bound 2 granted 0 retry_after -1 wait 0 bound_by 1/1m policy $-1 " +
 			"keys *2 " +
-			"*10 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000000 " +
-			"*10 limited 1 limit 1 remaining 1 retry_after -1 reset_after 0"},
+			"*12 limited 0 limit 5 remaining 4 retry_after -1 reset_after 12000000 name $-1 " +
+			"*12 limited 1 limit 1 remaining 1 retry_after -1 reset_after 0 name $-1"},
 		{"CL.MTAKE 1 p 5/1m,algo=conc PEEK NAMED", "*18 limited 0 bound 0 granted 0 retry_after -1 wait 0 lease 0 " +
 			"bound_by 5/1m,algo=conc policy $-1 " +
-			"keys *1 *10 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0"},
+			"keys *1 *12 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0 name $-1"},
 		{"CL.MTAKE 2 bad 5/1m o 1/1m NAMED", "*16 limited 1 bound 1 granted 0 retry_after -1 wait 0 " + none + " keys *2 " +
-			"*10 limited 1 limit 0 remaining 0 retry_after -1 reset_after 0 " +
-			"*10 limited 0 limit 1 remaining 1 retry_after -1 reset_after 0"},
+			"*12 limited 1 limit 0 remaining 0 retry_after -1 reset_after 0 name $-1 " +
+			"*12 limited 0 limit 1 remaining 1 retry_after -1 reset_after 0 name $-1"},
 		{"CL.MTAKE 1 p 5/1m NAMED FULL", strings.TrimSpace(fails(errFull))},
 		{"CL.TAKE p 5/1m NAMED NAMED", "-ERR option NAMED is given twice"},
 	} {
@@ -67,7 +71,7 @@ func TestNamed(t *testing.T) {
 	}
 	w.RESP3 = true
 	const want = "%10 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0 granted 0 wait 0 bound_by 5/1m policy _ full " +
-		"*1 %5 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0"
+		"*1 %6 limited 0 limit 5 remaining 5 retry_after -1 reset_after 0 name _"
 	if got := inWords(w.do("CL.TAKE", "new", "5/1m", "NAMED", "FULL", "PEEK")); got != want {
 		t.Errorf("in RESP3: %s", got)
 	}

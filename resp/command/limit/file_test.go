@@ -36,7 +36,7 @@ func TestPoliciesFile(t *testing.T) {
 		{"api 5/1s # five\nb.c 6/1s#\n", ":2: invalid limit: period '1s#': unknown unit, expected us, ms, s, m, h or d, such as 1m, or second, minute, hour, day, week, month or year", 0, 0},
 		{"api 5/1s # five\nb.c 6/1s #\n  #d 7/1s\n", "", 2, 0},
 		{"gold 100/1m 10000/1d 20/1m,algo=conc # a plan\n", "", 1, 0},
-		{"gold 100/1m 5/60s\n", ":1: limits 100/1m and 5/1m have the same algorithm and period: a policy has one of each", 0, 0},
+		{"gold 100/1m 5/60s\n", ":1: limits 100/1m and 5/1m have the same algorithm and period: one needs a name, such as 100/1m,name=tokens", 0, 0},
 		{"gold" + strings.Repeat(" 1/1s", 17), ":1: a policy has 1 to 16 limits", 0, 0},
 		{"api\n", ":1: " + errPolicyLine, 0, 0},
 		{"api # 5/1s\n", ":1: " + errPolicyLine, 0, 0},

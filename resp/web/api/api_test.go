@@ -188,7 +188,7 @@ var conversation = []struct {
 	{"/v1/take", `{"key":"a","limits":["PEEK"]}`, 400, "limits[0]: expected count/period, such as 100/1m, or @policy"},
 	{"/v1/take", `{"key":"a","limits":["1/1m","1/1y"]}`, 400, "limits[1]: invalid limit: period '1y': unknown unit, expected us, ms, s, m, h or d, such as 1m, or second, minute, hour, day, week, month or year"},
 	{"/v1/take", `{"key":"a","limits":["@none"]}`, 404, "limits[0]: NOPOLICY no such policy 'none'"},
-	{"/v1/take", `{"key":"a","limits":["1/1m","2/1m"]}`, 400, "two limits differ only in count or burst, and so share their state"},
+	{"/v1/take", `{"key":"a","limits":["1/1m","2/1m"]}`, 400, "two limits differ only in count or burst: one needs a name, such as 100/1m,name=tokens"},
 	{"/v1/take", `{"key":"a","key":"b"}`, 400, "key: the field is given twice"},
 	{"/v1/take", `{"key":"a","Key":"b"}`, 400, "Key: an unknown field"},
 	{"/v1/take", `{"key":"a","limits":["1/1m"],"bind":true}`, 400, "bind: an unknown field"},

@@ -27,7 +27,9 @@ const (
 	LimitEntryBytes = 64
 	RingBytes       = 48
 
-	nameBytes = 192 // at most, of a literal's Name and of the ring that has it
+	// nameBytes is what a literal's Name takes with the ring that has it: 300 bytes where no other entry has the Name, and 48 where many
+	// have it. What lies between keeps both within the bound of the process.
+	nameBytes = 192
 )
 
 // namedLiteral stands in Policy for a literal with a Name. No Policy.ID is as high.
