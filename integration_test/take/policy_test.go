@@ -222,3 +222,19 @@ func TestTooManyPolicies(t *testing.T) {
 		step{"CL.RULE DEL DENY key:8*", ":1"}, step{"CL.RULE ADD DENY more", ":1"},
 	)
 }
+
+// TestAPlanForAnHour raises a plan for a while, by a clock that is not simulated: what was used stays used when it is raised, and when the
+// lasting one is in force again.
+func TestAPlanForAnHour(t *testing.T) {
+	t.Parallel()
+	c := harness.Dial(t, harness.Start(t).Addr)
+	c.Play(step{"CL.POLICY SET gold 100/1d,algo=window", ":1"}, step{"CL.TAKE k @gold COST 80", "0 100 20 …"},
+		step{"CL.POLICY SET gold 500/1d,algo=window EX 2", ":1"}, step{"CL.TAKE k @gold COST 5", "0 500 415 …"})
+	if left := c.Do("CL.POLICY", "TTL", "gold"); left != ":2\r\n" && left != ":1\r\n" {
+		t.Errorf("CL.POLICY TTL: %q", left)
+	}
+	celldtest.Eventually(t, "the lasting plan is in force again", func() bool { return c.Do("CL.POLICY", "TTL", "gold") == ":-1\r\n" })
+	c.Play(step{"CL.TAKE k @gold", "0 100 14 …"}, step{"CL.POLICY SET visitor 5/1d EX 1", ":1"}, step{"CL.TAKE k @visitor", "0 5 4 …"})
+	celldtest.Eventually(t, "a plan without a lasting one is gone", func() bool { return c.Do("CL.POLICY", "TTL", "visitor") == ":-2\r\n" })
+	c.Play(step{"CL.TAKE k @visitor", "-NOPOLICY no such policy 'visitor'"})
+}
