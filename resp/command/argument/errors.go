@@ -15,6 +15,7 @@ const (
 	ErrStoreDown     = "STOREDOWN %s"
 	ErrOption        = "ERR unknown option '%s': expected %s"
 	ErrOptionTwice   = "ERR option %s is given twice"
+	ErrManyCosts     = "ERR at most %d costs have names"
 	ErrLimitName     = "ERR invalid name '%s': expected 1 to 32 letters, digits, _ or -"
 	ErrOptionValue   = "ERR option %s needs a value"
 )

@@ -82,6 +82,9 @@ func (o *options) put(option string, n int64, value string) (text string) {
 		if n < 0 || n > cell.MaxCost {
 			return errCost
 		}
+		if len(o.costs) > store.MaxLimits {
+			return fmt.Sprintf(argument.ErrManyCosts, store.MaxLimits)
+		}
 		o.costs = append(o.costs, store.NamedCost{N: n})
 	case "OF":
 		if len(o.costs) == 0 || last != "COST" && last != "GIVE" {

@@ -33,6 +33,8 @@ func (l *LeaseChange) Check() (text string) {
 	}
 	for i, c := range l.Of {
 		switch {
+		case i == store.MaxLimits:
+			return fmt.Sprintf(argument.ErrManyCosts, store.MaxLimits)
 		case !isCost(c.N):
 			return errSettle
 		case slices.ContainsFunc(l.Of[:i], func(o store.NamedCost) bool { return o.Name == c.Name }):
@@ -67,8 +69,11 @@ func (l *LeaseChange) read(args [][]byte) (text string) {
 			return argument.ErrNotInteger
 		case named:
 			name, problem := argument.ParseName(args[2])
-			if problem != "" {
+			switch {
+			case problem != "":
 				return problem
+			case len(l.Of) == store.MaxLimits:
+				return fmt.Sprintf(argument.ErrManyCosts, store.MaxLimits)
 			}
 			l.Of, args = append(l.Of, store.NamedCost{Name: name, N: n}), args[3:]
 		case len(numbers) == 0:

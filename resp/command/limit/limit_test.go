@@ -7,6 +7,7 @@ import (
 
 	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
+	"celld/store"
 	"celld/store/memory"
 )
 
@@ -68,5 +69,11 @@ func TestLeases(t *testing.T) {
 	wants(t, h, "CL.RENEW k 1 5", ":0\r\n", "CL.RELEASE k 1", ":0\r\n", "CL.SETTLE k 1 0", ":0\r\n",
 		"CL.RENEW k x 5", fails(argument.ErrNotInteger), "CL.RENEW k 1 0", fails(argument.ErrLease, argument.MaxLeaseMS),
 		"CL.RELEASE k x", fails(argument.ErrNotInteger), "CL.SETTLE k 1 -1", fails(errSettle),
-		"CL.SETTLE k 1 x", fails(argument.ErrNotInteger), "CL.RESET k l", ":0\r\n")
+		"CL.SETTLE k 1 x", fails(argument.ErrNotInteger), "CL.RESET k l", ":0\r\n", "CL.SETTLE k 1 5 OF a 6 OF a",
+		fails(argument.ErrOptionTwice, "OF a"), "CL.SETTLE k 1 5 OF a/b", fails(argument.ErrLimitName, "a/b"))
+	many := "CL.SETTLE k 1"
+	for n := range store.MaxLimits + 1 {
+		many += fmt.Sprint(" 1 OF n", n)
+	}
+	wants(t, h, many, fails(argument.ErrManyCosts, store.MaxLimits))
 }
