@@ -66,7 +66,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// zsh completes in a terminal only, so one is typed into, for 20 s at most.
+// zsh completes in a terminal only, so one is typed into, once its prompt shows that it reads keys: before that, a tab is a letter.
 func TestZshCompletions(t *testing.T) {
 	dir := filepath.Join(render(t), "completions")
 	celldtest.Need(t, "zsh")
@@ -75,14 +75,14 @@ zmodload zsh/zpty
 zpty -b z zsh -f -i
 await() {
 	local out= more i
-	for i in {1..200}; do
+	for i in {1..600}; do
 		zpty -r -t z more && out+=$more || sleep 0.1
 		[[ $out == *"$1"* ]] && break
 	done
 	print -r -- "$out"
 }
-zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; print -r READY=\$((1+1))"
-await READY=2 >/dev/null
+zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' insert-tab false; PS1=READS; PS1+=KEYS"
+await READSKEYS >/dev/null
 zpty -w -n z "$2"$'\t'
 await "$3"
 zpty -d z`
