@@ -474,15 +474,17 @@ func waitPaused(q *queuer) {
 		if limit != "1/1s,algo=conc" { // on an engine, nobody knows when leases are released
 			q.denied("one whose time does not allow it", q.await(29*time.Second, limit), 0, 0)
 		}
-		q.denied("one that does not wait", q.await(0, limit), 0, 0)
+		q.denied("one that may wait no time", q.await(0, limit), 0, 0)
+		for _, mode := range []cell.Mode{cell.Take, cell.Peek, cell.Force} {
+			r := [1]store.TakeRequest{{Calls: q.calls("k", limit), TakeOptions: store.TakeOptions{Cost: 1, Mode: mode}}}
+			if taken := q.takes(r[:]).Taken; !taken.Limited || taken.RetryAfterNS != 30e9 {
+				q.Errorf("one that does not wait, in mode %v: %+v", mode, taken)
+			}
+		}
 		reserve := q.terms(time.Minute, "")
 		reserve.Mode = store.Reserve
 		if limit == perSecond {
-			q.denied("a reservation", q.ask(reserve, 1, "k", limit), 0, 0)
-		}
-		force := store.TakeRequest{Calls: q.calls("k", limit), TakeOptions: store.TakeOptions{Cost: 1, Mode: cell.Force}}
-		if reqs := [1]store.TakeRequest{force}; !q.takes(reqs[:]).Taken.Limited {
-			q.Error("a forced call passes")
+			q.denied("a reservation", q.ask(reserve, 1, "k", limit), 0, 30*time.Second)
 		}
 		q.granted("another key", q.ask(q.terms(0, ""), 1, "o", limit), 0)
 		q.waiting(2, 1)

@@ -146,7 +146,8 @@ func (l *line) cost(c *store.Call, those []*waiter) (cost int64) {
 func (w *Waits) behind(v *view.View, r *store.TakeRequest, a store.Access) (waitNS uint64) {
 	a.NowNS = v.NowNS
 	for _, l := range w.ahead(v, r) {
-		if l.call.CostOf(r.Cost) == 0 && r.Takes() {
+		ruled := w.Policies.HasRules() && l.call.Rule(w.Policies, v.NowNS) != nil
+		if ruled || l.call.CostOf(r.Cost) == 0 && r.Takes() { // a rule decides, or it takes nothing
 			continue
 		}
 		if l.cost != unknown {
