@@ -95,6 +95,9 @@ func (s *site) give(w http.ResponseWriter, r *http.Request, key string, q *quest
 // failCheck answers a check that was not decided. A proxy takes it for an outage, and does what its settings say for that.
 func failCheck(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
+	if errors.As(err, new(*door.MisreadError)) { // the path asks for what the policies do not have
+		status = http.StatusBadRequest
+	}
 	if failed := (*door.CallError)(nil); errors.As(err, &failed) {
 		status = answers.Status(failed, status)
 	}

@@ -229,12 +229,14 @@ var untilFull = regexp.MustCompile(`;t=\d+`)
 // In a path stand what a call costs, and whether it takes, looks or gives back.
 func TestCostLookAndGive(t *testing.T) {
 	s := newTestSite(t, Options{})
-	limits, err := policy.ParseLimits("10/1h 100/1d")
-	if err == nil {
-		_, err = s.server.Door.Store.SetPolicy("two", limits, policy.Options{})
-	}
-	if err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"two": "10/1h 100/1d", "llm": "10/1h 100/1h,name=tokens"} {
+		limits, err := policy.ParseLimits(text)
+		if err == nil {
+			_, err = s.server.Door.Store.SetPolicy(name, limits, policy.Options{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, step := range []struct {
 		path string
@@ -253,6 +255,20 @@ func TestCostLookAndGive(t *testing.T) {
 		{"give/none/by/word:k", 404, ""},
 		{"check/two/cost/x/by/word:k", 400, ""},
 		{"check/two/cost/11/by/word:k", 429, `"two 10/1h";r=10, "two 100/1d";r=100`},
+		{"check/llm/cost/7/of/tokens/by/word:k", 200, `"llm 10/1h";r=9, "llm 100/1h,name=tokens";r=93`},
+		{"look/llm/cost/94/of/tokens/by/word:k", 429, `"llm 10/1h";r=9, "llm 100/1h,name=tokens";r=93`},
+		{"check/llm/cost/3/of/tokens/deny/403/cost/2/by/word:k", 200, `"llm 10/1h";r=7, "llm 100/1h,name=tokens";r=90`},
+		{"check/llm/cost/0/of/tokens/by/word:k", 200, `"llm 10/1h";r=6, "llm 100/1h,name=tokens";r=90`},
+		{"give/llm/cost/4/of/tokens/by/word:k", 200, "4"},
+		{"look/llm/by/word:k", 200, `"llm 10/1h";r=6, "llm 100/1h,name=tokens";r=94`},
+		{"give/llm/cost/4/of/tokens/cost/1/by/word:k", 404, ""},
+		{"check/llm/cost/4/of/toks/by/word:k", 400, ""},
+		{"give/llm/cost/4/of/toks/by/word:k", 400, ""},
+		{"check/llm/cost/4/of/a%20b/by/word:k", 400, ""},
+		{"check/llm/cost/4/of/tokens/cost/5/of/tokens/by/word:k", 400, ""},
+		{"check/llm/cost/4/cost/5/by/word:k", 404, ""},
+		{"look/llm/by/word:k", 200, `"llm 10/1h";r=6, "llm 100/1h,name=tokens";r=94`},
+		{"check/llm/cost/2/cost/5/of/tokens/by/word:k", 200, `"llm 10/1h";r=4, "llm 100/1h,name=tokens";r=89`},
 	} {
 		w := ask(t, s, "GET /"+step.path+" HTTP/1.1\n"+here)
 		got := strings.TrimSpace(w.Body.String())

@@ -79,10 +79,9 @@ func parseQuestion(path string) (q question, err error) {
 // readOptions reads what stands before by, in any order, and returns what follows it. Costs of names may be several, of the rest each once.
 func (q *question) readOptions(words []string) (rest []string, err error) {
 	var seen []string
-	for len(words) > 1 && !slices.Contains(seen, words[0]) {
-		seen = append(seen, words[0])
-		value := words[1]
-		switch words[0] {
+	for len(words) > 1 {
+		name, value := words[0], words[1]
+		switch name {
 		case "by":
 			return words[1:], nil
 		case "x":
@@ -95,7 +94,7 @@ func (q *question) readOptions(words []string) (rest []string, err error) {
 			q.costs, words = append(q.costs, door.Option{Name: "COST", N: int64(n)}), words[2:]
 			if len(words) > 2 && words[0] == "of" {
 				q.costs, words = append(q.costs, door.Option{Name: "OF", Text: words[1]}), words[2:]
-				seen = seen[:len(seen)-1]
+				continue // other names may follow
 			}
 		case "deny":
 			if value != "403" {
@@ -105,6 +104,10 @@ func (q *question) readOptions(words []string) (rest []string, err error) {
 		default:
 			return nil, errForm
 		}
+		if slices.Contains(seen, name) {
+			return nil, errForm
+		}
+		seen = append(seen, name)
 	}
 	return nil, errForm
 }

@@ -30,14 +30,14 @@ type call struct {
 	carried bool        // st was carried over from another limit, and is not stored yet
 	fitted  bool        // st is that of no entry, with a ring: a second try, after room was found, does not make another
 
-	idle    bool // it takes nothing, and is not denied
-	paused  *policy.Rule
-	changes bool  // it takes
-	blocks  bool  // it is denied, and its key is blocked for that
-	booked  bool  // it takes ahead, for all calls that share its state
-	aheadNS int64 // how far ahead its own state was booked
-	adopts  bool  // it does neither, but what was carried over is kept
-	leases  bool  // its key needs a companion of its state
+	idle    bool         // it takes nothing, and is not denied
+	paused  *policy.Rule // keeps it waiting; nil: none does
+	changes bool         // it takes
+	blocks  bool         // it is denied, and its key is blocked for that
+	booked  bool         // it takes ahead, for all calls that share its state
+	aheadNS int64        // how far ahead its own state was booked
+	adopts  bool         // it does neither, but what was carried over is kept
+	leases  bool         // its key needs a companion of its state
 }
 
 // stores reports whether a call leaves another state.

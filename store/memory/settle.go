@@ -38,7 +38,7 @@ func (s *takes) Release(key []byte, id int64, a store.Access) (ended bool, err e
 // the first of the Take that was granted. Of each limit, what was granted beyond n is given back, and what n is beyond that is taken,
 // whether it passes or not; where the store is full it is not. A lease of algo=conc just ends. After an error the lease is as before.
 func (s *takes) Settle(key []byte, id, n int64, a store.Access, of ...store.NamedCost) (ended bool, err error) {
-	return s.endLease(key, &settlement{id: id, n: min(n, cell.MaxCost), of: of}, a)
+	return s.endLease(key, &settlement{id: id, n: min(max(n, store.Kept), cell.MaxCost), of: of}, a)
 }
 
 func (s *takes) endLease(key []byte, by *settlement, a store.Access) (ended bool, err error) {

@@ -461,7 +461,7 @@ func plansChange(t *testing.T, k *keeper) {
 	left("50/1440m", policy.Options{}, 0, 45)
 	left("50/1d 5/1h", policy.Options{Reset: true}, 5, 45, 0)
 	left("10/1h,algo=window 100/1d", policy.Options{Reset: true}, 4, 6, 96)
-	// What has ended in a process does not come back there, so each ends later than the one before.
+	// A process that has ended the policies of an hour takes no other that ends in that hour. So each here ends an hour later.
 	hours := func(n int64) policy.Options { return policy.Options{NowNS: k.nowNS, UntilNS: k.nowNS + n*3600e9} }
 	end := func(n int64) { k.EndPolicies(k.nowNS + n*3600e9 + 60e9) } // an engine has its own clock
 	left("30/1h,algo=window 9/1m", hours(1), 1, 25, 8)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A rule pauses an upstream again and again. Who does not wait is denied as long as it holds, and only then. Who waits passes only while it
-// does not hold, and is denied only if it has held.
+// A rule pauses an upstream again and again. While it holds, calls that do not wait are denied, and calls that wait do not pass. At other
+// times all pass.
 
 func runPause(w *world) {
 	turns := &turns{w: w, forgets: w.fleet == nil}

@@ -53,7 +53,7 @@ type limit struct {
 	policy *policy.Limit // nil: a literal
 	row    *decisions.Row
 	pair   int   // of CL.MTAKE
-	own    bool  // it has a cost of its own
+	own    bool  // the call names its cost: see store.Call
 	cost   int64 // with own
 }
 
