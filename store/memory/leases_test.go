@@ -450,3 +450,15 @@ func TestALeaseFlowsBackAtItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A lease gives back no more than it holds, and nothing where its cost is kept.
+func TestSettleKeeps(t *testing.T) {
+	for _, n := range []int64{store.Kept, -5} {
+		s := memory.New(memory.Options{})
+		_, id := take(t, s, "k", "10/1h", 4, store.Terms{LeaseNS: second}, t0)
+		take(t, s, "k", "10/1h", 3, store.Terms{}, t0)
+		if !memtest.Did(s.Settle([]byte("k"), id, n, memtest.At(t0))) || left(t, s, "k", "10/1h", t0) != 3 {
+			t.Errorf("%d: %d left", n, left(t, s, "k", "10/1h", t0))
+		}
+	}
+}

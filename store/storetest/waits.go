@@ -42,6 +42,7 @@ func RunWaits(t *testing.T, newStore func(t *testing.T) (s Waits, policies *poli
 		{"give-back", waitGiveBack},
 		{"plans that change", waitPlans},
 		{"pauses", waitPaused},
+		{"costs of names", waitCosts},
 		{"who waits for a state", waitForState},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -514,6 +515,49 @@ func waitPaused(q *queuer) {
 	q.denied("one that a rule allows as well", q.await(0, perSecond), 0, time.Hour)
 	q.unrule(allow)
 	q.unrule(pause)
+}
+
+// waitCosts: each waits for what it takes of a limit with a name, under the present limits of its policy, also behind others.
+func waitCosts(q *queuer) {
+	ask := func(terms store.Terms, cost int64) *inLine {
+		w := &inLine{began: time.Now()}
+		calls := q.calls("k", "@p")
+		for i := range calls {
+			if calls[i].Limit.Name.String() == "a" {
+				calls[i].Own, calls[i].Cost = true, cost
+			}
+		}
+		w.reqs[0] = store.TakeRequest{Calls: calls, TakeOptions: store.TakeOptions{Cost: 1, Terms: &terms}}
+		if q.store.TakeBatch(w.reqs[:], store.Access{NowNS: w.began.UnixNano()}, w) {
+			w.Wake()
+		}
+		q.decide()
+		return w
+	}
+	q.plan("10/10s,name=a")
+	q.granted("the first", ask(q.terms(0, ""), 10), 0)
+	five, three := ask(q.terms(time.Minute, ""), 5), ask(q.terms(time.Minute, ""), 3)
+	q.denied("one whose turn comes after 12 s", ask(q.terms(11*time.Second, ""), 4), 0, 0)
+	four := ask(q.terms(13*time.Second, ""), 4)
+	q.pass(13 * time.Second)
+	q.granted("who takes 5", five, 5*time.Second)
+	q.granted("who takes 3", three, 8*time.Second)
+	q.granted("who takes 4", four, 12*time.Second)
+
+	q.plan("10/10s,name=a")
+	q.pass(20 * time.Second)
+	q.granted("the first of the next", ask(q.terms(0, ""), 10), 0)
+	job := ask(q.terms(time.Minute, "job"), 2)
+	repeat, other := ask(q.terms(time.Minute, "job"), 2), ask(q.terms(time.Minute, "job"), 3)
+	q.denied("one behind a repeat that asks for more", ask(q.terms(5500*time.Millisecond, ""), 1), 0, 0)
+	q.plan("1000/1h 10/10s,name=a")
+	q.pass(6 * time.Second)
+	q.granted("a call whose plan has changed", job, 2*time.Second)
+	q.granted("its repeat", repeat, 2*time.Second)
+	if calls := job.reqs[0].Calls; len(calls) != 2 || calls[0].Own || !calls[1].Own || calls[1].Cost != 2 {
+		q.Errorf("it takes %+v", calls)
+	}
+	q.granted("a repeat that asked for more, of what is leased now", other, 2*time.Second)
 }
 
 // takes asks for requests that do not wait, and returns the first.

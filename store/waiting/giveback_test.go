@@ -57,9 +57,9 @@ func TestGiveBack(t *testing.T) {
 		{Key: []byte("shadow"), Limit: limit("1/1s"), Decision: cell.Decision{Limited: true}},
 		{Key: []byte("ruled"), Limit: limit("1/1s"), Ruled: true},
 		{Key: []byte("b"), Limit: limit("1/1s"), Decision: cell.Decision{ResetAfterNS: 3}},
-		{Key: []byte("c"), Limit: limit("1/1s,algo=window"), Decision: cell.Decision{ResetAfterNS: 3}},
+		{Key: []byte("c"), Limit: limit("1/1s,algo=window"), Decision: cell.Decision{ResetAfterNS: 3}, Own: true, Cost: 7},
 	}
-	given := []string{"give a true 2 of 5 at 9", "give b false 2 of 8 at 9", "give c false 2 of 5 at 9"}
+	given := []string{"give a true 2 of 5 at 9", "give b false 2 of 8 at 9", "give c false 7 of 5 at 9"}
 	for _, c := range []struct {
 		what    string
 		terms   store.Terms
@@ -68,7 +68,7 @@ func TestGiveBack(t *testing.T) {
 	}{
 		{"counted", store.Terms{PassNS: 5}, true, given},
 		{"counted, nobody knows when", store.Terms{}, true,
-			[]string{"give a true 2 of 0 at 9", "give b false 2 of 0 at 9", "give c false 2 of 0 at 9"}},
+			[]string{"give a true 2 of 0 at 9", "give b false 2 of 0 at 9", "give c false 7 of 0 at 9"}},
 		{"not counted", store.Terms{}, false, nil},
 		{"a lease", store.Terms{Lease: 7, LeaseNS: 1}, true, []string{"release a 7"}},
 		{"of algo=conc", store.Terms{Lease: 7, PassNS: 5}, true, append([]string{"release a 7"}, given...)},
