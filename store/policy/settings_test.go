@@ -402,3 +402,30 @@ func TestLimitNamed(t *testing.T) {
 		}
 	}
 }
+
+// Limits of a temporary and of the lasting policy that are alike share what was used, also where both come at once, as from a file.
+func TestAlikeLimitsOfBothShareAnID(t *testing.T) {
+	limits := func(text string) *policy.Policy {
+		l, err := policy.ParseLimits(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return policy.New("p", l...)
+	}
+	var s policy.Set
+	if err := s.PutPolicy(limits("5/1m 7/1h,name=a").Until(t0+second, limits("9/1h 9/1m 9/1h,name=a")), nil); err != nil {
+		t.Fatal(err)
+	}
+	during := s.PolicyNamed("p")
+	s.EndPolicies(t0 + second)
+	after := s.PolicyNamed("p")
+	if after == during || len(after.Limits) != 3 {
+		t.Fatalf("it has not ended: %v", after)
+	}
+	if minute, named := after.Limits[1].ID, after.Limits[2].ID; minute != during.Limits[0].ID || named != during.Limits[1].ID {
+		t.Errorf("the IDs were %d and %d, and are %d and %d", during.Limits[0].ID, during.Limits[1].ID, minute, named)
+	}
+	if hour := after.Limits[0].ID; hour == 0 || hour == after.Limits[1].ID || hour == after.Limits[2].ID {
+		t.Errorf("another limit has the ID %d", hour)
+	}
+}
