@@ -57,6 +57,7 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 	srv.followGaps(srv.sessions.Heap.Gaps())
 	if ticks%50 == 0 {
 		srv.giveBack()
+		srv.sockets.WarnOfCertificate()
 	}
 	if ticks%10 == 0 {
 		st := srv.sessions.Stats

@@ -19,6 +19,7 @@ func (srv *Server) newRegistry() *metrics.Registry {
 		srv.sessions.Sections(),
 		[]metrics.Section{
 			{Name: "TLS", ByDefault: true, Read: srv.declareTLS},
+			{Read: func(l *metrics.List) { srv.files.Declare(l) }},
 			{Read: func(l *metrics.List) { metrics.Process(l, srv.sessions.Wall(srv.instance.bornNS)) }},
 		})
 	return metrics.New(sections...)
@@ -37,6 +38,7 @@ func (srv *Server) declareServer(l *metrics.List) {
 	l.Field("redis_version", session.RedisVersion)
 	l.Gauge(metrics.Metric{Field: "celld_version", JSON: "version", Value: srv.instance.version})
 	l.Field("redis_mode", "standalone")
+	l.Field("files_refused", len(srv.files.Troubles()))
 	l.Field("os", runtime.GOOS+" "+runtime.GOARCH)
 	l.Field("arch_bits", 32<<(^uint(0)>>63))
 	l.Gauge(metrics.Metric{Field: "go_version", JSON: "go", Value: runtime.Version()})

@@ -17,6 +17,7 @@ import (
 	"celld/resp/door"
 	"celld/resp/metrics"
 	"celld/resp/session/sessiontest"
+	"celld/resp/watch"
 	"celld/store"
 	"celld/store/policy"
 )
@@ -121,6 +122,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 	cluster, fake := engineWorld(t, false)
 	fake.Known = store.Facts{SlotsKnown: true, SlotsWithoutMaster: 1, Version: "x", Eviction: "x", ClockKnown: true,
 		Away: errors.New("it is away")}
+	memory.Watch(&watch.File{Setting: "tls-cert-file", Paths: []string{cert}})
 	for _, w := range []*world{memory, cluster} {
 		w.connect().do("PING")
 		w.sessions.Config.TLS.Keeper = keeper
@@ -141,7 +143,7 @@ func everyMetric(t *testing.T) (all []metrics.Metric, pages []map[string]any) {
 // TestMetricsPage holds the table of metrics in docs/reference/metrics.md to the metrics.
 func TestMetricsPage(t *testing.T) {
 	rows := map[string]string{
-		"celld_http_requests_total": "| `celld_http_requests_total` | counter | requests to the HTTP port, by `code`, `page` |"}
+		"celld_http_requests_total": "| `celld_http_requests_total` | requests to the HTTP port, by `code`, `page` |"}
 	all, _ := everyMetric(t)
 	for _, m := range all {
 		if !strings.HasPrefix(m.Name, "celld_") { // of Go and of the process
@@ -157,7 +159,13 @@ func TestMetricsPage(t *testing.T) {
 		for i := 0; i < len(m.Labels); i += 2 {
 			help += []string{", by `", ", `"}[min(i, 1)] + m.Labels[i] + "`"
 		}
-		rows[m.Name] = "| `" + m.Name + "` | " + m.Kind + " | " + help + " |"
+		if m.Kind == "histogram" {
+			help += " (histogram)"
+		}
+		if (m.Kind == "counter") != strings.HasSuffix(m.Name, "_total") {
+			t.Errorf("%s is a %s", m.Name, m.Kind)
+		}
+		rows[m.Name] = "| `" + m.Name + "` | " + help + " |"
 	}
 	got := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `celld_[a-z_]+` \\| .*$").FindAllString(readDoc(t, "reference/metrics.md"), -1) {

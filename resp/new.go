@@ -13,6 +13,7 @@ import (
 	"celld/resp/scripts"
 	"celld/resp/session"
 	"celld/resp/stats"
+	"celld/resp/watch"
 	"celld/store"
 	"celld/store/memory"
 )
@@ -85,11 +86,13 @@ func NewServer(o Options) *Server {
 	srv.instance = newInstance(o.Version, srv.sessions.Clock())
 	srv.metrics = srv.newRegistry()
 	srv.reloads = reload.Reloader{
-		Config: srv.sessions.Config, Log: srv.sessions.Log, Users: srv.sessions.Users, Clients: &srv.sessions.Clients,
+		Config: srv.sessions.Config, Users: srv.sessions.Users, Clients: &srv.sessions.Clients,
 		File: o.Files.policies, InForce: srv.sessions.Store.Set, Store: func() store.Store { return srv.sessions.Port },
 		Alone: srv.sessions.BetweenScripts, Stopping: srv.sessions.Ending.Load,
-		Failed: func() { srv.sessions.Stats.FailedReloads.Add(1) }, Survive: srv.sessions.Survive,
 	}
+	srv.files = watch.Watcher{Config: srv.sessions.Config, Log: srv.sessions.Log, Seen: o.Files.seen, Survive: srv.sessions.Survive}
+	srv.reloads.AddTo(&srv.files)
+	srv.sessions.Saved = srv.files.Saved
 	srv.upkeep.keysReported.Store(srv.keysMayHold())
 	srv.followSettings()
 	return srv

@@ -183,6 +183,7 @@ func (srv *Server) troubles() []string {
 	if srv.sessions.Gate.Has(gate.Busy) {
 		list = append(list, "a script has run for more than lua-time-limit, and nobody else is answered")
 	}
+	list = append(list, srv.files.Troubles()...)
 	if !srv.sessions.Port.InProcess() {
 		facts := srv.sessions.Port.Facts()
 		if facts.Away != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/resp/command/argument"
 	"celld/resp/command/limit"
 	"celld/resp/command/users"
@@ -116,17 +117,26 @@ func TestReloadUsers(t *testing.T) {
 		t.Errorf("a user who is as before is closed: %s", w.log)
 	}
 	c.want("ACL SETUSER app +get", "+OK\r\n")
+	if w.Reload(); app.tr.Closed { // the file is as it was
+		t.Errorf("a user who is changed by a command is closed: %s", w.log)
+	}
+	text := celldtest.ReadFile(t, path)
+	celldtest.WriteFile(t, text+"\n", path)
 	if w.Reload(); !app.tr.Closed || app.do("PING") != "" {
 		t.Errorf("closed %v: %s", app.tr.Closed, w.log)
 	}
 	if got := w.sessions.Users.Get("app").Rights().Commands(); got != "-@all" {
 		t.Error(got)
 	}
-	w.sessions.Config.ACLFile.Put(path + "/none")
+	celldtest.WriteFile(t, "nobody\n", path)
 	w.Reload()
-	if !strings.Contains(w.log.String(), `msg="a file is not reloaded, what was read before stays" what=users`) ||
+	if !strings.Contains(w.log.String(), `msg="a file is refused, and what was read before stays" setting=aclfile`) ||
 		w.sessions.Users.Get("app") == nil {
 		t.Error(w.log)
 	}
+	if trouble := w.Overview().Troubles; len(trouble) != 1 || !strings.HasPrefix(trouble[0], "the file of --aclfile is refused") {
+		t.Errorf("%q", trouble)
+	}
+	w.sessions.Config.ACLFile.Put(path + "/none")
 	c.want("ACL SAVE", "-"+users.ErrACLSave+"\r\n")
 }

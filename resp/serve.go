@@ -9,8 +9,8 @@ import (
 	"celld/persistence"
 	"celld/resp/gate"
 	"celld/resp/metrics"
-	"celld/resp/reload"
 	"celld/resp/transport"
+	"celld/resp/watch"
 )
 
 // Sessions make a session for each connection that a transport has.
@@ -48,9 +48,10 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 			return
 		}
 		ready()
+		srv.files.Run(cronCtx)
 		srv.cron(cronCtx, t)
 	})
-	srv.sockets.WatchCertificates(cronCtx, func() { srv.sessions.Stats.FailedReloads.Add(1) }, srv.sessions.Survive)
+	srv.sockets.WarnOfCertificate()
 	for _, ln := range listeners {
 		acceptors.Go(func() { t.Accept(acceptCtx, ln) })
 	}
@@ -87,10 +88,10 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 // OnMetrics is told of metrics beside the server's own. Call it before Serve.
 func (srv *Server) OnMetrics(declare func(*metrics.List)) { srv.others = append(srv.others, declare) }
 
-// OnReload is told how to read files of others again: see reload.Other. Call it before Serve.
-func (srv *Server) OnReload(other reload.Other) {
-	srv.reloads.Others = append(srv.reloads.Others, other)
-}
+// Watch makes a file of a wing known, which is read again when it changes. ReadNow reads one that nobody has read yet. Call both before
+// Serve.
+func (srv *Server) Watch(f *watch.File)   { srv.files.Add(f) }
+func (srv *Server) ReadNow(f *watch.File) { srv.files.Read(f) }
 
 // OnStop is told what else to stop. The server calls stop when it accepts no more and answers what has arrived. stop returns when it makes
 // no more calls, and should before ctx ends, which is after --shutdown-timeout. Call OnStop before Serve.
@@ -118,5 +119,5 @@ func (srv *Server) Listen() ([]transport.Listener, error) {
 	return srv.sockets.Listen()
 }
 
-// Reload reads the files again: see reload.Reloader.
-func (srv *Server) Reload() { srv.reloads.Reload() }
+// Reload reads files again that have changed, for somebody who says that they are whole.
+func (srv *Server) Reload() { srv.files.Reload() }

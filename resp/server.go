@@ -11,6 +11,7 @@ import (
 	"celld/resp/reload"
 	"celld/resp/session"
 	"celld/resp/transport"
+	"celld/resp/watch"
 )
 
 // Server serves clients. It does no network I/O itself: Listen and Serve do, and tests call sessions directly.
@@ -20,6 +21,7 @@ type Server struct {
 	sockets  *listen.Sockets
 	carries  atomic.Pointer[transport.Transport] // nil: nothing is served yet
 	reloads  reload.Reloader
+	files    watch.Watcher
 	upkeep   upkeep
 	life     life
 

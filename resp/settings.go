@@ -13,16 +13,20 @@ import (
 	"celld/resp/command/limit"
 	"celld/resp/config"
 	"celld/resp/session"
+	"celld/resp/watch"
 )
 
 // Files are what the files of policies and users hold at the start. The zero value is those of no files.
 type Files struct {
 	policies limit.File
 	users    *acl.File
+	seen     watch.Contents
 }
 
-// ReadFiles reads --policies and --aclfile, where they are set. The error joins one for each bad line.
+// ReadFiles reads --policies and --aclfile, where they are set. The error joins one for each bad line. Call it before other files that
+// settings name are read, so that no change of them is missed.
 func ReadFiles(cfg *config.Config) (f Files, err error) {
+	f.seen = watch.See(cfg)
 	if path := cfg.PoliciesFile.Get(); path != "" {
 		f.policies, err = limit.ReadFile(path, cfg.LogMax.Get())
 	}

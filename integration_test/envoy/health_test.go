@@ -113,7 +113,7 @@ func TestHealthWithoutConfiguration(t *testing.T) {
 	celldtest.Eventually(t, "it is well", func() bool { return h.is("") })
 	expect(t, c, "client=ann", firstOf2)
 	celldtest.WriteFile(t, "domain: [", h.config)
-	h.Logs("Envoy's limits are not loaded\",\"error\":\"" + h.config + ": yaml: ")
+	h.Logs(`"setting":"envoy-config","file":"` + h.config + `","error":"` + h.config + ": yaml: ")
 	if !h.is("") {
 		t.Error("it is not well, though the limits before are in force")
 	}

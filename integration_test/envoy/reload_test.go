@@ -137,7 +137,7 @@ func TestConfigMap(t *testing.T) {
 		if old != "" {
 			os.RemoveAll(filepath.Join(dir, old))
 		}
-		slow = slow || time.Since(began) > 400*time.Millisecond // then two looks may have found a link that leads nowhere
+		slow = slow || time.Since(began) > 1500*time.Millisecond // then two looks may have found a link that leads nowhere
 	}
 	update("..2026_01", map[string]string{"a.yaml": of("a", 1), "b.yaml": of("b", 1)})
 	r := startReloaded(t, dir)
@@ -170,13 +170,13 @@ func TestLinkedDirectory(t *testing.T) {
 	r.has("a=3")
 	point(t, current, "nosuch")
 	celldtest.Eventually(t, "it is counted", func() bool { return r.loads() == "3 good, 1 bad" })
-	r.Logs("Envoy's limits are not loaded\",\"error\":\"stat " + current)
+	r.Logs(`"msg":"a file is refused, and what was read before stays","setting":"envoy-config"`, `"error":"stat `+current)
 	r.has("a=3")
 	point(t, current, "v3")
 	celldtest.Eventually(t, "it is back", func() bool { return r.loads() == "4 good, 1 bad" })
 }
 
-// TestBadFiles: a set with a mistake changes nothing, each mistake is logged once, and the next good one is taken.
+// TestBadFiles: a set with mistakes changes nothing, the first is logged once, and the next good set is taken.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -190,12 +190,7 @@ func TestBadFiles(t *testing.T) {
 	put(t, of("a", 9), dir, "a.yaml")
 	put(t, "domain: b\ndescriptors: [{key: x, rate_limit: {unit: fortnight}}, {key: ''}, {key: y}, {key: y}]\n", dir, "b.yaml")
 	put(t, "domain: a\nnosuch: 1\n", dir, "c.yaml")
-	mistakes := []string{
-		"/b.yaml: b.x: unit 'fortnight': expected second, minute, hour, day, week, month or year",
-		"/b.yaml: a descriptor below b has no key",
-		"/b.yaml: b.y stands twice", "/c.yaml: unknown key 'nosuch'",
-	}
-	r.Logs(mistakes...)
+	r.Logs("/b.yaml: b.x: unit 'fortnight': expected second, minute, hour, day, week, month or year", `"more_mistakes":3`)
 	someLooks(t)
 	if got := told(ask(r.c, request("a", "client=ann"))); got != overOf2 {
 		t.Errorf("a bad set has changed the limit: %s", got)
@@ -205,10 +200,8 @@ func TestBadFiles(t *testing.T) {
 	}
 	os.Remove(filepath.Join(dir, "c.yaml"))
 	celldtest.Eventually(t, "a second bad one", func() bool { return r.loads() == "1 good, 2 bad" })
-	for i, want := range []int{2, 2, 2, 1} {
-		if got := strings.Count(r.Log.String(), mistakes[i]); got != want {
-			t.Errorf("the log has %d times %s, want %d:\n%s", got, mistakes[i], want, r.Log)
-		}
+	if got := strings.Count(r.Log.String(), "unit 'fortnight'"); got != 2 {
+		t.Errorf("the log has the first mistake %d times, want 2:\n%s", got, r.Log)
 	}
 	put(t, of("b", 5), dir, "b.yaml")
 	r.has("a=9", "b=5")
@@ -224,11 +217,11 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// someLooks waits until celld, which looks each half second, has looked at its files several times.
+// someLooks waits until celld, which looks every 2 seconds, has looked at its files twice at least.
 func someLooks(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	celldtest.Eventually(t, "2 s have passed", func() bool { return time.Since(began) > 2*time.Second })
+	celldtest.Eventually(t, "5 s have passed", func() bool { return time.Since(began) > 5*time.Second })
 }
 
 // TestMerge puts a domain together of several files.
@@ -261,9 +254,9 @@ func TestHalfWrittenFile(t *testing.T) {
 		if _, err := f.WriteAt([]byte(half), 0); err != nil || f.Truncate(int64(len(half))) != nil {
 			t.Fatal(err)
 		}
-		stalled = stalled || time.Since(last) > 400*time.Millisecond // then two looks may have found the same
+		stalled = stalled || time.Since(last) > 1500*time.Millisecond // then two looks may have found the same
 		last = time.Now()
-		return time.Since(began) > 2*time.Second
+		return time.Since(began) > 5*time.Second
 	})
 	celldtest.WriteFile(t, of("a", 2), file)
 	r.has("a=2")
@@ -285,13 +278,14 @@ func TestReload(t *testing.T) {
 			t.Fatalf("the limit is %s\n%s", got, said)
 		}
 	}
-	r.Logs(`"msg":"a file is reloaded","what":"envoy","file":"` + dir + `","domains":1,"limits":1}`)
-	if said := r.reload(); !strings.Contains(said, `"unchanged":"envoy"`) {
+	r.Logs(`"msg":"a file is taken","setting":"envoy-config","file":"` + dir + `","domains":1,"limits":1}`)
+	if said := r.reload(); !strings.Contains(said, `"unchanged":"envoy-config"`) {
 		t.Errorf("nothing has changed:\n%s", said)
 	}
 	put(t, "domain: a\nx: 1\nz: 2\n", dir, "a.yaml")
 	said := r.reload()
-	if strings.Count(said, "unknown key") != 2 || !strings.Contains(said, `"failed":"envoy"`) || r.loads() != "6 good, 1 bad" {
+	if strings.Count(said, "unknown key") != 1 || !strings.Contains(said, `"more_mistakes":1`) ||
+		!strings.Contains(said, `"failed":"envoy-config"`) || r.loads() != "6 good, 1 bad" {
 		t.Errorf("%s:\n%s", r.loads(), said)
 	}
 	r.has("a=5")

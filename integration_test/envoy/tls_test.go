@@ -116,12 +116,12 @@ func TestTLSRenewal(t *testing.T) {
 	expect(t, open, "client=ann", secondOf2)
 	bad, _ := s.ca.Sign("bad", serverCert())
 	celldtest.WriteFile(t, celldtest.ReadFile(t, bad), s.cert)
-	s.Logs("new certificates are not used")
+	s.Logs("a file is refused")
 	if got := name(); got != "renewed" {
 		t.Errorf("after a bad pair: %s", got)
 	}
 	renew(s.ca.Sign("third", serverCert()))
-	if said := s.reload(); !strings.Contains(said, `"what":"certificates"`) || name() != "third" {
+	if said := s.reload(); !strings.Contains(said, `"setting":"tls-cert-file"`) || name() != "third" {
 		t.Errorf("SIGHUP takes no certificate at once: %s\n%s", name(), said)
 	}
 	celldtest.WriteFile(t, celldtest.ReadFile(t, celldtest.NewAuthority(t).File), s.ca.File)

@@ -104,7 +104,7 @@ func startReloaded(t *testing.T, flags ...string) *reloaded {
 	r.Server = harness.Start(t, append([]string{
 		"--port", harness.FreePort(t), "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", r.path("celld.crt"),
 		"--tls-key-file", r.path("celld.key"), "--aclfile", r.path("users.acl"), "--policies", r.path("policies"),
-		"--loglevel-file", r.path("loglevel"),
+		"--loglevel-file", r.path("loglevel"), "--watch", "no",
 	}, flags...)...)
 	r.tlsAddr = "127.0.0.1:" + port
 	return r
@@ -125,12 +125,12 @@ func TestReload(t *testing.T) {
 	r.put("loglevel", "verbose")
 	said := reload(r.Server)
 	says(t, said,
-		`"what":"certificates"`, `"not_after":`,
-		`"what":"users","file":"`+r.path("users.acl")+`","added":["comes"],"changed":["changes"],"removed":["goes"]}`,
-		`"what":"policies","file":"`+r.path("policies")+`","added":["new"],"changed":["api"]}`,
-		`"what":"loglevel","file":"`+r.path("loglevel")+`","value":"verbose"}`,
+		`"setting":"tls-cert-file"`, `"not_after":`,
+		`"setting":"aclfile","file":"`+r.path("users.acl")+`","added":["comes"],"changed":["changes"],"removed":["goes"]}`,
+		`"setting":"policies","file":"`+r.path("policies")+`","added":["new"],"changed":["api"],"still_in_force":["old"]}`,
+		`"setting":"loglevel-file","file":"`+r.path("loglevel")+`","value":"verbose"}`,
 		`"msg":"reloaded"`)
-	if n := strings.Count(said, "a file is reloaded"); n != 4 {
+	if n := strings.Count(said, "a file is taken"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, said)
 	}
 	changes.Closed()
@@ -149,22 +149,21 @@ func TestReload(t *testing.T) {
 	}
 
 	for _, bad := range []struct {
-		file, text, what, why string
-		lines                 int
+		file, text, setting, why string
 	}{
-		{"celld.key", "no key", "certificates", r.path("celld.key"), 1},
-		{"users.acl", "user a on >bad-secret +nosuch", "users", "users.acl:1", 1},
-		{"policies", "api 1/1h\napi 2/1h\n", "policies", "policies:2", 1},
-		{"policies", "api 1/1h\na: 1/1h\nb 1\n", "policies", "policies:3", 2},
-		{"loglevel", "loud bad-secret", "loglevel", "must be one of", 1},
+		{"celld.key", "no key", "tls-cert-file", r.path("celld.key")},
+		{"users.acl", "user a on >bad-secret +nosuch", "aclfile", "users.acl:1"},
+		{"policies", "api 1/1h\napi 2/1h\n", "policies", "policies:2"},
+		{"policies", "api 1/1h\na: 1/1h\nb 1\n", "policies", `"more_mistakes":1`},
+		{"loglevel", "loud bad-secret", "loglevel-file", "must be one of"},
 	} {
 		good := celldtest.ReadFile(t, r.path(bad.file))
 		r.put(bad.file, bad.text)
 		for range 2 { // it is logged at once, each time
 			said := reload(r.Server)
-			says(t, said, `"msg":"a file is not reloaded, what was read before stays","what":"`+bad.what+`"`, bad.why,
-				`"failed":"`+bad.what+`"`)
-			if strings.Count(said, "what was read before stays") != bad.lines || strings.Contains(said, "a file is reloaded") {
+			says(t, said, `"msg":"a file is refused, and what was read before stays","setting":"`+bad.setting+`"`, bad.why,
+				`"failed":"`+bad.setting+`"`)
+			if strings.Count(said, "what was read before stays") != 1 || strings.Contains(said, "a file is taken") {
 				t.Errorf("%s", said)
 			}
 		}
@@ -189,8 +188,8 @@ func TestReloadOfOneGoodFile(t *testing.T) {
 	}
 	os.Remove(r.path("loglevel"))
 	r.put("policies", "api 7/1h")
-	says(t, reload(r.Server), `"what":"policies","file":"`+r.path("policies")+`","changed":["api"]`,
-		`"failed":"certificates users loglevel"`)
+	says(t, reload(r.Server), `"setting":"policies","file":"`+r.path("policies")+`","changed":["api"],"still_in_force":["old"]`,
+		`"failed":"tls-cert-file aclfile loglevel-file"`)
 	if got := harness.Dial(t, r.Addr).Do("CL.POLICY", "GET", "api"); got != "$4\r\n7/1h\r\n" {
 		t.Errorf("%q", got)
 	}
@@ -207,7 +206,7 @@ func TestReloadOfPipes(t *testing.T) {
 		}
 	}
 	said := reload(r.Server)
-	says(t, said, `"failed":"certificates users policies loglevel"`)
+	says(t, said, `"failed":"tls-cert-file aclfile policies loglevel-file"`)
 	if n := strings.Count(said, "t is a pipe, not a regular file"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, said)
 	}
@@ -301,7 +300,7 @@ func TestPoliciesAreSaved(t *testing.T) {
 	if text := celldtest.ReadFile(t, r.path("policies")); text != saved {
 		t.Errorf("it has\n%s", text)
 	}
-	says(t, reload(r.Server), `"msg":"reloaded","unchanged":"certificates users policies loglevel"`)
+	says(t, reload(r.Server), `"msg":"reloaded","unchanged":"tls-cert-file aclfile policies loglevel-file"`)
 	if got := c.Do("CL.TAKE", "k", "@api", "PEEK"); !strings.Contains(got, ":4\r\n:3\r\n") {
 		t.Errorf("what is left of 4: %q", got)
 	}
@@ -385,7 +384,7 @@ func TestReloadWhileLoading(t *testing.T) {
 	srv := harness.Spec{Flags: []string{"--dir", dir, "--appendonly", "yes", "--policies", policies}, Early: true}.Start(t)
 	celldtest.WriteFile(t, "api 2/1h", policies)
 	says(t, reload(srv), `"changed":["api"]`)
-	if log := srv.Log.String(); strings.Index(log, `"msg":"ready"`) > strings.Index(log, "a file is reloaded") {
+	if log := srv.Log.String(); strings.Index(log, `"msg":"ready"`) > strings.Index(log, "a file is taken") {
 		t.Errorf("it was reloaded too early:\n%s", log)
 	}
 }

@@ -145,7 +145,7 @@ func TestOnlyTLS(t *testing.T) {
 	}
 	info := c.Do("INFO")
 	for _, want := range []string{
-		"tcp_port:" + port + "\r\n", "listener2:name=tls,bind=127.0.0.1", "tls_cert_not_after:1", "tls_reload_failures:0\r\n",
+		"tcp_port:" + port + "\r\n", "listener2:name=tls,bind=127.0.0.1", "tls_cert_not_after:1", "files_refused:0\r\n",
 	} {
 		if !strings.Contains(info, want) {
 			t.Errorf("INFO has no %q", want)

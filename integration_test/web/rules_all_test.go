@@ -95,7 +95,7 @@ func TestRunbooks(t *testing.T) {
 	for _, section := range strings.Split(page, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
 		got = append(got, name)
-		if len(text) < 150 {
+		if len(text) < 60 {
 			t.Errorf("%s: %q", name, text)
 		}
 	}

@@ -3,6 +3,7 @@ package celldtest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -30,4 +31,23 @@ func TempFile(t testing.TB, text string) (path string) {
 	path = filepath.Join(t.TempDir(), "file")
 	WriteFile(t, text, path)
 	return path
+}
+
+// Tree makes files in a folder of the test's own: their names and texts. A text that begins with -> is where a link leads.
+func Tree(t testing.TB, all map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range all {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		to, isLink := strings.CutPrefix(text, "->")
+		if !isLink {
+			WriteFile(t, text, path)
+		} else if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

@@ -3,16 +3,13 @@
 //	files, err := certs.Open(certs.Files{Cert: "server.crt", Key: "server.key"})
 //	err = files.Valid(time.Now()) // clients refuse it where this is an error
 //	files.Config()                // of a new connection
-//	err = files.Look()            // every few seconds
+//	err = files.Reload()          // when they have changed
 package certs
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -31,16 +28,11 @@ type Files struct {
 type Keeper struct {
 	files   Files
 	current atomic.Pointer[generation]
-
-	mu       sync.Mutex        // one look at a time
-	suspect  [sha256.Size]byte // the bad content of the last look
-	reported [sha256.Size]byte // the bad content that Look has returned an error for
 }
 
 // generation is one content of the files. Each has a Config of its own, and so its own keys for resumed sessions: a client whose
 // authority has left the files cannot resume.
 type generation struct {
-	digest [sha256.Size]byte
 	config *tls.Config
 	span
 }
@@ -93,78 +85,39 @@ func (k *Keeper) EndsSoon(at time.Time) bool {
 	return g.notAfter.Sub(at) < g.soon()
 }
 
-// Look reads the files again. It reports whether they have a new content that new connections get from now on. A content that is bad,
-// or has a certificate that is not valid today, leaves everything as it is. It is an error if the look before has seen it, too: a pair may
-// be just half written. Each bad content is an error once.
-func (k *Keeper) Look() (taken bool, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// Reload reads the files again. New connections get what they hold from now on. A content that is bad, or has a certificate that is not
+// valid today, is an error, and leaves everything as it is.
+func (k *Keeper) Reload() error {
 	g, err := k.read(true)
 	if err == nil {
-		return k.adopt(g), nil
-	}
-	digest := g.digest
-	first := digest != k.suspect
-	k.suspect = digest
-	if first || digest == k.reported {
-		return false, nil
-	}
-	k.reported = digest
-	return false, err
-}
-
-// Reload is Look for somebody who says that the files are whole: a bad content is an error at once, each time.
-func (k *Keeper) Reload() (taken bool, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	g, err := k.read(true)
-	if err != nil {
-		k.suspect, k.reported = g.digest, g.digest // the looks that follow need not say it again
-		return false, err
-	}
-	return k.adopt(g), nil
-}
-
-// adopt puts a good content to use, if it is new.
-func (k *Keeper) adopt(g *generation) (taken bool) {
-	k.suspect, k.reported = [sha256.Size]byte{}, [sha256.Size]byte{}
-	if taken = g.digest != k.current.Load().digest; taken {
 		k.current.Store(g)
 	}
-	return taken
+	return err
 }
 
-// read makes a generation of what the files have. With an error, it has a digest only, of the content as far as it can be read.
+// read makes a generation of what the files have.
 func (k *Keeper) read(valid bool) (*generation, error) {
-	g := &generation{}
-	var content bytes.Buffer
-	parts, err := k.files.read(&content)
+	parts, err := k.files.read()
 	if err != nil {
-		content.WriteString(err.Error())
-	}
-	g.digest = sha256.Sum256(content.Bytes())
-	if err != nil {
-		return g, err
-	}
-	if now := k.current.Load(); now != nil && now.digest == g.digest {
-		return g, nil
+		return nil, err
 	}
 	pair, err := parts.pair(k.files.Passphrase)
 	if err != nil {
-		return g, fmt.Errorf("%s and %s: %w", k.files.Cert, k.files.Key, err)
+		return nil, fmt.Errorf("%s and %s: %w", k.files.Cert, k.files.Key, err)
 	}
 	clients, err := parts.authorities()
 	if err != nil {
-		return g, err
+		return nil, err
 	}
 	if k.files.Clients != tls.NoClientCert && clients == nil {
-		return g, errors.New("there is no certificate that vouches for clients")
+		return nil, errors.New("there is no certificate that vouches for clients")
 	}
+	g := &generation{}
 	if g.span, err = spanOf(pair); err == nil && valid {
 		err = g.valid(time.Now())
 	}
 	if err != nil {
-		return g, fmt.Errorf("%s: %w", k.files.Cert, err)
+		return nil, fmt.Errorf("%s: %w", k.files.Cert, err)
 	}
 	g.config = &tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientAuth: k.files.Clients, ClientCAs: clients,

@@ -40,50 +40,45 @@ func replace(t *testing.T, ca *celldtest.Authority, files Files, c *x509.Certifi
 	celldtest.WriteFile(t, celldtest.ReadFile(t, key), files.Key)
 }
 
-func look(t *testing.T, k *Keeper, want bool, fails string) {
+func reload(t *testing.T, k *Keeper, fails string) {
 	t.Helper()
-	taken, err := k.Look()
-	if taken != want || (err == nil) != (fails == "") || err != nil && !strings.Contains(err.Error(), fails) {
-		t.Errorf("a look: %v, %v; want %v and %q", taken, err, want, fails)
+	if err := k.Reload(); (err == nil) != (fails == "") || err != nil && !strings.Contains(err.Error(), fails) {
+		t.Errorf("%v, want %q", err, fails)
 	}
 }
 
-// A new pair is taken at once. A bad one is an error once, when it has been there for two looks.
-func TestLook(t *testing.T) {
+// New connections get a new pair. A bad one leaves everything as it is.
+func TestReload(t *testing.T) {
 	k, ca, files := open(t)
 	first := k.Config()
-	look(t, k, false, "")
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	replace(t, ca, files, &x509.Certificate{NotAfter: until})
-	look(t, k, true, "")
-	look(t, k, false, "")
+	reload(t, k, "")
 	second := k.Config()
 	if second == first || !k.NotAfter().Equal(until) {
 		t.Errorf("it ends %v, want %v", k.NotAfter(), until)
 	}
 	_, otherKey := ca.Sign("other", &x509.Certificate{})
 	celldtest.WriteFile(t, celldtest.ReadFile(t, otherKey), files.Key)
-	look(t, k, false, "") // half of a change, perhaps
-	look(t, k, false, "private key does not match")
-	look(t, k, false, "")
+	reload(t, k, "private key does not match")
 	replace(t, ca, files, &x509.Certificate{NotAfter: time.Now().Add(-time.Second)})
-	look(t, k, false, "")
-	look(t, k, false, "it was valid until")
-	look(t, k, false, "")
+	reload(t, k, "it was valid until")
 	os.Remove(files.Key)
-	look(t, k, false, "")
-	look(t, k, false, "read the key")
+	reload(t, k, "read the key")
 	if k.Config() != second {
 		t.Error("a bad one is used")
 	}
 	replace(t, ca, files, &x509.Certificate{})
-	look(t, k, true, "")
+	reload(t, k, "")
 	celldtest.WriteFile(t, celldtest.ReadFile(t, celldtest.NewAuthority(t).File), files.CADir, "another")
-	look(t, k, true, "")
+	third := k.Config()
+	reload(t, k, "")
+	if third.ClientCAs.Equal(k.Config().ClientCAs) {
+		t.Error("another authority is not taken")
+	}
 	os.Remove(filepath.Join(files.CADir, "another"))
 	os.Remove(filepath.Join(files.CADir, "ca.pem"))
-	look(t, k, false, "")
-	look(t, k, false, "vouches for clients")
+	reload(t, k, "vouches for clients")
 }
 
 // A start takes a certificate whose time has not come or has passed, and says so. A renewal does not.
@@ -101,8 +96,8 @@ func TestValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if taken, err := k.Reload(); taken != test.passes || (err == nil) != test.passes {
-			t.Errorf("ends %v: a reload: %v, %v", test.ends, taken, err)
+		if err := k.Reload(); (err == nil) != test.passes {
+			t.Errorf("ends %v: a reload: %v", test.ends, err)
 		}
 		pair, err := ReadPair(files.Cert, files.Key, "")
 		if err != nil {
@@ -154,38 +149,6 @@ func TestSpanOfAChain(t *testing.T) {
 	if Valid(tls.Certificate{Certificate: [][]byte{[]byte("x")}}, now) == nil {
 		t.Error("a bad certificate is valid")
 	}
-}
-
-// A bad content that was there, went, and comes back is waited for anew, and told of anew. So is one that follows a reload.
-func TestABadContentThatComesBack(t *testing.T) {
-	k, _, files := open(t)
-	good := celldtest.ReadFile(t, files.Key)
-	celldtest.WriteFile(t, "bad", files.Key)
-	look(t, k, false, "")
-	celldtest.WriteFile(t, good, files.Key)
-	look(t, k, false, "")
-	for range 2 {
-		celldtest.WriteFile(t, "bad", files.Key)
-		look(t, k, false, "") // half of a change, perhaps
-		look(t, k, false, "failed to find")
-		look(t, k, false, "")
-		celldtest.WriteFile(t, good, files.Key)
-		look(t, k, false, "")
-	}
-	celldtest.WriteFile(t, "bad", files.Key)
-	for range 2 {
-		if taken, err := k.Reload(); taken || err == nil {
-			t.Errorf("a reload: %v, %v", taken, err)
-		}
-	}
-	look(t, k, false, "")
-	celldtest.WriteFile(t, "worse", files.Key)
-	look(t, k, false, "")
-	celldtest.WriteFile(t, "bad", files.Key)
-	look(t, k, false, "")
-	celldtest.WriteFile(t, "worse", files.Key)
-	look(t, k, false, "")
-	look(t, k, false, "failed to find")
 }
 
 // Each file that cannot be read is named, with what it is for.

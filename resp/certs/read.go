@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -28,8 +27,7 @@ type part struct {
 	many bool // one of a directory's, which may have others than certificates
 }
 
-// read also writes all contents to all.
-func (f *Files) read(all *bytes.Buffer) (*parts, error) {
+func (f *Files) read() (*parts, error) {
 	p := &parts{}
 	var err error
 	if p.cert, err = regular.ReadFile(f.Cert); err != nil {
@@ -40,10 +38,6 @@ func (f *Files) read(all *bytes.Buffer) (*parts, error) {
 	}
 	if p.cas, err = f.readCAs(); err != nil {
 		return nil, fmt.Errorf("read the certificates that vouch for clients: %w", err)
-	}
-	fmt.Fprintf(all, "%q %q", p.cert, p.key)
-	for _, ca := range p.cas {
-		fmt.Fprintf(all, " %q", ca.text)
 	}
 	return p, nil
 }
@@ -150,7 +144,7 @@ func Valid(pair tls.Certificate, at time.Time) error {
 
 // ReadPair returns a certificate with its key, as a client shows it.
 func ReadPair(certFile, keyFile, passphrase string) (tls.Certificate, error) {
-	p, err := (&Files{Cert: certFile, Key: keyFile}).read(&bytes.Buffer{})
+	p, err := (&Files{Cert: certFile, Key: keyFile}).read()
 	if err != nil {
 		return tls.Certificate{}, err
 	}

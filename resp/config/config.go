@@ -76,6 +76,7 @@ type Config struct {
 	LogLevel          *Param[string]
 	LogLevelFile      *Param[string]
 	LogFormat         *Param[string]
+	Watch             *Param[bool]
 
 	// OnMemory is called after each change of what keys may take or clients' buffers hold, both in bytes. nil: nobody is told.
 	OnMemory func(keys, clients int64)
@@ -136,8 +137,8 @@ func New(parts ...Part) *Config {
 		{Name: "shutdown-timeout", Group: groupNetwork, Value: In(&c.ShutdownTimeout, NewInt(10, 0, 3600, "seconds")), Mutable: true, Help: "when stopping, longest wait until all requests that have arrived are answered"},
 
 		{Name: "requirepass", Group: groupSecurity, Value: In(&c.RequirePass, NewText("", "password", nil)), Mutable: true, Secret: true, Help: "password that clients must send with AUTH; other users of the machine can see flags, so prefer --requirepass-file or the environment"},
-		{Name: "requirepass-file", Group: groupSecurity, Value: In(&c.RequirePassFile, NewText("", "path", CheckPath)), Help: "file that holds the password; a line break at its end is not part of it"},
-		{Name: "aclfile", Group: groupSecurity, Value: In(&c.ACLFile, NewText("", "path", CheckPath)), Help: "file of users and what they may do; ACL LOAD reads it again, ACL SAVE writes it"},
+		{Name: "requirepass-file", Group: groupSecurity, Value: In(&c.RequirePassFile, NewText("", "path", CheckPath)), Help: "file that holds the password, read again when it changes; a line break at its end is not part of it"},
+		{Name: "aclfile", Group: groupSecurity, Value: In(&c.ACLFile, NewText("", "path", CheckPath)), Help: "file of users and what they may do, read again when it changes; ACL SAVE writes it"},
 		{Name: "acllog-max-len", Group: groupSecurity, Value: In(&c.ACLLogMaxLen, NewInt(128, 0, 1024, "n")), Mutable: true, Help: "entries that ACL LOG keeps"},
 		{Name: "probe-user", Group: groupSecurity, Value: In(&c.ProbeUser, NewText("", "name", nil)), Help: "user that celld ping and celld ready authenticate as; empty: the default user"},
 		{Name: "probe-password", Group: groupSecurity, Value: In(&c.ProbePassword, NewSecret("password", Hidden)), Secret: true, Help: "its password; empty: that of --requirepass. Other users of the machine can see flags, so prefer the environment"},
@@ -147,7 +148,7 @@ func New(parts ...Part) *Config {
 		{Name: "maxmemory", Group: groupLimits, Value: In(&c.MaxMemory, NewSize(512<<20, 0)), Mutable: true, Help: "most memory for keys, by estimate; the process stays below 1.5 times this plus 64mb; 0: only --max-keys bounds it"},
 		{Name: "maxmemory-policy", Group: groupLimits, Value: In(&c.MaxMemoryPolicy, newEnum("allkeys-lru", "noeviction")), Mutable: true, Help: "when full: reset the least recently used limit, or refuse new keys with -OOM"},
 
-		{Name: "policies", Group: groupLimits, Value: In(&c.PoliciesFile, NewText("", "path", CheckPath)), Help: "file of policies and rules to set at the start and at SIGHUP: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
+		{Name: "policies", Group: groupLimits, Value: In(&c.PoliciesFile, NewText("", "path", CheckPath)), Help: "file of policies and rules to set at the start, and when it changes: 'policy name limit' or 'rule deny pattern' on each line; CL.POLICY SAVE writes it"},
 		{Name: "log-max", Group: groupLimits, Value: In(&c.LogMax, NewInt(10_000, 1, 1<<20, "n")), Mutable: true, Help: "largest count of a limit with algo=log, which remembers each call, 16 bytes each"},
 		{Name: "near-limit", Group: groupLimits, Value: In(&c.NearLimit, NewInt(80, 1, 100, "percent")), Mutable: true, Help: "a call that passes and uses more of a limit of 10 or more counts as near; 100: none does"},
 		{Name: "wait-max", Group: groupLimits, Value: In(&c.WaitMax, NewInt(60_000, 0, 86_400_000, "ms")), Mutable: true, Help: "longest wait that a call with WAIT or RESERVE may ask for; more is an error"},
@@ -173,7 +174,8 @@ func New(parts ...Part) *Config {
 		{Name: "slowlog-max-len", Group: groupLog, Value: In(&c.SlowlogMaxLen, NewInt(128, 0, 1<<20, "n")), Mutable: true, Help: "entries that SLOWLOG keeps"},
 		{Name: "latency-monitor-threshold", Group: groupLog, Value: In(&c.LatencyThreshold, NewInt(0, 0, math.MaxInt64, "ms")), Mutable: true, Help: "record in LATENCY what takes at least this long; 0: nothing"},
 		{Name: "loglevel", Group: groupLog, Value: In(&c.LogLevel, newEnum("notice", "debug", "verbose", "warning")), Mutable: true, Help: "least important events to log"},
-		{Name: "loglevel-file", Group: groupLog, Value: In(&c.LogLevelFile, NewText("", "path", CheckPath)), Help: "file that holds the loglevel; celld reads it again at SIGHUP"},
+		{Name: "loglevel-file", Group: groupLog, Value: In(&c.LogLevelFile, NewText("", "path", CheckPath)), Help: "file that holds the loglevel; read again when it changes"},
+		{Name: "watch", Group: groupLog, Value: In(&c.Watch, NewYesNo(true)), Help: "take up files that have changed: passwords, users, policies, certificates, the loglevel, Envoy's limits; no: only at SIGHUP"},
 		{Name: "log-format", Group: groupLog, Value: In(&c.LogFormat, newEnum("text", "json")), Help: "text for people, json for machines; written to standard error"},
 	}
 	before := func(group string, rows []Setting) {
@@ -282,12 +284,15 @@ func (c *Config) LoadSecret(setting, what, path string, changed func(name string
 	if changed(setting) {
 		return fmt.Errorf("%s and %s-file are both set; give one", setting, setting)
 	}
-	text, err := ReadSecret(what, path, func(text string) string { return strings.TrimRight(text, "\r\n") })
+	text, err := ReadSecret(what, path, TrimEnd)
 	if err != nil {
 		return err
 	}
 	return c.Setting(setting).Value.Set(text)
 }
+
+// TrimEnd cuts off the line break that editors write.
+func TrimEnd(text string) string { return strings.TrimRight(text, "\r\n") }
 
 // ReadSecret returns what a file holds, without what trim cuts off.
 func ReadSecret(what, path string, trim func(string) string) (string, error) {

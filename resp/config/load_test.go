@@ -73,17 +73,17 @@ func TestOptions(t *testing.T) {
 	path := cfg.LogLevelFile.Get()
 	for _, step := range []struct {
 		text, level string
-		changed, ok bool
-	}{{"warning", "warning", true, true}, {"warning ", "warning", false, true}, {"loud", "warning", false, false}} {
+		ok          bool
+	}{{"warning", "warning", true}, {"warning ", "warning", true}, {"loud", "warning", false}} {
 		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if level, changed, err := cfg.ReloadLogLevel(); level != step.level || changed != step.changed || (err == nil) != step.ok {
-			t.Errorf("%q: %s, %v, %v", step.text, level, changed, err)
+		if level, err := cfg.ReloadLogLevel(); level != step.level || (err == nil) != step.ok {
+			t.Errorf("%q: %s, %v", step.text, level, err)
 		}
 	}
 	_ = os.Remove(path)
-	if _, _, err := cfg.ReloadLogLevel(); err == nil {
+	if _, err := cfg.ReloadLogLevel(); err == nil {
 		t.Error("a level is read from no file")
 	}
 	cfg, _ = given(t, "dir=d", "dbfilename=r", "appendonly=yes", "appendfilename=a", "aof-load-truncated=no", "dir-lock-wait=3",

@@ -10,17 +10,22 @@ import (
 )
 
 // ReloadLogLevel reads --loglevel-file again, and returns the level. Any goroutine may call it.
-func (c *Config) ReloadLogLevel() (level string, changed bool, err error) {
+func (c *Config) ReloadLogLevel() (level string, err error) {
 	word, err := readLogLevel(c.LogLevelFile.Get())
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	before := c.LogLevel.Get()
 	err = c.LogLevel.Set(word)
-	level = c.LogLevel.Get()
-	return level, level != before, err
+	return c.LogLevel.Get(), err
+}
+
+// ReloadPassword reads --requirepass-file again. Any goroutine may call it.
+func (c *Config) ReloadPassword() error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	return c.LoadPassword(func(string) bool { return false })
 }
 
 // readLogLevel reads the word in a file. LogLevel.Set checks it.

@@ -11,9 +11,13 @@ import (
 	"celld/resp"
 	"celld/resp/certs"
 	"celld/resp/config"
+	"celld/resp/watch"
 	"celld/store/remote"
 	"celld/store/remote/link"
 )
+
+// passwordName is what errors call the engine's password.
+const passwordName = "the engine's password"
 
 // Settings are those of an engine that keeps the limits.
 type Settings struct {
@@ -21,12 +25,14 @@ type Settings struct {
 	passwordFile        string
 	denials, localShare int64
 	failure             *config.Param[string]
+
+	store *remote.Store // nil: there is no engine
 }
 
 // Wing keeps the limits on an engine.
 func Wing() resp.Wing {
 	s := &Settings{}
-	return resp.Wing{Part: s.Part(), Open: s.open}
+	return resp.Wing{Part: s.Part(), Open: s.open, Serve: s.serve}
 }
 
 // Part declares the settings.
@@ -87,7 +93,7 @@ func (s *Settings) load(c *config.Config, given func(name string) bool) error {
 	case (s.with.TLSCertFile == "") != (s.with.TLSKeyFile == ""):
 		return errors.New("--store-tls-cert-file and --store-tls-key-file must be given together")
 	}
-	return c.LoadSecret("store-password", "the engine's password", s.passwordFile, given)
+	return c.LoadSecret("store-password", passwordName, s.passwordFile, given)
 }
 
 // Options are those of remote.Open, without Policies and Log.
@@ -98,14 +104,22 @@ func (s *Settings) Options(c *config.Config) remote.Options {
 	return o
 }
 
+// valid returns an error if the engine refuses celld's certificate today. What cannot be read is no error: others say why.
+func (s *Settings) valid() error {
+	path := s.with.TLSCertFile
+	if path == "" {
+		return nil
+	}
+	pair, unread := certs.ReadPair(path, s.with.TLSKeyFile, "")
+	if wrong := certs.Valid(pair, time.Now()); unread == nil && wrong != nil {
+		return fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong)
+	}
+	return nil
+}
+
 // check looks at the certificates.
 func (s *Settings) check(c *config.Config) (_ []string, _, faults error) {
-	if path := s.with.TLSCertFile; path != "" {
-		pair, unread := certs.ReadPair(path, s.with.TLSKeyFile, "")
-		if wrong := certs.Valid(pair, time.Now()); unread == nil && wrong != nil { // else remote.Check says why
-			faults = fmt.Errorf("the engine refuses the certificate: %s: %w", path, wrong)
-		}
-	}
+	faults = s.valid()
 	if _, wrong := link.ParseURL(s.with.URL); s.with.URL != "" && wrong == nil { // else load has said so
 		faults = errors.Join(faults, remote.Check(s.Options(c)))
 	}
@@ -122,11 +136,36 @@ func (s *Settings) open(o *resp.Options) error {
 	if err != nil {
 		return err
 	}
+	s.store = store
 	s.failure.OnSet(func(text string) {
 		if modes, err := remote.ParseFailures(text); err == nil {
 			store.SetFailures(modes)
 		}
 	})
 	o.Engine = store
+	return nil
+}
+
+// serve makes known which files change: the password's, and those of certificates.
+func (s *Settings) serve(srv *resp.Server, _ *resp.Options) error {
+	if s.store == nil {
+		return nil
+	}
+	srv.Watch(&watch.File{Setting: "store-password-file", Paths: []string{s.passwordFile}, Take: func() (_ []any, err error) {
+		password, err := config.ReadSecret(passwordName, s.passwordFile, config.TrimEnd)
+		if err == nil {
+			s.store.UsePassword(password)
+		}
+		return nil, err
+	}})
+	srv.Watch(&watch.File{
+		Setting: "store-tls-cert-file", Paths: []string{s.with.TLSCertFile, s.with.TLSKeyFile, s.with.TLSCACertFile},
+		Take: func() (_ []any, err error) {
+			if err = s.valid(); err == nil {
+				err = s.store.RenewCertificates()
+			}
+			return nil, err
+		},
+	})
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"celld/resp/envoy/message"
 )
 
+// healthTime is how often the health is looked at for those who watch it.
+const healthTime = 500 * time.Millisecond
+
 // healthName is the service whose health is told, as envoyproxy/ratelimit names it. The empty name has the same health.
 const healthName = "ratelimit"
 
@@ -48,7 +51,7 @@ func (h *health) watch(in []byte, to *grpc.Sender) error {
 	if err != nil {
 		return grpc.Errorf(grpc.InvalidArgument, "%v", err)
 	}
-	tick := time.NewTicker(lookTime)
+	tick := time.NewTicker(healthTime)
 	defer tick.Stop()
 	for was, ends := message.Health(-1), false; ; {
 		if is := h.state(name); is != was {

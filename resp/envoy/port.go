@@ -16,19 +16,16 @@ import (
 	"celld/resp"
 	"celld/resp/envoy/domains"
 	"celld/resp/envoy/grpc"
-	"celld/resp/reload"
 	"celld/resp/transport"
+	"celld/resp/watch"
 )
-
-// lookTime is how often files, and the health for those who watch it, are looked at.
-const lookTime = 500 * time.Millisecond
 
 // port is where calls come in.
 type port struct {
 	*service
 	server  *resp.Server
 	log     *slog.Logger
-	watcher watcher
+	file    watch.File
 	grpc    *grpc.Server
 	http    []*http.Server
 	stopped chan struct{}
@@ -44,8 +41,9 @@ func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 	d := &port{
 		service: &service{limits: server.Door, options: o, stats: newStatistics(), now: time.Now, panicked: server.Door.Panic},
 		server:  server,
-		log:     log, watcher: watcher{path: o.Config, merge: o.Merge}, stopped: make(chan struct{}),
+		log:     log, stopped: make(chan struct{}),
 	}
+	d.watch()
 	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, server.Door.Waits())
 	doors := []struct {
 		setting, bind, about string
@@ -65,9 +63,9 @@ func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 			about = append(about, of.about, ln.Addr().String())
 		}
 	}
-	d.reload()
+	server.Watch(&d.file)
+	server.ReadNow(&d.file)
 	server.OnMetrics(d.stats.declare)
-	server.OnReload(reload.Other{What: "envoy", File: o.Config, Reload: d.reloadNow})
 	server.OnStop(d.stop)
 	log.Info("Envoy's rate limit service is served", about...)
 	for i, ln := range listeners {
@@ -75,7 +73,6 @@ func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 			go doors[i].serve(netutil.LimitListener(ln, o.MaxConnections)) // until stop
 		}
 	}
-	go look(d.stopped, d.reload)
 	return nil
 }
 
@@ -136,53 +133,26 @@ func listen(setting, bind string) (ln net.Listener, err error) {
 	return ln, nil
 }
 
-// look calls reload until the port is closed. Where files are many, it does so less often: it takes 5 % of a core at most.
-func look(stopped <-chan struct{}, reload func()) {
-	for pause := lookTime; ; {
-		select {
-		case <-stopped:
-			return
-		case <-time.After(pause):
-		}
-		began := time.Now()
-		reload()
-		pause = max(lookTime, 20*time.Since(began))
-	}
+// watch says what file there is to be watched.
+func (d *port) watch() {
+	d.file.Setting, d.file.Paths, d.file.Take = "envoy-config", []string{d.options.Config}, d.take
+	d.stats.loads = d.file.Counts
 }
 
-// reload puts a new configuration to use, and logs that, or its mistakes.
-func (d *port) reload() {
-	defer d.server.Door.Survive("reload of Envoy's limits")
-	first := d.set.Load() == nil
-	about, err := d.take(first)
-	if err != nil { // one line for each mistake
-		for line := range strings.Lines(err.Error()) {
-			d.log.Error("Envoy's limits are not loaded", "error", strings.TrimSpace(line))
-		}
+// take puts the configuration to use, and returns what is to be logged of it.
+func (d *port) take() (about []any, err error) {
+	files, err := readFiles(d.options.Config)
+	if err != nil {
+		return nil, err
 	}
-	if about != nil {
-		d.log.Info("Envoy's limits are loaded", about...)
-	}
-}
-
-// reloadNow is reload for somebody who says that the files are whole, and logs by himself.
-func (d *port) reloadNow() (about []any, err error) { return d.take(true) }
-
-// take puts a configuration to use if it is new, and returns what is to be logged of it.
-func (d *port) take(hurry bool) (about []any, err error) {
-	set, changed, err := d.watcher.look(hurry)
-	switch {
-	case !changed:
-		return nil, nil
-	case err != nil:
-		d.stats.failed.Add(1)
+	set, err := domains.Parse(files, domains.Options{Merge: d.options.Merge})
+	if err != nil {
 		return nil, err
 	}
 	for _, warning := range set.Warnings() {
 		d.log.Warn("Envoy's limits may not be as they are meant", "file", warning)
 	}
 	d.set.Store(set)
-	d.stats.loaded.Add(1)
 	return []any{"domains", set.Len(), "limits", set.Limits()}, nil
 }
 

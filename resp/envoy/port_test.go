@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,10 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"celld/internal/celldtest"
@@ -31,11 +30,12 @@ func newPort(t *testing.T, text string) (*port, *celldtest.LogBuffer) {
 	t.Helper()
 	log := &celldtest.LogBuffer{}
 	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
-	d := &port{service: &newWorld(t, Options{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil)),
-		watcher: watcher{path: filepath.Join(t.TempDir(), "limits.yaml")}}
+	d := &port{service: &newWorld(t, Options{}).service, server: server, log: slog.New(slog.NewTextHandler(log, nil))}
+	d.options.Config = celldtest.TempFile(t, text)
+	d.watch()
+	server.Watch(&d.file)
 	d.set.Store(nil)
 	d.panicked = server.Door.Panic
-	write(t, d.watcher.path, text)
 	return d, log
 }
 
@@ -56,7 +56,7 @@ func TestJSONByHTTP(t *testing.T) {
 		}
 	}
 	want(strings.NewReader(ask), http.StatusServiceUnavailable, "no rate limit configuration loaded")
-	d.reload()
+	d.server.ReadNow(&d.file)
 	want(strings.NewReader(ask), http.StatusOK, `{"overallCode":"OK","statuses":[{"code":"OK"`)
 	want(strings.NewReader(ask), http.StatusTooManyRequests, `"overallCode":"OVER_LIMIT"`)
 	want(strings.NewReader(`{"domain":""}`), http.StatusBadRequest, "domain must not be empty")
@@ -100,7 +100,7 @@ func TestNoPagesAsk(t *testing.T) {
 	} {
 		d, _ := newPort(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}"))
 		d.options.HTTPBind, d.options.MetricsBind = of.bind, of.bind
-		d.reload()
+		d.server.ReadNow(&d.file)
 		for path, server := range map[string]*http.Server{"/json": newHTTP(d), "/metrics": newMetrics(d), "/healthcheck": newHTTP(d)} {
 			r, w, code := httptest.NewRequest("POST", path, strings.NewReader(ask)), httptest.NewRecorder(), of.code
 			r.Host = of.host
@@ -128,35 +128,29 @@ func TestReload(t *testing.T) {
 	if err := d.unwell(); err == nil || err.Error() != "no configuration is loaded" {
 		t.Errorf("before: %v", err)
 	}
-	d.reload()
-	told := strings.Contains(log.String(), "Envoy's limits are loaded\" domains=1 limits=1")
-	if d.unwell() != nil || d.stats.loaded.Load() != 1 || !told {
-		t.Errorf("%v, %d, %s", d.unwell(), d.stats.loaded.Load(), log)
+	if about, err := d.take(); err != nil || fmt.Sprint(about) != "[domains 1 limits 1]" || d.unwell() != nil {
+		t.Errorf("%v, %v, %v", about, err, d.unwell())
 	}
-	write(t, d.watcher.path, limits("a rate_limit: {unit: minute, requests_per_unit: 1}")+"\n---\ndomain: e\n")
-	d.reloadNow()
-	warnings, err := Check(Options{Config: d.watcher.path})
-	if len(warnings) != 1 || err != nil || !strings.Contains(log.String(), "limits.yaml: what stands behind --- is a second document") {
-		t.Errorf("%q, %v, %s", warnings, err, log)
+	path := d.options.Config
+	celldtest.WriteFile(t, limits("a rate_limit: {unit: minute, requests_per_unit: 1}")+"\n---\ndomain: e\n", path)
+	_, err := d.take()
+	warnings, wrong := Check(d.options)
+	if err != nil || len(warnings) != 1 || wrong != nil || !strings.Contains(log.String(), "what stands behind --- is a second document") {
+		t.Errorf("%v, %q, %v, %s", err, warnings, wrong, log)
 	}
 	set := d.set.Load()
-	write(t, d.watcher.path, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: x}}, {key: ''}]\n")
-	d.reload()
-	d.reload() // the second look that sees it
-	mistake := regexp.MustCompile(`not loaded" error="[^ ]*limits.yaml: (d.a: unit 'x'|a descriptor below d has no key)`)
-	said := mistake.FindAllString(log.String(), -1)
-	if d.set.Load() != set || d.stats.failed.Load() != 1 || len(said) != 2 {
-		t.Errorf("%d, %q of %s", d.stats.failed.Load(), said, log)
-	}
-	if err := os.Remove(d.watcher.path); err != nil {
-		t.Fatal(err)
-	}
-	if about, err := d.take(true); about != nil || err == nil || !strings.Contains(err.Error(), "no such file") || d.set.Load() != set {
+	celldtest.WriteFile(t, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: x}}, {key: ''}]\n", path)
+	if about, err := d.take(); about != nil || err == nil || strings.Count(err.Error(), path) != 2 || d.set.Load() != set {
 		t.Errorf("%v, %v", about, err)
 	}
-	d.options.HealthNeedsDomain = true
-	d.watcher.path = t.TempDir()
-	if about, err := d.reloadNow(); err != nil || len(about) == 0 {
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if about, err := d.take(); about != nil || err == nil || !strings.Contains(err.Error(), "no such file") || d.set.Load() != set {
+		t.Errorf("%v, %v", about, err)
+	}
+	d.options.HealthNeedsDomain, d.options.Config = true, t.TempDir()
+	if about, err := d.take(); err != nil || len(about) == 0 {
 		t.Errorf("%v, %v", about, err)
 	}
 	if err := d.unwell(); err == nil || err.Error() != "the configuration has no domain" {
@@ -168,7 +162,7 @@ func TestReload(t *testing.T) {
 func TestServe(t *testing.T) {
 	server := resp.NewServer(resp.Options{Config: config.New(), Store: memory.New(memory.Options{})})
 	log := &celldtest.LogBuffer{}
-	dir := files(t, map[string]string{"a.yaml": limits("a rate_limit: {unit: minute, requests_per_unit: 1}")})
+	dir := celldtest.Tree(t, map[string]string{"a.yaml": limits("a rate_limit: {unit: minute, requests_per_unit: 1}")})
 	o := Options{Bind: "127.0.0.1:0", HTTPBind: "[::]:0", MetricsBind: "127.0.0.1:0", Config: dir, MaxConnections: 3}
 	if err := Serve(server, o, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
@@ -199,8 +193,12 @@ func TestServe(t *testing.T) {
 		t.Errorf("metrics: %d %q", code, text)
 	}
 	find("envoy")
-	write(t, filepath.Join(dir, "b.yaml"), "nosuch: 1\n")
-	celldtest.Eventually(t, "the mistake is told", func() bool { return strings.Contains(log.String(), "unknown key 'nosuch'") })
+	celldtest.WriteFile(t, "nosuch: 1\n", filepath.Join(dir, "b.yaml"))
+	server.Reload()
+	code, text = get(find("envoy_metrics") + "/any")
+	if !strings.Contains(text, "\nratelimit_service_config_load_error 1\n") {
+		t.Errorf("metrics after a mistake: %d %q", code, text)
+	}
 
 	if Serve(server, Options{}, nil) != nil {
 		t.Error("without an address there is an error")
@@ -219,7 +217,7 @@ func TestServe(t *testing.T) {
 // A stop ends slow requests by HTTP with its context.
 func TestStop(t *testing.T) {
 	d, _ := newPort(t, "domain: d\n")
-	d.reload()
+	d.server.ReadNow(&d.file)
 	d.stopped = make(chan struct{})
 	d.grpc = newGRPC(d.service, &health{d.stats, d.unwell}, false)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -311,24 +309,4 @@ func TestMetadataIsMerged(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
-}
-
-// Files that take long to read are read less often, and none once the port is closed.
-func TestManyFilesAreReadLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stopped, began, read := make(chan struct{}), time.Now(), []time.Duration(nil)
-		go look(stopped, func() {
-			read = append(read, time.Since(began))
-			if len(read) > 2 {
-				time.Sleep(time.Second)
-			}
-		})
-		celldtest.Pass(50 * time.Second)
-		close(stopped)
-		celldtest.Pass(time.Minute)
-		half := time.Second / 2
-		if want := []time.Duration{half, 2 * half, 3 * half, 3*half + 21*time.Second, 3*half + 42*time.Second}; !slices.Equal(read, want) {
-			t.Fatalf("read at %v, want %v", read, want)
-		}
-	})
 }

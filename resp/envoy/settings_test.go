@@ -1,12 +1,12 @@
 package envoy
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"celld/internal/celldtest"
 	"celld/resp/config"
 	"celld/resp/config/configtest"
 )
@@ -74,8 +74,7 @@ func given(t *testing.T, texts ...string) (*config.Config, *settings, func(name 
 
 // Settings that do not go together are errors that name them.
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "limits.yaml")
-	write(t, file, "domain: a\n")
+	file := celldtest.TempFile(t, "domain: a\n")
 	for settings, want := range map[string]string{
 		"envoy-bind=*:1 envoy-metrics-bind=*:2 envoy-config=" + file: "",
 		"envoy-http-bind=*:1 envoy-config=" + file:                   "",

@@ -16,7 +16,7 @@ import (
 
 // statistics are those of envoyproxy/ratelimit, under the names that its statsd exporter gives them.
 type statistics struct {
-	loaded, failed             atomic.Int64 // configurations
+	loads                      func() (taken, refused int64) // of the configuration
 	serviceErrors, storeErrors atomic.Int64
 	shadowed                   atomic.Int64 // calls that pass only as all limits are in shadow mode
 
@@ -39,7 +39,8 @@ const (
 type seriesStats struct{ total, over, near, within, shadow atomic.Uint64 }
 
 func newStatistics() *statistics {
-	st := &statistics{series: map[domains.Series]*seriesStats{}, unknown: map[string]*atomic.Int64{}}
+	st := &statistics{series: map[domains.Series]*seriesStats{}, unknown: map[string]*atomic.Int64{},
+		loads: func() (taken, refused int64) { return 0, 0 }}
 	st.methods[shouldRateLimit].name, st.methods[check].name = "ShouldRateLimit", "Check"
 	return st
 }
@@ -186,13 +187,14 @@ func (st *statistics) declare(l *metrics.List) {
 		l.Counter(metrics.Metric{Name: "ratelimit_service_rate_limit_" + domain + "_domain_not_found",
 			Help: "Descriptors of a domain that is not configured.", Value: st.unknown[domain].Load()})
 	}
+	loaded, failed := st.loads()
 	const errorName, errorHelp = "ratelimit_service_should_rate_limit_error", "Calls that were answered with an error."
 	for _, m := range []metrics.Metric{
 		{Name: errorName, Help: errorHelp, Labels: []string{"err_type", "redis_error"}, Value: st.storeErrors.Load()},
 		{Name: errorName, Help: errorHelp, Labels: []string{"err_type", "service_error"}, Value: st.serviceErrors.Load()},
 		{Name: "ratelimit_service_global_shadow_mode", Help: "Calls that passed by --envoy-shadow.", Value: st.shadowed.Load()},
-		{Name: "ratelimit_service_config_load_success", Help: "Configurations that were loaded.", Value: st.loaded.Load()},
-		{Name: "ratelimit_service_config_load_error", Help: "Configurations with a mistake.", Value: st.failed.Load()},
+		{Name: "ratelimit_service_config_load_success", Help: "Configurations that were loaded.", Value: loaded},
+		{Name: "ratelimit_service_config_load_error", Help: "Configurations with a mistake.", Value: failed},
 	} {
 		l.Counter(m)
 	}

@@ -1,8 +1,7 @@
-// Package listen opens the sockets that clients connect to, and takes up new certificates for those with TLS. It knows no connections.
+// Package listen opens the sockets that clients connect to. It knows no connections.
 //
 //	sockets := listen.New(cfg, log, listen.Inherited{})
 //	listeners, err := sockets.Listen()
-//	sockets.WatchCertificates(ctx, failed, survive)
 package listen
 
 import (

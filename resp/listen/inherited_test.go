@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"celld/internal/celldtest"
@@ -213,55 +212,5 @@ func TestMostClientsBesideHTTP(t *testing.T) {
 	alone.cfg.MaxClients.Put(wanted)
 	if err := alone.MayServe(wanted); err != nil {
 		t.Errorf("as many as before: %v", err)
-	}
-}
-
-// New certificates are taken up while the server runs, and the log tells bad ones once.
-func TestWatchCertificates(t *testing.T) {
-	p := newPair(t)
-	synctest.Test(t, func(t *testing.T) { // whose clock begins at the year 2000
-		s, log := sockets(t, nil, Inherited{})
-		failed := 0
-		survive := func(string, ...any) {}
-		s.WatchCertificates(t.Context(), func() { failed++ }, survive) // there are none
-		p.put(t, time.Now().Add(time.Hour))
-		k, err := certs.Open(p.files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.cfg.TLS.Keeper = k
-		s.WatchCertificates(t.Context(), func() { failed++ }, survive)
-		logs := func(want ...string) {
-			t.Helper()
-			synctest.Wait()
-			for _, line := range want {
-				if !strings.Contains(log.String(), line) {
-					t.Errorf("no %s in %q", line, log)
-				}
-			}
-			if n := strings.Count(log.String(), "\n"); n != len(want) {
-				t.Errorf("%d lines: %s", n, log)
-			}
-			log.Reset()
-		}
-		logs("the certificate ends soon")
-		p.put(t, time.Now().Add(47*time.Hour))
-		celldtest.Pass(3 * certsEvery)
-		logs("new certificates are used")
-		celldtest.WriteFile(t, "nothing", p.files.Cert)
-		celldtest.Pass(5 * certsEvery)
-		if logs("new certificates are not used, the old ones stay"); failed != 1 {
-			t.Errorf("%d have failed", failed)
-		}
-	})
-}
-
-// A fault in the watch is survived.
-func TestAFaultInTheWatch(t *testing.T) {
-	s, _ := sockets(t, nil, Inherited{}) // without a Keeper
-	survived := false
-	s.lookAtCertificates(func() {}, func(string, ...any) { survived = recover() != nil })
-	if !survived {
-		t.Error("there was no fault")
 	}
 }

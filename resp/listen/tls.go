@@ -2,7 +2,6 @@ package listen
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"time"
@@ -10,9 +9,6 @@ import (
 	"celld/resp/metrics"
 	"celld/resp/transport"
 )
-
-// certsEvery is the time between two looks at the certificates' files. A change is taken up, or refused, after two looks at most.
-const certsEvery = 2 * time.Second
 
 // listenTLS listens on the addresses of --bind with TLS, if there is a port for it and no inherited socket.
 func (s *Sockets) listenTLS() ([]transport.Listener, error) {
@@ -40,32 +36,13 @@ func (s *Sockets) secured(listeners ...net.Listener) (open []transport.Listener)
 	return open
 }
 
-// WatchCertificates takes up what the files of the certificates have, until ctx ends, and warns of certificates that end soon. It calls
-// failed for new ones that are not used, and defers survive, which recovers a panic.
-func (s *Sockets) WatchCertificates(ctx context.Context, failed func(), survive func(where string, about ...any)) {
-	if s.cfg.TLS.Keeper != nil {
-		s.warnOfCertificate()
-		go s.watch(ctx, failed, survive) // nobody waits for it: files of a network may hang
-	}
-}
-
-func (s *Sockets) watch(ctx context.Context, failed func(), survive func(where string, about ...any)) {
-	ticker := time.NewTicker(certsEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.lookAtCertificates(failed, survive)
-		}
-	}
-}
-
-// warnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate:
+// WarnOfCertificate logs once that the certificate ends soon, and once that clients refuse it. A start goes on with such a certificate:
 // a new one is taken up without a restart, and --check tells before.
-func (s *Sockets) warnOfCertificate() {
+func (s *Sockets) WarnOfCertificate() {
 	k, now := s.cfg.TLS.Keeper, time.Now()
+	if k == nil {
+		return
+	}
 	text, about := "", []any{"file", s.cfg.TLS.Cert.Get(), "not_after", k.NotAfter().UTC().Format(time.RFC3339)}
 	if err := k.Valid(now); err != nil {
 		text, about = "clients refuse the certificate", append(about, "error", err)
@@ -77,20 +54,6 @@ func (s *Sockets) warnOfCertificate() {
 			s.log.Warn(text, about...)
 		}
 	}
-}
-
-// lookAtCertificates takes up what the files of the certificates have now, or says once what is wrong with it.
-func (s *Sockets) lookAtCertificates(failed func(), survive func(where string, about ...any)) {
-	defer survive("certificates")
-	k := s.cfg.TLS.Keeper
-	switch taken, err := k.Look(); {
-	case err != nil:
-		failed()
-		s.log.Warn("new certificates are not used, the old ones stay", "error", err, "not_after", k.NotAfter().UTC().Format(time.RFC3339))
-	case taken:
-		s.log.Info("new certificates are used", "not_after", k.NotAfter().UTC().Format(time.RFC3339))
-	}
-	s.warnOfCertificate()
 }
 
 // Declare names the listeners as Redis 7.2 does.

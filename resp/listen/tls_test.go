@@ -33,8 +33,8 @@ func TestWarnOfCertificate(t *testing.T) {
 		}
 		warned := func(words ...string) {
 			t.Helper()
-			s.warnOfCertificate()
-			s.warnOfCertificate()
+			s.WarnOfCertificate()
+			s.WarnOfCertificate()
 			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 			if log.Len() == 0 {
 				lines = nil
@@ -52,6 +52,7 @@ func TestWarnOfCertificate(t *testing.T) {
 			}
 			log.Reset()
 		}
+		s.WarnOfCertificate() // there is none
 		start := time.Now()
 		open(start.Add(47 * time.Hour))
 		warned()

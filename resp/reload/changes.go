@@ -8,27 +8,25 @@ import (
 
 // changes are the names of what a reload has changed.
 type changes struct {
-	added, changed, removed []string
-	about                   []any // what is logged beside them
+	added, changed, gone []string
 }
-
-func (c *changes) none() bool { return len(c.added)+len(c.changed)+len(c.removed)+len(c.about) == 0 }
 
 // mostNames is how many names a line of the log has of a kind.
 const mostNames = 20
 
-func (c *changes) attrs() (attrs []any) {
+// attrs are what the log says of them. gone is its word for the names that are in the file no longer.
+func (c *changes) attrs(gone string) (attrs []any) {
 	for _, kind := range []struct {
 		name  string
 		names []string
-	}{{"added", c.added}, {"changed", c.changed}, {"removed", c.removed}} {
+	}{{"added", c.added}, {"changed", c.changed}, {gone, c.gone}} {
 		if n := len(kind.names); n > mostNames {
 			attrs = append(attrs, kind.name, append(kind.names[:mostNames:mostNames], fmt.Sprintf("and %d more", n-mostNames)))
 		} else if n > 0 {
 			attrs = append(attrs, kind.name, kind.names)
 		}
 	}
-	return append(attrs, c.about...)
+	return attrs
 }
 
 // changesOf compares texts by their names.
@@ -42,7 +40,7 @@ func changesOf(before, after map[string]string) (c changes) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, there := after[name]; !there {
-			c.removed = append(c.removed, name)
+			c.gone = append(c.gone, name)
 		}
 	}
 	return c

@@ -28,7 +28,8 @@ type Engine interface {
 
 // New returns what sessions share.
 func New(p Parts) *Service {
-	srv := &Service{newScripts: p.Scripts, slowlog: stats.NewSlowlog(func() int64 { return p.Config.SlowlogMaxLen.Get() })}
+	srv := &Service{newScripts: p.Scripts, slowlog: stats.NewSlowlog(func() int64 { return p.Config.SlowlogMaxLen.Get() }),
+		Saved: func(string) {}}
 	srv.Init(p.Parts)
 	srv.Commands = NewTable(srv, p.Rows)
 	srv.useUsers(p.Users)

@@ -22,7 +22,8 @@ type Service struct {
 	listing    sync.Mutex // one long list is made at a time
 	slowlog    *stats.Slowlog
 	Heap       metrics.Heap
-	scratches  sync.Pool // where sessions that answer nothing leave theirs
+	Saved      func(setting string) // is told that the file of a setting was written
+	scratches  sync.Pool            // where sessions that answer nothing leave theirs
 }
 
 // running is the script that runs, as other connections know it. Its zero value is none.

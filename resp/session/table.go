@@ -34,7 +34,7 @@ func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table
 func ownRows(srv *Service) []*command.Row {
 	limits := func() limit.Server {
 		return limit.Server{Store: srv.Port, File: srv.Config.PoliciesFile.Get(), InForce: srv.Store, LogMax: srv.Config.LogMax.Get(),
-			Decisions: srv.Decisions, Denied: srv.Denied}
+			Decisions: srv.Decisions, Denied: srv.Denied, Saved: func() { srv.Saved("policies") }}
 	}
 	of := keys.Options{
 		Space: func() keys.Space { return srv.space },
@@ -44,7 +44,7 @@ func ownRows(srv *Service) []*command.Row {
 	}
 	accounts := func() users.Server {
 		return users.Server{Users: srv.Users, Denied: &srv.ACLLog, Clients: &srv.Clients, Commands: srv.Commands,
-			File: srv.Config.ACLFile.Get(), Log: srv.Log}
+			File: srv.Config.ACLFile.Get(), Saved: func() { srv.Saved("aclfile") }, Log: srv.Log}
 	}
 	others := []*command.Row{
 		{Name: "latency", Arity: -2, Summary: "A container for latency diagnostics commands.", Since: "2.8.13", Group: "server", Sub: srv.Latency.Rows(func() *command.Table { return srv.Commands })},

@@ -15,7 +15,6 @@ type Server struct {
 	Connections       atomic.Int64
 	RejectedClients   atomic.Int64
 	FailedHandshakes  atomic.Int64
-	FailedReloads     atomic.Int64
 	DeniedClients     atomic.Int64
 	Commands          Counter
 	InputBytes        Counter
@@ -103,8 +102,6 @@ func (st *Server) DeclareTroubles(l *metrics.List) {
 	metrics.EngineCounters(l, st.Engine())
 	l.Counter(metrics.Metric{Field: "tls_handshake_failures", Name: "celld_tls_handshake_failures_total",
 		Help: "TLS handshakes that failed.", Value: st.FailedHandshakes.Load()})
-	l.Counter(metrics.Metric{Field: "tls_reload_failures", Name: "celld_tls_reload_failures_total",
-		Help: "Changed certificate files that could not be used.", Value: st.FailedReloads.Load()})
 	l.Histogram(metrics.Metric{Name: "celld_wait_duration_seconds", JSON: "waiting.granted",
 		Help: "How long granted calls with WAIT waited.", Value: st.Waits.Histogram()})
 }

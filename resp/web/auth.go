@@ -11,7 +11,8 @@ import (
 
 // admitted reports whether a request has the token, as Bearer or as the password of any user. It takes as long for each wrong one.
 func (s *site) admitted(r *http.Request) bool {
-	if s.token == nil {
+	token := s.token.Load()
+	if token == nil {
 		return true
 	}
 	given, isBasic := "", false
@@ -21,7 +22,7 @@ func (s *site) admitted(r *http.Request) bool {
 		return false
 	}
 	sum := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1
+	return subtle.ConstantTimeCompare(sum[:], token[:]) == 1
 }
 
 // askForToken answers who is not admitted.

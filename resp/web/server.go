@@ -17,6 +17,7 @@ import (
 	"celld/resp"
 	"celld/resp/door"
 	"celld/resp/transport"
+	"celld/resp/watch"
 	"celld/resp/web/answers"
 	"celld/resp/web/api"
 	"celld/resp/web/guard"
@@ -37,8 +38,16 @@ func Serve(server *resp.Server, h Options, logger *slog.Logger) error {
 	if err != nil || len(listeners) == 0 {
 		return err
 	}
+	site := newSite(server, h)
+	server.Watch(&watch.File{Setting: "http-token-file", Paths: []string{h.TokenFile}, Take: func() (_ []any, err error) {
+		token, err := h.readToken()
+		if err == nil {
+			site.setToken(token)
+		}
+		return nil, err
+	}})
 	front := &http.Server{
-		Handler:                      newSite(server, h),
+		Handler:                      site,
 		ReadHeaderTimeout:            headerTime,
 		ReadTimeout:                  requestTime,
 		WriteTimeout:                 requestTime,
@@ -93,7 +102,7 @@ func listen(h Options) ([]net.Listener, error) {
 type site struct {
 	server  *resp.Server
 	limits  Options
-	token   *[sha256.Size]byte // nil: none is needed
+	token   atomic.Pointer[[sha256.Size]byte] // nil: none is needed
 	guard   guard.Guard
 	metrics *metricsPage
 	api     api.API
@@ -106,10 +115,15 @@ func newSite(server *resp.Server, h Options) *site {
 	s := &site{server: server, limits: h, readings: readings{take: server.Overview}, metrics: newMetricsPage(server),
 		api: api.API{Door: server.Door, Trusted: h.Token != ""}}
 	if h.Token != "" {
-		sum := sha256.Sum256([]byte(h.Token))
-		s.token, s.guard = &sum, guard.Guard{AnyName: true, Token: true}
+		s.setToken(h.Token)
+		s.guard = guard.Guard{AnyName: true, Token: true}
 	}
 	return s
+}
+
+func (s *site) setToken(token string) {
+	sum := sha256.Sum256([]byte(token))
+	s.token.Store(&sum)
 }
 
 func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

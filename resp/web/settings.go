@@ -19,10 +19,9 @@ const defaultIPv6Prefix = 64
 // settings are those of the HTTP port.
 type settings struct {
 	Options
-	tokenFile string
-	most      *config.Param[int64]
-	secure    bool          // by TLS
-	made      *resp.Options // nil: there is no server yet
+	most   *config.Param[int64]
+	secure bool          // by TLS
+	made   *resp.Options // nil: there is no server yet
 }
 
 // Wing is the HTTP port.
@@ -48,7 +47,7 @@ func (s *settings) rows(*config.Config) []config.Setting {
 	const group = "HTTP"
 	return []config.Setting{
 		{Name: "http-bind", Group: group, Value: config.Into(&s.Bind, config.NewText("", "host:port", config.CheckHostPort)), Help: "address to serve HTTP on: health, checks for proxies, limits as JSON, metrics and the live page; empty: none"},
-		{Name: "http-token-file", Group: group, Value: config.Into(&s.tokenFile, config.NewText("", "path", config.CheckPath)), Help: "file that holds the token that HTTP clients must send; needed where --http-bind is not loopback"},
+		{Name: "http-token-file", Group: group, Value: config.Into(&s.TokenFile, config.NewText("", "path", config.CheckPath)), Help: "file that holds the token that HTTP clients must send, read again when it changes; needed where --http-bind is not loopback"},
 		{Name: "http-max-connections", Group: group, Value: config.In(&s.most, config.NewInt(1000, 1, 1<<20, "n")), Help: "most HTTP connections at once; one more gets 503 and is closed"},
 		{Name: "trusted-proxies", Group: group, Value: config.Parsed(&s.TrustedProxies, "", "nets", parseNets), Help: "proxies whose X-Forwarded-For is believed: addresses or CIDRs, separated by blanks or commas"},
 		{Name: "http-ipv6-prefix", Group: group, Value: config.Into(&s.IPv6Prefix, config.NewInt(defaultIPv6Prefix, 1, 128, "bits")), Help: "checks count IPv6 addresses by their net of so many bits; 128: each by itself"},
@@ -70,6 +69,7 @@ type Options struct {
 	Bind           string         // host:port; empty: none is opened
 	Inherited      []net.Listener // in place of that; they are on TCP
 	Token          string         // that clients must send; empty: none
+	TokenFile      string         // which has it; empty: it does not change
 	MaxConnections int
 	TrustedProxies []netip.Prefix
 	IPv6Prefix     int64              // bits of an IPv6 address that a check counts by; 0: 64
@@ -86,10 +86,15 @@ func (s *settings) options(c *config.Config) Options {
 	return o
 }
 
+// readToken reads the token. HTTP drops blanks around a value.
+func (o *Options) readToken() (string, error) {
+	return config.ReadSecret("the HTTP token", o.TokenFile, strings.TrimSpace)
+}
+
 // load reads the token. A port that others than this machine may reach needs one.
 func (s *settings) load(*config.Config, func(string) bool) (err error) {
-	if path := s.tokenFile; path != "" {
-		if s.Token, err = config.ReadSecret("the HTTP token", path, strings.TrimSpace); err != nil { // HTTP drops blanks around a value
+	if s.TokenFile != "" {
+		if s.Token, err = s.readToken(); err != nil {
 			return err
 		}
 	}

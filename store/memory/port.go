@@ -37,9 +37,9 @@ func (p Port) DeleteRule(r policy.Rule, nowNS int64, done func(bool, error)) {
 }
 
 // KeepPolicies sets those that differ. What was used of the others is kept.
-func (p Port) KeepPolicies(list []*policy.Policy) (refused int, err error) {
+func (p Port) KeepPolicies(list []*policy.Policy, only func(name string) bool) (refused int, err error) {
 	for i, one := range list {
-		if p.PolicyNamed(one.Name).Lasting().Same(one) {
+		if only != nil && !only(one.Name) || p.PolicyNamed(one.Name).Lasting().Same(one) {
 			continue
 		}
 		if _, err := p.Set.SetPolicy(one.Name, one.Plain(), policy.Options{Lasting: true}); err != nil {
@@ -50,9 +50,10 @@ func (p Port) KeepPolicies(list []*policy.Policy) (refused int, err error) {
 }
 
 // KeepRules sets those that differ. Rules that are over make no room: they are swept soon.
-func (p Port) KeepRules(list []policy.Rule) (refused int, err error) {
+func (p Port) KeepRules(list []policy.Rule, only func(name string) bool) (refused int, err error) {
 	for i, r := range list {
-		if text, _ := p.Set.SettingText(policy.Setting{Kind: policy.RuleSetting, Name: r.Name()}, 0); text == "0" {
+		text, _ := p.Set.SettingText(policy.Setting{Kind: policy.RuleSetting, Name: r.Name()}, 0)
+		if only != nil && !only(r.Name()) || text == "0" {
 			continue
 		}
 		if _, err := p.Set.PutRule(r, 0); err != nil {

@@ -38,7 +38,7 @@ func TestKeepRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		refused, err := p.KeepRules(list)
+		refused, err := p.KeepRules(list, nil)
 		if got := p.Set.Rules(t0 + 2); refused != 0 || err != nil || len(got) != 2 || p.SettingChanges() != 3 {
 			t.Errorf("%d, %v: %+v after %d changes", refused, err, got, p.SettingChanges())
 		}
@@ -46,7 +46,7 @@ func TestKeepRules(t *testing.T) {
 	for n := range policy.MaxRules {
 		list = append(list, policy.Rule{Pattern: fmt.Sprint("r", n)})
 	}
-	if refused, err := p.KeepRules(list); refused != policy.MaxRules || err != policy.ErrTooMany {
+	if refused, err := p.KeepRules(list, nil); refused != policy.MaxRules || err != policy.ErrTooMany {
 		t.Errorf("%d, %v", refused, err)
 	}
 }
@@ -57,7 +57,7 @@ func TestKeepPolicies(t *testing.T) {
 	list := []*policy.Policy{policy.New("same", memtest.MustParse(t, "5/1h")), policy.New("other", memtest.MustParse(t, "5/1h"))}
 	keep := func(want int, wantErr error) {
 		t.Helper()
-		if refused, err := p.KeepPolicies(list); refused != want || err != wantErr {
+		if refused, err := p.KeepPolicies(list, nil); refused != want || err != wantErr {
 			t.Errorf("%d, %v, want %d, %v", refused, err, want, wantErr)
 		}
 	}

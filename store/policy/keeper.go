@@ -17,12 +17,12 @@ type Keeper interface {
 
 	// KeepPolicies sets the policies of a file, which are in force in the process at once, or after temporary ones. The error is
 	// ErrTooMany, for the policy whose place in the list is returned. AwaitPolicies waits until the store has stored or refused them,
-	// for a time-out at most.
-	KeepPolicies(list []*Policy) (refused int, err error)
+	// for a time-out at most. With only, it sets only those of which that is true.
+	KeepPolicies(list []*Policy, only func(name string) bool) (refused int, err error)
 	AwaitPolicies()
 
 	// KeepRules is KeepPolicies for the rules of a file, which hold for ever.
-	KeepRules(list []Rule) (refused int, err error)
+	KeepRules(list []Rule, only func(name string) bool) (refused int, err error)
 
 	// PoliciesUnknown says why there may be policies that the process does not know.
 	PoliciesUnknown() error

@@ -229,7 +229,7 @@ type Options struct {
 	Reset    bool  // forget what was used; otherwise it is carried over to the limits that stay alike
 	UntilNS  int64 // EX: set a temporary one, and keep the lasting one; by the clock of NowNS
 	NowNS    int64
-	Lasting  bool // keep a temporary one; without it, and without UntilNS, that is replaced too
+	Lasting  bool // keep a temporary one, and what was used; without it, and without UntilNS, that is replaced too
 }
 
 // SetPolicy sets the limits of a name and reports whether it did. The errors are ErrTooMany and Policy.Check's.

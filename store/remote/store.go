@@ -137,6 +137,10 @@ func (s *Store) Mode() (name string, since time.Time) {
 // SetFailures says what is answered from now on while the engine does not answer.
 func (s *Store) SetFailures(f Failures) { s.failure.SetModes(f) }
 
+// UsePassword and RenewCertificates are for connections from now on: see link.Link.
+func (s *Store) UsePassword(password string) { s.link.UsePassword(password) }
+func (s *Store) RenewCertificates() error    { return s.link.RenewCertificates() }
+
 // Away returns why the engine does not answer, nil if it does: see link.Link.
 func (s *Store) Away() error { return s.link.Away() }
 

@@ -538,7 +538,7 @@ func rulesDecide(t *testing.T, k *keeper) {
 
 func policiesOfAFile(t *testing.T, k *keeper) {
 	list := []*policy.Policy{policy.New("a", *literal(t, "1/1s")), policy.New("b", *literal(t, "2/1s"), *literal(t, "9/1h"))}
-	if refused, err := k.KeepPolicies(list); refused != 0 || err != nil {
+	if refused, err := k.KeepPolicies(list, nil); refused != 0 || err != nil {
 		t.Fatal(refused, err)
 	}
 	for _, p := range list {
@@ -548,7 +548,7 @@ func policiesOfAFile(t *testing.T, k *keeper) {
 	}
 	k.AwaitPolicies()
 	rules := []policy.Rule{{Deny: true, Pattern: "bad:*"}}
-	if refused, err := k.KeepRules(rules); refused != 0 || err != nil || !slices.Equal(k.set.Rules(k.nowNS), rules) {
+	if refused, err := k.KeepRules(rules, nil); refused != 0 || err != nil || !slices.Equal(k.set.Rules(k.nowNS), rules) {
 		t.Errorf("%d, %v: %v", refused, err, k.set.Rules(k.nowNS))
 	}
 }

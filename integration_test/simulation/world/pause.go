@@ -11,7 +11,7 @@ import (
 // times all pass.
 
 func runPause(w *world) {
-	turns := &turns{w: w, forgets: w.fleet == nil}
+	turns := &turns{w: w, forgets: true}
 	operator := w.caller("pauses", 160)
 	var all sync.WaitGroup
 	turns.change(func() { pause(&operator, 0) })

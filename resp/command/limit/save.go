@@ -68,7 +68,11 @@ func (s *Server) save() error {
 	if _, err := parseFile(s.File, text, s.LogMax); err != nil { // earlier versions had other names
 		return fmt.Errorf("a start could not read it: %w", err)
 	}
-	return regular.Rewrite(s.File, []byte(text))
+	if err := regular.Rewrite(s.File, []byte(text)); err != nil {
+		return err
+	}
+	s.Saved()
+	return nil
 }
 
 // policySave reads and writes a file whose disk may be slow, so it works in a goroutine. The row forbids MULTI and scripts, which cannot

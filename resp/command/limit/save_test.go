@@ -23,7 +23,8 @@ func TestPolicySave(t *testing.T) {
 	wants(t, h, "CL.POLICY SET b 5/1s", ":1\r\n", "CL.POLICY SET gold 100/1m 10/1d", ":1\r\n", "CL.RULE ADD DENY bad:*", ":1\r\n",
 		"CL.RULE ADD DENY ip: CIDR 10.1.0.0/8", ":1\r\n", "CL.RULE ADD ALLOW soon EX 5", ":1\r\n", "CL.POLICY SET b 9/1s EX 5", ":1\r\n",
 		"CL.POLICY SET alone 9/1s EX 5", ":1\r\n", "CL.POLICY SAVE", fails(errNoFile))
-	server.File = path
+	saved := 0
+	server.File, server.Saved = path, func() { saved++ }
 	if got := h.Do("CL.POLICY", "SAVE"); !strings.HasPrefix(got, "-ERR nothing is saved: read the policies: open "+path) {
 		t.Errorf("%q", got)
 	}
@@ -58,6 +59,9 @@ func TestPolicySave(t *testing.T) {
 	wants(t, h, "CL.POLICY SAVE", "-ERR nothing is saved: a start could not read it: read the policies: "+path+
 		":6: invalid policy name 'old:': expected no colon at its end, such as 'api' or 'api:cust42'\r\n")
 	file(want)
+	if saved != 2 {
+		t.Errorf("it is told %d times that the file is written", saved)
+	}
 }
 
 var (

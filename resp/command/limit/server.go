@@ -27,6 +27,7 @@ type InForce interface {
 type Server struct {
 	Store     store.Store
 	File      string // --policies; "": there is none
+	Saved     func() // is told that SAVE has written it
 	InForce   InForce
 	LogMax    int64 // calls that a limit with algo=log may keep
 	Decisions *decisions.Rows

@@ -54,7 +54,8 @@ func (r *refusing) PutRule(rule policy.Rule, nowNS int64, done func(bool, error)
 // counted is a host whose decisions and denied calls are counted.
 func counted() (h *calltest.Host, s *refusing, server *Server) {
 	policies := &policy.Set{}
-	server = &Server{InForce: policies, LogMax: 100, Decisions: decisions.NewRows(policies), Denied: decisions.NewDenied(policies)}
+	server = &Server{InForce: policies, Saved: func() {}, LogMax: 100, Decisions: decisions.NewRows(policies),
+		Denied: decisions.NewDenied(policies)}
 	h = calltest.New(memory.Options{Policies: policies}, Rows(func() Server { return *server })...)
 	s = &refusing{Port: memory.Port{Store: h.Store}}
 	server.Store = s

@@ -38,6 +38,7 @@ func (f *family) load(c *command.Call, own command.Connection) {
 		return func(c *command.Call) {
 			c.Alone(func() {
 				s.end(own, client.Of(s.Users.Replace(file)))
+				s.Saved()
 				s.note(own, "users loaded", "aclfile", s.File)
 				c.OK()
 			})
@@ -57,5 +58,6 @@ func (f *family) write() func(*command.Call) {
 		s.Log.WarnLimited("users could not be saved", "aclfile", s.File, "error", err)
 		return func(c *command.Call) { c.Error(ErrACLSave) }
 	}
+	s.Saved()
 	return func(c *command.Call) { c.OK() }
 }

@@ -17,6 +17,7 @@ type Server struct {
 	Clients  *client.List
 	Commands *command.Table
 	File     string // --aclfile; empty: there is none
+	Saved    func() // is told that what it holds is in force, after LOAD and SAVE
 	Log      *loglimit.Logger
 }
 

@@ -36,12 +36,15 @@ type world struct {
 	table   *command.Table
 	file    string
 	log     bytes.Buffer
+	saved   int // how often it was told that the file is written
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	log := loglimit.New(slog.New(slog.NewTextHandler(&w.log, nil)), func() int64 { return 0 })
-	server := func() Server { return Server{w.users, &w.denied, &w.clients, w.table, w.file, log} }
+	server := func() Server {
+		return Server{w.users, &w.denied, &w.clients, w.table, w.file, func() { w.saved++ }, log}
+	}
 	get := &command.Row{Name: "get", Arity: 2, Flags: spec.Readonly, Keys: spec.OneKey, Group: "string", Run: func(*command.Call) {}}
 	set := &command.Row{Name: "set", Arity: -3, Flags: spec.Write, Keys: spec.OneKey, Group: "string", Run: func(*command.Call) {}}
 	rows := append(Rows(server), get, set)
@@ -208,7 +211,9 @@ func TestFile(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		w.file += "/none"
-		w.wants("ACL SAVE", ErrACLSave)
+		if w.wants("ACL SAVE", ErrACLSave); w.saved != 2 {
+			t.Errorf("it is told %d times that the file is in force", w.saved)
+		}
 		w.logged(`msg="users could not be saved"`)
 	}
 }

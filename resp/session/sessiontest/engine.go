@@ -210,12 +210,12 @@ func (e *Engine) EndPolicies(nowNS int64) { e.Store.EndPolicies(nowNS) }
 
 func (e *Engine) AwaitPolicies() {}
 
-func (e *Engine) KeepPolicies(list []*policy.Policy) (refused int, err error) {
-	return memory.Port{Store: e.Store}.KeepPolicies(list)
+func (e *Engine) KeepPolicies(list []*policy.Policy, only func(name string) bool) (refused int, err error) {
+	return memory.Port{Store: e.Store}.KeepPolicies(list, only)
 }
 
-func (e *Engine) KeepRules(list []policy.Rule) (refused int, err error) {
-	return memory.Port{Store: e.Store}.KeepRules(list)
+func (e *Engine) KeepRules(list []policy.Rule, only func(name string) bool) (refused int, err error) {
+	return memory.Port{Store: e.Store}.KeepRules(list, only)
 }
 
 func (e *Engine) Scan(_ context.Context, o store.ScanOptions, done func(uint64, []string, error)) {

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,7 +36,6 @@ const (
 func (l *Link) clientOptions(a address) (rueidis.ClientOption, error) {
 	o := rueidis.ClientOption{
 		InitAddress: a.Hosts, SelectDB: a.DB, ClientName: "celld",
-		Username: a.Username, Password: a.Password,
 		Dialer:            net.Dialer{Timeout: dialTimeout, KeepAlive: aliveInterval},
 		ConnWriteTimeout:  max(l.options.Timeout, leastWriteTimeout),
 		PipelineMultiplex: -1, // one connection to each node: so pipelines are long
@@ -44,11 +44,13 @@ func (l *Link) clientOptions(a address) (rueidis.ClientOption, error) {
 		ClientSetInfo:     rueidis.DisableClientSetInfo,
 		DialCtxFn:         l.Dial,
 	}
-	if o.Username == "" {
-		o.Username = l.options.Username
-	}
-	if o.Password == "" {
-		o.Password = l.options.Password
+	o.AuthCredentialsFn = func(c rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) { // for each connection
+		if to, ok := c.Address.(peer); ok && to.isSentinel {
+			return rueidis.AuthCredentials{Username: a.SentinelUsername, Password: a.SentinelPassword}, nil
+		}
+		return rueidis.AuthCredentials{
+			Username: cmp.Or(a.Username, l.options.Username), Password: cmp.Or(a.Password, *l.secret.Load()),
+		}, nil
 	}
 	config, err := l.tlsConfig(a)
 	if err != nil {
@@ -57,10 +59,9 @@ func (l *Link) clientOptions(a address) (rueidis.ClientOption, error) {
 	o.TLSConfig = config
 	if a.Master != "" {
 		o.Sentinel = rueidis.SentinelOption{
-			MasterSet: a.Master, Dialer: o.Dialer, TLSConfig: config, ClientName: o.ClientName,
-			Username: a.SentinelUsername, Password: a.SentinelPassword,
-			TopologyRefreshInterval: sentinelInterval,
+			MasterSet: a.Master, Dialer: o.Dialer, TLSConfig: config, ClientName: o.ClientName, TopologyRefreshInterval: sentinelInterval,
 		}
+		o.Sentinel.Dialer.Resolver = ofSentinels
 	}
 	return o, nil
 }
@@ -128,6 +129,9 @@ func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *
 	case l.address.Unix:
 		conn, err = dialer.DialContext(ctx, "unix", to)
 	case config != nil: // which has the server's name, or else that of to is used
+		if renewed := l.renewed.Load(); renewed != nil {
+			config = renewed
+		}
 		conn, err = (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, "tcp", to)
 	default:
 		conn, err = dialer.DialContext(ctx, "tcp", to)
@@ -138,7 +142,7 @@ func (l *Link) Dial(ctx context.Context, to string, dialer *net.Dialer, config *
 	l.dialed.add(to)
 	l.made.Add(1)
 	l.open.Add(1)
-	counted := &openConn{Conn: conn, open: &l.open, to: to, made: time.Now()}
+	counted := &openConn{Conn: conn, open: &l.open, to: to, made: time.Now(), isSentinel: dialer != nil && dialer.Resolver == ofSentinels}
 	if l.address.Master != "" {
 		counted.pace = &l.pace
 	}
@@ -154,7 +158,20 @@ type openConn struct {
 	pace *pace // nil: it does not matter how soon it is closed
 	to   string
 	made time.Time
+
+	isSentinel bool
 }
+
+// ofSentinels resolves as nil does. It marks connections to Sentinels, for which rueidis asks for credentials as for others.
+var ofSentinels = &net.Resolver{}
+
+// peer is the address of the other end.
+type peer struct {
+	net.Addr
+	isSentinel bool
+}
+
+func (c *openConn) RemoteAddr() net.Addr { return peer{c.Conn.RemoteAddr(), c.isSentinel} }
 
 func (c *openConn) Close() error {
 	c.once.Do(func() {

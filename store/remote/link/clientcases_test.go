@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 // certificate writes a certificate and its key.
@@ -53,7 +55,15 @@ func TestSettingsOfAConnection(t *testing.T) {
 	if err != nil || a.Master != "m" {
 		t.Fatal(a, err)
 	}
-	if o.Username != "u" || o.Password != "p" || o.ConnWriteTimeout != 3*time.Second || o.TLSConfig != nil ||
+	credentials := func(isSentinel bool) string {
+		t.Helper()
+		c, err := o.AuthCredentialsFn(rueidis.AuthCredentialsContext{Address: peer{isSentinel: isSentinel}})
+		if err != nil {
+			t.Error(err)
+		}
+		return c.Username + ":" + c.Password
+	}
+	if credentials(false) != "u:p" || credentials(true) != "su:sp" || o.ConnWriteTimeout != 3*time.Second || o.TLSConfig != nil ||
 		strings.Join(o.InitAddress, " ") != "h:1 h:2" || o.ClientName != "celld" {
 		t.Errorf("%+v", o)
 	}
@@ -61,15 +71,19 @@ func TestSettingsOfAConnection(t *testing.T) {
 		o.Dialer.KeepAlive != aliveInterval || o.DialCtxFn == nil {
 		t.Errorf("%+v", o)
 	}
-	if w := o.Sentinel; w.MasterSet != "m" || w.Username != "su" || w.Password != "sp" || w.ClientName != "celld" ||
+	if w := o.Sentinel; w.MasterSet != "m" || w.Dialer.Resolver != ofSentinels || w.ClientName != "celld" ||
 		w.TopologyRefreshInterval != sentinelInterval || w.Dialer.Timeout != dialTimeout || w.TLSConfig != nil {
 		t.Errorf("%+v", w)
 	}
 	s.options.URL, s.options.Timeout = "redis://h:1/4", time.Millisecond
 	o, err = s.prepare()
-	if err != nil || o.Username != "other" || o.Password != "word" || o.ConnWriteTimeout != leastWriteTimeout || o.SelectDB != 4 ||
+	if err != nil || credentials(false) != "other:word" || o.ConnWriteTimeout != leastWriteTimeout || o.SelectDB != 4 ||
 		o.Sentinel.MasterSet != "" {
 		t.Errorf("%+v, %v", o, err)
+	}
+	s.UsePassword("new")
+	if got := credentials(false); got != "other:new" {
+		t.Error(got)
 	}
 	for text, want := range map[string]string{"http://h": "the engine's URL: it must start with", "redis://h": ""} {
 		if err := Check(Options{URL: text}); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

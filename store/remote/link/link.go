@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,8 @@ type Link struct {
 	ctx     context.Context // until it is closed
 	stop    context.CancelFunc
 	client  atomic.Pointer[rueidis.Client] // nil: there has been no connection yet
+	secret  atomic.Pointer[string]         // Options.Password, or that of UsePassword
+	renewed atomic.Pointer[tls.Config]     // of a new connection; nil: that of clientOptions
 	cluster atomic.Bool                    // keys of one request must share a hash slot
 	dialed  dialed
 	pace    pace
@@ -92,6 +95,7 @@ func New(o Options) *Link {
 		o.After = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	}
 	l := &Link{options: o, log: o.Log}
+	l.secret.Store(&o.Password)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.pipelines.init(l)
 	l.coverage.now = time.Now
@@ -169,6 +173,18 @@ func (l *Link) prepare() (options rueidis.ClientOption, err error) {
 	}
 	l.name = l.address.String()
 	return l.clientOptions(l.address)
+}
+
+// UsePassword is for connections that are made from now on, in place of Options.Password. Those that are open stay.
+func (l *Link) UsePassword(password string) { l.secret.Store(&password) }
+
+// RenewCertificates makes connections from now on use what the files hold now. An error has changed nothing.
+func (l *Link) RenewCertificates() error {
+	config, err := l.tlsConfig(l.address)
+	if err == nil {
+		l.renewed.Store(config)
+	}
+	return err
 }
 
 // Connect connects, and goes on to do so in the background until it succeeds. The error is for what waiting does not mend: a URL that

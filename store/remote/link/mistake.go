@@ -78,7 +78,7 @@ func (l *Link) reason(err error) string {
 	default:
 		why += ": it has not answered in time"
 	}
-	for _, secret := range []string{l.options.Password, l.address.Password, l.address.SentinelPassword} {
+	for _, secret := range []string{*l.secret.Load(), l.address.Password, l.address.SentinelPassword} {
 		if secret != "" {
 			why = strings.NewReplacer("'"+secret+"'", "'(secret)'", "`"+secret+"`", "`(secret)`").Replace(why)
 		}

@@ -43,7 +43,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	for i := range policy.MaxPolicies + 1 {
 		list = append(list, policy.New(fmt.Sprint("p", i), *linktest.Literal(t, "5/1s")))
 	}
-	if at, err := s.KeepPolicies(list); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
+	if at, err := s.KeepPolicies(list, nil); !errors.Is(err, policy.ErrTooMany) || at != policy.MaxPolicies-2 { // there are two already
 		t.Error(at, err)
 	}
 	if err := s.put(policy.PolicySetting, "more", "5/1s 5 @p/gcra/1s", ""); !errors.Is(err, policy.ErrTooMany) {
@@ -54,7 +54,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 	s = newTestStore(t, e.Socket, Options{Log: log.log(), Time: func() int64 { return 7_999_999 }})
 	e.Answers("*3\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n")
 	s.policies.answers, s.rules.answers = true, true
-	_, _ = s.KeepPolicies(list[:1]) // it is in this process
+	_, _ = s.KeepPolicies(list[:1], nil) // it is in this process
 	celldtest.Eventually(t, "the log tells of it", func() bool {
 		return strings.Contains(log.String(),
 			`"A setting of the file is not on the engine.","key":"celld:policies","field":"p0"`)

@@ -98,7 +98,7 @@ func (c *changed) changePolicy(t *rapid.T, nowNS int64) {
 		}
 		switch ms := rapid.SampledFrom([]int64{-1, 0, 0, 1, 1000, 1 << 40}).Draw(t, "lasts"); {
 		case ms < 0:
-			o.Lasting = true
+			o.Lasting, o.Reset = true, false // as a file sets it
 		case ms > 0:
 			o.UntilNS, o.NowNS = nowNS+ms*1e6, nowNS
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,11 +99,14 @@ func (h *hash) load(deadline time.Time) {
 	}
 }
 
-// keep gives the engine the file, once it has been read.
-func (h *hash) keep(file []ofFile) {
+// keep gives the engine the file, once it has been read; only what only says, if it is not nil, and what the engine has not got yet.
+func (h *hash) keep(file []ofFile, only func(name string) bool) {
 	h.mu.Lock()
 	if h.file = file; h.answers {
-		h.unset = file
+		waits := func(one ofFile) bool {
+			return only == nil || only(one.name) || slices.ContainsFunc(h.unset, func(late ofFile) bool { return late.name == one.name })
+		}
+		h.unset = slices.DeleteFunc(slices.Clone(file), func(one ofFile) bool { return !waits(one) })
 	}
 	h.mu.Unlock()
 	h.setUnset()

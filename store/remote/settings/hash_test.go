@@ -117,7 +117,7 @@ func TestWhatARegistryReplaces(t *testing.T) {
 	} {
 		for _, kind := range []policy.Kind{policy.PolicySetting, policy.RuleSetting} {
 			inFakeTime(t, Options{}, func(t *testing.T, s *Store, e *celldtest.Ailing) {
-				if _, err := s.KeepPolicies([]*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}); err != nil {
+				if _, err := s.KeepPolicies([]*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}, nil); err != nil {
 					t.Fatal(err)
 				}
 				for name, limit := range map[string]string{"own": "1/1s", "file": "2/1s", "engine": "1/1s"} {

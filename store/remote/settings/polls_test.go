@@ -51,7 +51,7 @@ func TestPolls(t *testing.T) {
 			return (e.Asks(readSettings.Digest) - before) / 2
 		}
 		file := []*policy.Policy{policy.New("file", *linktest.Literal(t, "2/1s"))}
-		if _, err := s.KeepPolicies(file); err != nil || sets() != 0 {
+		if _, err := s.KeepPolicies(file, nil); err != nil || sets() != 0 {
 			t.Errorf("%v, set %d times", err, sets())
 		}
 		s.Start()
@@ -73,7 +73,7 @@ func TestPolls(t *testing.T) {
 		if passes(2 * pollEvery); sets() != before || s.EpochOf(s.Policies.PolicyNamed("file").Limits[0]) != 6 {
 			t.Errorf("set %d times more", sets()-before)
 		}
-		if _, err := s.KeepPolicies(file); err != nil || sets() != before+1 {
+		if _, err := s.KeepPolicies(file, nil); err != nil || sets() != before+1 {
 			t.Errorf("a file that comes later is set %d times, %v", sets()-before, err)
 		}
 		if polls, reads := int(s.polls.Load()), e.Asks(readSettings.Digest+" 1 "+policiesKey); polls != reads {

@@ -207,7 +207,7 @@ func (t *Settings) DeleteRule(r policy.Rule, _ int64, done func(held bool, err e
 
 // KeepPolicies gives the engine the policies of a file. It sets those that differ as soon as the engine answers, and again if the engine
 // has lost all. This process has them at once. The error is policy.ErrTooMany, for the policy whose place in the list is returned.
-func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) {
+func (t *Settings) KeepPolicies(list []*policy.Policy, only func(name string) bool) (refused int, err error) {
 	var file []ofFile
 	for i, p := range list {
 		if t.Policies.PolicyNamed(p.Name) == nil {
@@ -219,12 +219,12 @@ func (t *Settings) KeepPolicies(list []*policy.Policy) (refused int, err error) 
 			t.SetPolicy(p.Name, p.Plain(), policy.Options{Lasting: true}, done)
 		}})
 	}
-	t.policies.keep(file)
+	t.policies.keep(file, only)
 	return 0, nil
 }
 
 // KeepRules gives the engine the rules of a file, as KeepPolicies gives it policies.
-func (t *Settings) KeepRules(list []policy.Rule) (refused int, err error) {
+func (t *Settings) KeepRules(list []policy.Rule, only func(name string) bool) (refused int, err error) {
 	var file []ofFile
 	for i, r := range list {
 		if _, there := t.Policies.SettingText(policy.Setting{Kind: policy.RuleSetting, Name: r.Name()}, 0); !there {
@@ -234,7 +234,7 @@ func (t *Settings) KeepRules(list []policy.Rule) (refused int, err error) {
 		}
 		file = append(file, ofFile{r.Name(), func(done func(bool, error)) { t.PutRule(r, 0, done) }})
 	}
-	t.rules.keep(file)
+	t.rules.keep(file, only)
 	return 0, nil
 }
 

@@ -29,7 +29,7 @@ func openSettings(t *testing.T, addr string, file ...*policy.Policy) *Store {
 func openSettingsAt(t *testing.T, addr string, time func() int64, file ...*policy.Policy) *Store {
 	t.Helper()
 	s := newTestStore(t, addr, Options{Time: time})
-	if _, err := s.KeepPolicies(file); err != nil {
+	if _, err := s.KeepPolicies(file, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.Start()
@@ -57,7 +57,7 @@ func TestAwaitPolicies(t *testing.T) {
 	for i := range 500 {
 		file = append(file, policy.New(fmt.Sprint("p", i), *linktest.Literal(t, "5/1h")))
 	}
-	if _, err := s.KeepPolicies(file); err != nil {
+	if _, err := s.KeepPolicies(file, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitPolicies()
@@ -387,7 +387,7 @@ func TestRulesOfAFile(t *testing.T) {
 	file := []policy.Rule{{Deny: true, Pattern: "a"}, {Deny: true, Pattern: "b"}, {Pattern: "c", Net: netip.MustParsePrefix("10.1.0.0/8")}}
 	const all = "ALLOW 10.0.0.0/8 c=0\nDENY - a=0\nDENY - b=0\n"
 	s := newTestStore(t, addr, Options{})
-	if _, err := s.KeepRules(file); err != nil || textOf(s.Policies) != all {
+	if _, err := s.KeepRules(file, nil); err != nil || textOf(s.Policies) != all {
 		t.Errorf("%v: it has\n%s", err, textOf(s.Policies))
 	}
 	s.Start()
@@ -398,7 +398,7 @@ func TestRulesOfAFile(t *testing.T) {
 		return text
 	}
 	before := version()
-	if _, err := s.KeepRules(file); err != nil {
+	if _, err := s.KeepRules(file, nil); err != nil {
 		t.Error(err)
 	}
 	<-s.rules.read()
@@ -412,7 +412,7 @@ func TestRulesOfAFile(t *testing.T) {
 	for n := range policy.MaxRules {
 		file = append(file, policy.Rule{Pattern: fmt.Sprint("r", n)})
 	}
-	if refused, err := newStore(Options{}).KeepRules(file); refused != policy.MaxRules || !errors.Is(err, policy.ErrTooMany) {
+	if refused, err := newStore(Options{}).KeepRules(file, nil); refused != policy.MaxRules || !errors.Is(err, policy.ErrTooMany) {
 		t.Errorf("%d, %v", refused, err)
 	}
 }
