@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 
 	"celld/persistence"
@@ -63,10 +62,6 @@ func (srv *Server) configCommands(sessions *session.Service) config.Commands {
 	return config.Commands{
 		Config:  sessions.Config,
 		Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
-		Changed: func(c *command.Call, name, value string) {
-			sessions.Log.Bounded(1, name, slog.LevelInfo, "setting changed", "name", name, "value", value, "client",
-				c.Connection().Client().Addr)
-		},
 		ResetStat: func(c *command.Call) {
 			c.CountDecisions()
 			srv.metrics.Reset(c.NowNS)

@@ -80,6 +80,24 @@ func TestShown(t *testing.T) {
 	}
 }
 
+// The log has what an operator has changed, without passwords.
+func TestTold(t *testing.T) {
+	for call, want := range map[string]string{
+		"ACL SETUSER u on >p <p #abc !abc ~a:* +get": "ACL SETUSER u on _ _ _ _ ~a:* +get", "acl setuser >u >p": "acl setuser >u _",
+		"CONFIG SET timeout 5 RequirePass p maxclients 9": "CONFIG SET timeout 5 RequirePass _ maxclients 9",
+		"ACL DELUSER >u": "ACL DELUSER >u", "CONFIG SET requirepass": "CONFIG SET requirepass",
+		"CL.RULE ADD DENY >x": "CL.RULE ADD DENY >x", "acl": "acl", "config set": "config set",
+	} {
+		var told [][]byte
+		for _, arg := range Told(bytes.Fields([]byte(call))) {
+			told = append(told, arg)
+		}
+		if got := bytes.ReplaceAll(bytes.Join(told, []byte(" ")), []byte("(redacted)"), []byte("_")); string(got) != want {
+			t.Errorf("%s: %s, want %s", call, got, want)
+		}
+	}
+}
+
 func TestInvalidate(t *testing.T) {
 	keys := [][]byte{[]byte("a"), []byte("a"), []byte("b")}
 	var r Reply

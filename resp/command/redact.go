@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"iter"
+	"strings"
 )
 
 var redacted = []byte("(redacted)")
@@ -36,4 +37,22 @@ func secretFrom(args [][]byte) (from int) {
 		return 4
 	}
 	return len(args)
+}
+
+// Told are the arguments of an operator's change as the log has them, with (redacted) in place of passwords: those among the rules of ACL
+// SETUSER, and the value of a parameter of CONFIG SET that has pass in its name.
+func Told(args [][]byte) iter.Seq2[int, []byte] {
+	is := func(at int, word string) bool { return bytes.EqualFold(args[at], []byte(word)) }
+	setsUser, sets := len(args) > 2 && is(0, "acl") && is(1, "setuser"), len(args) > 2 && is(0, "config") && is(1, "set")
+	return func(yield func(int, []byte) bool) {
+		for i, arg := range args {
+			if i > 2 && (setsUser && len(arg) > 0 && strings.IndexByte("><#!", arg[0]) >= 0 ||
+				sets && i%2 == 1 && bytes.Contains(bytes.ToLower(args[i-1]), []byte("pass"))) {
+				arg = redacted
+			}
+			if !yield(i, arg) {
+				return
+			}
+		}
+	}
 }

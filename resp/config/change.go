@@ -48,28 +48,26 @@ func (c *Config) View(secrets bool, f func(name, value string)) {
 }
 
 // Change sets parameters, each a name and a value: all of them, or none where the error is the reply. It reads and checks all before it
-// changes any. changed are the names of those that have another value now, and their values as the log may have them. Any goroutine may
-// call it.
-func (c *Config) Change(words [][]byte) (changed [][2]string, err error) {
+// changes any. Any goroutine may call it.
+func (c *Config) Change(words [][]byte) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	rows, err := c.changeable(words)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changes, before := make([]change, len(rows)), make([]string, len(rows))
+	changes := make([]change, len(rows))
 	for i, row := range rows {
-		before[i] = row.Value.String()
 		if changes[i], err = row.Value.parse(string(words[2*i+1])); err != nil {
-			return nil, fmt.Errorf(errFailed, row.Name, cmp.Or(row.refusal, err.Error()))
+			return fmt.Errorf(errFailed, row.Name, cmp.Or(row.refusal, err.Error()))
 		}
 	}
 	for i, row := range rows {
 		switch err := changes[i].check(); {
 		case errors.Is(err, persistence.ErrNeedsRestart):
-			return nil, fmt.Errorf(errFailed, row.Name, fmt.Sprintf(errRestart, row.Name, words[2*i+1]))
+			return fmt.Errorf(errFailed, row.Name, fmt.Sprintf(errRestart, row.Name, words[2*i+1]))
 		case err != nil:
-			return nil, fmt.Errorf(errFailed, row.Name, err)
+			return fmt.Errorf(errFailed, row.Name, err)
 		}
 	}
 	c.view.Lock() // released before the consequences, which may take long
@@ -80,17 +78,7 @@ func (c *Config) Change(words [][]byte) (changed [][2]string, err error) {
 	for i := range changes {
 		changes[i].apply()
 	}
-	for i, row := range rows {
-		value := row.Value.String()
-		if value == before[i] {
-			continue
-		}
-		if row.Secret {
-			value = "(secret)"
-		}
-		changed = append(changed, [2]string{row.Name, value})
-	}
-	return changed, nil
+	return nil
 }
 
 // changeable returns the settings that words name.

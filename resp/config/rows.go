@@ -12,8 +12,7 @@ import (
 // Commands is the rest that CONFIG needs beside the settings.
 type Commands struct {
 	Config    *Config
-	Secrets   func(c *command.Call) bool                // whether the caller may see secrets
-	Changed   func(c *command.Call, name, value string) // a setting has another value
+	Secrets   func(c *command.Call) bool // whether the caller may see secrets
 	ResetStat func(c *command.Call)
 }
 
@@ -21,7 +20,7 @@ type Commands struct {
 func Rows(o Commands) []*command.Row {
 	return []*command.Row{
 		{Name: "get", Arity: -3, Most: spec.ShortList, Flags: spec.NoScript | spec.Admin, Usage: "parameter ...", Summary: "Returns the values of configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.get},
-		{Name: "set", Arity: -4, Flags: spec.NoScript | spec.Admin, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.set},
+		{Name: "set", Arity: -4, Flags: spec.NoScript | spec.Admin | spec.Audited, Usage: "parameter value ...", Summary: "Sets configuration parameters.", Since: "2.0.0", Group: "server", Cost: "O(N) where N is the number of parameters", Run: o.set},
 		{Name: "resetstat", Arity: 2, Flags: spec.NoScript | spec.Admin, Summary: "Resets the server's statistics.", Since: "2.0.0", Group: "server", Run: func(c *command.Call) { o.ResetStat(c); c.OK() }},
 		{Name: "rewrite", Arity: 2, Flags: spec.NoScript | spec.Admin, Summary: "Returns an error: there is no configuration file.", Since: "2.8.0", Group: "server", Run: func(c *command.Call) { c.Error(errRewrite) }},
 	}
@@ -66,13 +65,9 @@ func (o Commands) set(c *command.Call) {
 		c.Error(argument.ErrSyntax)
 		return
 	}
-	changed, err := o.Config.Change(c.Args[2:])
-	if err != nil {
+	if err := o.Config.Change(c.Args[2:]); err != nil {
 		c.Error("%s", err)
 		return
-	}
-	for _, setting := range changed {
-		o.Changed(c, setting[0], setting[1])
 	}
 	c.OK()
 }

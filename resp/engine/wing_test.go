@@ -106,7 +106,7 @@ func TestConfigSetStoreFailure(t *testing.T) {
 	}
 	defer o.Engine.Close()
 	set := func(mode string) error {
-		_, err := cfg.Change([][]byte{[]byte("store-failure"), []byte(mode)})
+		err := cfg.Change([][]byte{[]byte("store-failure"), []byte(mode)})
 		return err
 	}
 	for _, mode := range []string{"error", "allow", "deny", "local,api=allow"} {

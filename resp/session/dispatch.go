@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"celld/resp/client"
@@ -223,11 +224,33 @@ func (f inFlight) replied(mark int) {
 			s.inRound().wrote(mark, len(s.call.Out), 1)
 		}
 	}
+	if row.Flags&spec.Audited != 0 {
+		f.audit(s.call.Out[mark:])
+	}
 	// After it has run, as in Redis: who RESETs does not see that.
 	if s.srv.Gate.Has(gate.Monitored) && row.Flags&(spec.Admin|spec.SkipMonitor) == 0 {
 		s.feedMonitors(args)
 	}
 }
+
+// audit logs who has changed something: a command that replies OK, or how much it has changed.
+func (f inFlight) audit(reply []byte) {
+	if len(reply) == 0 || reply[0] != '+' && (reply[0] != ':' || reply[1] == '0') {
+		return
+	}
+	s := f.s
+	told := strings.Join(stats.TrimArgs(len(f.args), command.Told(f.args)), " ")
+	user := s.client.User.Load().Name()
+	s.scratch.once(func() {
+		s.srv.Log.Bounded(mostChanges, changed, slog.LevelInfo, changed, "command", told, "user", user, "client", s.client.Addr)
+	})
+}
+
+// changed is the line of an operator's change, and mostChanges how many the log has a second: a script that sets plans makes many.
+const (
+	changed     = "an operator has changed something"
+	mostChanges = 1000
+)
 
 // feedMonitors sends a command to every monitor in Redis's form, without secrets.
 func (s *Session) feedMonitors(args [][]byte) {

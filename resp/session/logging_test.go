@@ -46,11 +46,6 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 			p.tr.Pending = 1 << 20
 			p.Serve([]byte(sessiontest.Frame("PING")))
 		},
-		"settings that stay": func(_ *world, p *peer) { p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", "0"))) },
-		"settings that change": func(_ *world, p *peer) {
-			p.Serve([]byte(sessiontest.Frame("CONFIG", "SET", "timeout", fmt.Sprint(1+p.client.ID%2), "tcp-keepalive",
-				fmt.Sprint(p.client.ID%2))))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "client-query-buffer-limit", "128kb", "client-output-buffer-limit", "128kb")

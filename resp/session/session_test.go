@@ -59,7 +59,6 @@ func serverRows(srv *Service) []*command.Row {
 	shown := metrics.New(srv.Sections()...)
 	settings := config.Commands{
 		Config: srv.Config, Secrets: func(c *command.Call) bool { return c.Connection().Client().User.Load().Rights().MayAll() },
-		Changed:   func(*command.Call, string, string) {},
 		ResetStat: func(c *command.Call) { c.CountDecisions(); shown.Reset(c.NowNS); srv.ResetCommands() },
 	}
 	operators := func() admin.Server {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -198,17 +199,57 @@ func TestACLLogIsBounded(t *testing.T) {
 		"-"+fmt.Sprintf(settingFailed, "acllog-max-len", "argument must be between 0 and 1024 inclusive")+"\r\n")
 }
 
-// The log says what was done to users, each at least once a second.
-func TestChangesOfUsersAreLogged(t *testing.T) {
+// Each change by an operator is a line of the log that tells who made it; what changes nothing, and what applications send, is none.
+func TestChangesAreAudited(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect()
-	p.want("ACL SETUSER app on", "+OK\r\n")
-	p.want("ACL DELUSER app", ":1\r\n")
-	for _, line := range []string{`msg="user set" user=app by=default`, `msg="user removed" user=app by=default`} {
-		if !strings.Contains(w.log.String(), line) {
-			t.Errorf("no %s in:\n%s", line, w.log)
+	p.want("ACL SETUSER boss on >secret ~* +@all", "+OK\r\n")
+	p.want("AUTH boss secret", "+OK\r\n")
+	for _, test := range []struct {
+		command string
+		changes bool
+	}{
+		{"ACL SETUSER app on >word ~app:*", true}, {"ACL SETUSER app nosuch", false}, {"ACL DELUSER app", true}, {"ACL DELUSER app", false},
+		{"CL.POLICY SET api 100/1m EX 60", true}, {"CL.POLICY SET api 5/1m NX", false}, {"CL.POLICY GET api", false},
+		{"CL.POLICY DEL api", true}, {"CL.POLICY SAVE", false}, {"CL.RULE ADD DENY bad:*", true}, {"CL.RULE DEL DENY bad:*", true},
+		{"CL.RULE DEL DENY bad:*", false}, {"CL.TOP", false}, {"CL.TOP RESET", true}, {"CL.STATS", false}, {"CL.STATS RESET", true},
+		{"CONFIG SET timeout 5 maxclients 9000", true}, {"CONFIG GET timeout", false}, {"FLUSHALL", true}, {"FLUSHDB", true},
+		{"CLIENT KILL ID 999", false}, {"CL.TAKE k 5/1m", false}, {"CL.GIVE k 5/1m", false}, {"CL.RESET k", false}, {"DEL k", false},
+	} {
+		w.log.Reset()
+		p.do(strings.Fields(test.command)...)
+		told := strings.ReplaceAll(test.command, ">word", "(redacted)")
+		if strings.Contains(told, " ") {
+			told = strconv.Quote(told)
+		}
+		want := `msg="an operator has changed something" command=` + told + " user=boss client=127.0.0.1:4711"
+		if got := w.log.String(); strings.Contains(got, want) != test.changes || strings.Count(got, "operator") > 1 ||
+			!test.changes && strings.Contains(got, "operator") {
+			t.Errorf("%s: %s", test.command, got)
 		}
 	}
+	w.sleepMS(1000)
+	w.log.Reset()
+	for range mostChanges + 100 { // nobody fills the disk
+		p.do("CONFIG", "SET", "timeout", "0")
+	}
+	if n := strings.Count(w.log.String(), "operator"); n != mostChanges {
+		t.Errorf("%d lines in a second", n)
+	}
+	w.sleepMS(1000)
+	logs := func(lines int, calls ...[]string) { // by whatever way it comes
+		t.Helper()
+		w.log.Reset()
+		for _, call := range calls {
+			p.do(call...)
+		}
+		if got := strings.Count(w.log.String(), "an operator has changed something"); got != lines {
+			t.Errorf("%d lines: %s", got, w.log)
+		}
+	}
+	w.sleepMS(1000)
+	logs(2, []string{"MULTI"}, []string{"CL.POLICY", "SET", "a", "5/1m"}, []string{"FLUSHALL"}, []string{"EXEC"})
+	logs(1, []string{"EVAL", "return redis.call('CL.POLICY', 'DEL', 'a')", "0"})
 }
 
 // A start and an ACL SAVE remove what a process has left that was killed within ACL SAVE.

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"celld/persistence"
+	"celld/resp/acl"
+	"celld/resp/client"
 	"celld/resp/command"
 	"celld/resp/command/argument"
 	"celld/resp/command/calltest"
@@ -59,7 +61,7 @@ func newServer() *server {
 	s.Server.Metrics = metrics.New(metrics.Section{Name: "One", ByDefault: true, Read: func(l *metrics.List) { l.Field("at", l.NowNS) }},
 		metrics.Section{Name: "Two", Read: func(l *metrics.List) { l.Field("n", 2) }})
 	s.Host = calltest.New(memory.Options{}, Rows(func() Server { return s.Server })...)
-	s.Own = &calltest.Own{}
+	s.Connect(&client.List{}, acl.NewUsers(acl.NewTable(nil, nil)))
 	return s
 }
 

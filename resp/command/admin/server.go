@@ -67,14 +67,14 @@ func (srv Server) abort(c *command.Call, own command.Connection) (text string) {
 	if !srv.Life.AbortShutdown() {
 		return ErrNoShutdown
 	}
-	srv.Log.Info("a client aborted the shutdown", "client", own.Client().Addr)
+	srv.Log.Info("a client aborted the shutdown", "user", own.Client().User.Load().Name(), "client", own.Client().Addr)
 	c.OK()
 	return ""
 }
 
 // end stops the server, and closes the connection without a reply. It returns the text of an error, or "".
 func (srv Server) end(own command.Connection, given map[string]bool) (text string) {
-	srv.Log.Info("a client asked for shutdown", "client", own.Client().Addr)
+	srv.Log.Info("a client asked for shutdown", "user", own.Client().User.Load().Name(), "client", own.Client().Addr)
 	if !srv.Life.PrepareShutdown(given["SAVE"], given["NOSAVE"]) && !given["FORCE"] {
 		return errShutdownSave
 	}

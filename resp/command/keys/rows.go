@@ -15,8 +15,8 @@ func AllRows(o Options) []*command.Row {
 	a := all{o}
 	return []*command.Row{
 		{Name: "dbsize", Arity: 1, Flags: spec.Readonly, Summary: "Returns the number of keys.", Since: "1.0.0", Group: "server", Run: a.size, Overall: true},
-		{Name: "flushdb", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
-		{Name: "flushall", Arity: -1, Flags: spec.Write, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
+		{Name: "flushdb", Arity: -1, Flags: spec.Write | spec.Audited, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
+		{Name: "flushall", Arity: -1, Flags: spec.Write | spec.Audited, Usage: "[ASYNC|SYNC]", Summary: "Removes all keys.", Since: "1.0.0", Group: "server", Cost: "O(N) where N is the number of keys", Run: a.flush, Overall: true},
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 func (f family) policies() []*command.Row {
 	return []*command.Row{
-		{Name: "set", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET] [EX seconds]", Summary: "Sets the limits of a policy, for some seconds with EX.", Group: spec.GroupLimit, Run: f.policySet, Overall: true},
+		{Name: "set", Arity: -4, Flags: spec.Write | spec.Audited | spec.DenyOOM, Usage: "name limit [limit] ... [NX|XX] [RESET] [EX seconds]", Summary: "Sets the limits of a policy, for some seconds with EX.", Group: spec.GroupLimit, Run: f.policySet, Overall: true},
 		{Name: "get", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the limits of a policy.", Group: spec.GroupLimit, Run: f.policyGet},
-		{Name: "del", Arity: 3, Flags: spec.Write, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: f.policyDel, Overall: true},
+		{Name: "del", Arity: 3, Flags: spec.Write | spec.Audited, Usage: "name", Summary: "Removes a policy and what was used of it.", Group: spec.GroupLimit, Run: f.policyDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the policies and their limits.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.policyList) }},
 		{Name: "ttl", Arity: 3, Flags: spec.Readonly, Usage: "name", Summary: "Returns the seconds left of EX, as TTL does.", Group: spec.GroupLimit, Run: f.policyTTL},
-		{Name: "save", Arity: 2, Flags: spec.Admin | spec.NoScript | spec.NoMulti, Summary: "Writes the policies and rules to the file of --policies.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies, rules and lines", Run: f.policySave},
+		{Name: "save", Arity: 2, Flags: spec.Admin | spec.Audited | spec.NoScript | spec.NoMulti, Summary: "Writes the policies and rules to the file of --policies.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of policies, rules and lines", Run: f.policySave},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 
 func (f family) rules() []*command.Row {
 	return []*command.Row{
-		{Name: "add", Arity: -4, Flags: spec.Write | spec.DenyOOM, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net] [EX seconds]", Summary: "Allows, pauses or denies keys, whatever their limits.", Group: spec.GroupLimit, Run: f.ruleAdd, Overall: true},
-		{Name: "del", Arity: -4, Flags: spec.Write, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: f.ruleDel, Overall: true},
+		{Name: "add", Arity: -4, Flags: spec.Write | spec.Audited | spec.DenyOOM, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net] [EX seconds]", Summary: "Allows, pauses or denies keys, whatever their limits.", Group: spec.GroupLimit, Run: f.ruleAdd, Overall: true},
+		{Name: "del", Arity: -4, Flags: spec.Write | spec.Audited, Usage: "ALLOW|PAUSE|DENY pattern [CIDR net]", Summary: "Removes a rule.", Group: spec.GroupLimit, Run: f.ruleDel, Overall: true},
 		{Name: "list", Arity: -2, Flags: spec.Readonly, Usage: "[pattern]", Summary: "Returns the rules: verdict, pattern, net, seconds left.", Group: spec.GroupLimit, Cost: "O(N) where N is the number of rules", Run: func(c *command.Call) { c.List(f.ruleList) }},
 	}
 }

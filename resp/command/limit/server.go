@@ -51,8 +51,8 @@ func Rows(server func() Server) []*command.Row {
 		{Name: "cl.policy", Arity: -2, Group: spec.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
 		{Name: "cl.rule", Arity: -2, Group: spec.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
 		{Name: "cl.show", Arity: 2, Flags: spec.Readonly, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key", Summary: "Returns the limits of a key: what is used and left of each, and who waits.", Cost: "O(N) where N is the number of limits and their leases", Run: f.show},
-		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|[n] [policy]]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
-		{Name: "cl.stats", Arity: -1, Flags: spec.Loading | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call counts once for each policy that it names.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
+		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Audited | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|[n] [policy]]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
+		{Name: "cl.stats", Arity: -1, Flags: spec.Loading | spec.Audited | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call counts once for each policy that it names.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
 	}
 }
 

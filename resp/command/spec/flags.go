@@ -22,6 +22,7 @@ const (
 	Decides   // asks the limiter
 	Blocking  // may wait
 	OfLease   // is about a lease of its key
+	Audited   // the log tells who has changed something by it
 )
 
 var flagNames = []struct {

@@ -2,7 +2,6 @@ package users
 
 import (
 	"errors"
-	"log/slog"
 
 	"celld/resp/acl"
 	"celld/resp/client"
@@ -28,7 +27,6 @@ func (f *family) setUser(c *command.Call, own command.Connection) {
 			if u := s.Users.Get(name); !u.Rights().On() {
 				s.end(own, client.CertifiedAs(u))
 			}
-			s.note(own, "user set", "user", name)
 			c.OK()
 		}
 	})
@@ -47,7 +45,6 @@ func (f *family) delUser(c *command.Call, own command.Connection) {
 		for _, name := range names {
 			if u := s.Users.Delete(string(name)); u != nil {
 				gone = append(gone, u)
-				s.note(own, "user removed", "user", u.Name())
 			}
 		}
 		s.end(own, client.Of(gone))
@@ -61,9 +58,4 @@ func (s *Server) end(own command.Connection, matches func(*client.Client) bool) 
 	if _, itself := s.Clients.Kill(own.Client(), matches); itself {
 		own.CloseAfterReply()
 	}
-}
-
-// note logs that an operator has changed users.
-func (s *Server) note(own command.Connection, what string, attrs ...any) {
-	s.Log.Bounded(1, what, slog.LevelInfo, what, append(attrs, "by", own.Client().User.Load().Name(), "client", own.Client().Addr)...)
 }

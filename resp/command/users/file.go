@@ -39,7 +39,6 @@ func (f *family) load(c *command.Call, own command.Connection) {
 			c.Alone(func() {
 				s.end(own, client.Of(s.Users.Replace(file)))
 				s.Saved()
-				s.note(own, "users loaded", "aclfile", s.File)
 				c.OK()
 			})
 		}

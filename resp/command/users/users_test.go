@@ -71,14 +71,12 @@ func TestSetAndDelete(t *testing.T) {
 	w.wants("ACL WHOAMI", bulk("default"), "ACL SETUSER app on nopass ~k* +get", "+OK\r\n", "ACL SETUSER b", "+OK\r\n",
 		"ACL USERS", array("app", "b", "default"), "ACL LIST", array("user app on nopass ~k* resetchannels -@all +get",
 			"user b off resetchannels -@all", "user default on nopass ~* &* +@all"))
-	w.logged(`msg="user set" user=app by=default client=127.0.0.1:4711`)
 	w.wants("ACL SETUSER app +get nosuch", text(errRule, "nosuch", "Syntax error"), "ACL DELUSER app default", errDefaultUser,
 		"ACL GETUSER nobody", "$-1\r\n")
 	if got := w.Do("ACL", "SETUSER", "a b"); got[0] != '-' {
 		t.Errorf("%q", got)
 	}
 	w.wants("ACL DELUSER app nobody b", ":2\r\n", "ACL USERS", array("default"), "ACL DELUSER app", ":0\r\n")
-	w.logged(`msg="user removed" user=app`)
 }
 
 func TestGetUser(t *testing.T) {
@@ -202,7 +200,6 @@ func TestFile(t *testing.T) {
 		if w.wants("ACL LOAD", "+OK\r\n"); !app.Killed || w.Own.Closed || w.users.Get("app").Rights().Commands() != "-@all +get" {
 			t.Error("the file's users are not there")
 		}
-		w.logged(`msg="users loaded" aclfile=` + w.file + " by=default")
 		if err := os.WriteFile(w.file, []byte("user\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
