@@ -14,7 +14,7 @@ import (
 )
 
 // ReplyTimeout is how long a reply may take on a loaded machine.
-const ReplyTimeout = time.Minute
+const ReplyTimeout = 3 * time.Minute
 
 // Conn is a connection that sees replies byte for byte.
 type Conn struct {

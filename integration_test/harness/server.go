@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	StartTimeout = time.Minute // far above what a start takes, for a loaded machine
-	StopTimeout  = time.Minute // the same for an end
+	StartTimeout = 3 * time.Minute // far above what a start takes, for a loaded machine
+	StopTimeout  = 3 * time.Minute // the same for an end, which writes to a disk that others may keep busy
 )
 
 // Spec says how a celld is started. Its zero value is the static binary on a free loopback port.

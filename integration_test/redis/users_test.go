@@ -149,7 +149,7 @@ func TestRedisACLFile(t *testing.T) {
 		}
 	}
 	put("")
-	celld := harness.Dial(t, harness.Start(t, "--aclfile", path).Addr)
+	celld := harness.Dial(t, harness.Start(t, "--aclfile", path, "--watch", "no").Addr)
 	redis := harness.Dial(t, celldtest.StartRedis(t, "--aclfile", path))
 	both := func(about string, args ...string) {
 		t.Helper()

@@ -92,7 +92,7 @@ func TestSlowAndRefusedClientsAreTold(t *testing.T) {
 	admin.Do("AUTH", "default-secret")
 	for _, command := range []string{
 		"ACL SETUSER more on >more-secret", "CONFIG SET requirepass set-secret", "SET key-secret value-secret", "MONITOR-secret",
-		"CLIENT SETNAME name-secret", "CL.POLICY SET policy 1/1s", "CL.RULE ADD DENY rule-secret",
+		"CLIENT SETNAME name-secret", "CL.POLICY SET policy 1/1s", "CL.RULE ADD DENY a-pattern",
 		"ACL SETUSER bad >bad-secret nosuch-secret", "ACL SAVE", "ACL LOAD",
 	} {
 		admin.Do(strings.Fields(command)...)
