@@ -171,7 +171,7 @@ func TestHTTPSRenewal(t *testing.T) {
 	stranger := celldtest.NewAuthority(t)
 	badCert, _ := srv.ca.Sign("bad", serverCert())
 	celldtest.WriteFile(t, celldtest.ReadFile(t, badCert), srv.cert)
-	srv.Logs("new certificates are not used")
+	srv.Logs("a file is refused")
 	if name, resumed := names(client); name != "renewed" || !resumed {
 		t.Errorf("after a bad pair: %s, resumed: %v", name, resumed)
 	}
