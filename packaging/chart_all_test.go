@@ -96,11 +96,34 @@ func TestChartRefuses(t *testing.T) {
 		"engine.url=valkey:6379":     "does not match pattern",
 		"engine.url=redis://v,persistence.enabled=true": "persistence and engine.url exclude each other",
 		"serviceMonitor.enabled=true":                   "serviceMonitor.enabled needs http.enabled",
+		"auth.key=a b":                                  "does not match pattern",
+		"prometheusRule.runbooks=docs":                  "does not match pattern",
 	} {
 		out, err := template(t, "testdata/chart/default.yaml", "--set", set)
 		if err == nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v, %s, want %s", set, err, out, want)
 		}
+	}
+}
+
+// What celld takes up by itself replaces no pod.
+func TestChangesReplaceNoPods(t *testing.T) {
+	deployment := func(set string) string {
+		t.Helper()
+		out, err := template(t, "testdata/chart/everything.yaml", "--set", set)
+		_, pods, found := strings.Cut(out, "\nkind: Deployment\n")
+		if pods, _, _ = strings.Cut(pods, "\n---\n"); err != nil || !found {
+			t.Fatalf("%s: %v, %s", set, err, out)
+		}
+		return pods
+	}
+	for _, name := range []string{"policies", "auth.password", "envoy.config"} {
+		if one, other := deployment(name+"=api 1/1m"), deployment(name+"=api 2/1m"); one != other {
+			t.Errorf("%s: the pods are\n%s\nand\n%s", name, one, other)
+		}
+	}
+	if deployment("settings.loglevel=debug") == deployment("settings.loglevel=notice") {
+		t.Error("a setting that celld reads at its start replaces no pod")
 	}
 }
 

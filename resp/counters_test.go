@@ -83,7 +83,7 @@ func TestCounters(t *testing.T) {
 		ask := sessiontest.Frame("INFO", "stats")
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
-			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
+			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nfull_refusals:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
 			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nacl_access_denied_cmd:36\r\nacl_access_denied_key:37\r\nacl_access_denied_tls_cert:38\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\ncount_allowed:39\r\ncount_limited:40\r\nenvoy_allowed:41\r\nenvoy_limited:42\r\n"+
 			"rule_denied:19\r\nshadow_limited:20\r\nshadow_allowed:21\r\nclock_steps:22\r\nprotocol_errors:23\r\n"+
 			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nlog_lines_dropped:42\r\nhandler_panics:27\r\n"+

@@ -67,6 +67,8 @@ func (srv *Server) tick(t *transport.Transport, ticks int, last *counted) {
 		st.OutputPerSecond.Store(now.output - last.output)
 		*last = now
 		srv.sessions.Heap.Read() // for its peak
+		srv.sessions.Top.Advance(srv.sessions.Clock())
+		srv.followRoom(srv.sessions.Clock())
 		srv.sessions.Log.Flush()
 		srv.tellClientsHold()
 		srv.sessions.WakeIdle()

@@ -44,10 +44,10 @@ func TestDecisionsByPolicy(t *testing.T) {
 		strings.Repeat("CL.TAKE c @log\r\n", 3))
 	p.send("CL.TAKE d 5/1h,algo=window\r\nCL.TAKE b @p:x\r\nCL.TAKE b @p PEEK\r\nCL.MTAKE 2 e @p f @log\r\nCL.TAKE g 9/1h @p\r\nCL.TAKE g 9/1h @p\r\nMULTI\r\nCL.TAKE h @p\r\nEXEC\r\n")
 	want := strings.Join([]string{
-		"cl.take  window allowed 1",
+		"cl.take literals window allowed 1",
 		"cl.take log log allowed 3", "cl.take log log limited 1",
 		"cl.take p gcra allowed 3", "cl.take p gcra limited 2",
-		"cl.throttle  gcra allowed 1", "cl.throttle  gcra limited 2",
+		"cl.throttle literals gcra allowed 1", "cl.throttle literals gcra limited 2",
 		"cl.throttle p gcra allowed 1", "cl.throttle p gcra limited 3",
 	}, "\n")
 	if got := w.counted(); got != want {

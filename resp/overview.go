@@ -11,6 +11,7 @@ import (
 	"celld/resp/gate"
 	"celld/resp/metrics"
 	"celld/resp/stats"
+	"celld/store/policy"
 )
 
 // Overview is what the live page shows, as JSON. Numbers that only grow count since the start. Milliseconds of Unix are 0 for never.
@@ -27,7 +28,11 @@ type Overview struct {
 	Limited  int64            `json:"limited"`
 	Policies []OverviewPolicy `json:"policies"`      // those that decide most, 50 at most
 	Others   int              `json:"more_policies"` // how many more there are
-	Top      []OverviewKey    `json:"most_limited"`  // 10 at most
+
+	// The keys that were denied most, that call most, and that came near to their limits most, in the last minute, 10 of each at most.
+	Denied []OverviewKey `json:"most_limited"`
+	Calls  []OverviewKey `json:"most_calls"`
+	Near   []OverviewKey `json:"most_near"`
 
 	Keys    *OverviewKeys   `json:"keys"` // nil: an engine has them
 	Heap    int64           `json:"heap_bytes"`
@@ -52,9 +57,10 @@ type Overview struct {
 	Certificate int64           `json:"certificate_ends_unix_ms"`
 }
 
-// OverviewPolicy is a policy, or without a name all limits without one of an algorithm.
+// OverviewPolicy is a policy, or all limits without one of an algorithm: see decisions.Shown.
 type OverviewPolicy struct {
 	Policy    string `json:"policy"`
+	Limits    string `json:"limits"` // of the policy, as CL.POLICY GET has them; empty: it is none, or gone
 	Algorithm string `json:"algorithm"`
 	Allowed   int64  `json:"allowed"`
 	Limited   int64  `json:"limited"`
@@ -62,7 +68,7 @@ type OverviewPolicy struct {
 	Shadow    int64  `json:"shadow_limited"` // would have been limited, except for shadow
 }
 
-// OverviewKey is a key that is limited often. What is not printable in it is written as in Go: \x00.
+// OverviewKey is a key that comes often. What is not printable in it is written as in Go: \x00.
 type OverviewKey struct {
 	Key   string `json:"key"`
 	Count int64  `json:"count"`
@@ -122,10 +128,16 @@ const (
 
 // Overview reads the state. It takes 1 ms or so, and holds up no event loop. Any goroutine may call it.
 func (srv *Server) Overview() *Overview {
-	v := &Overview{Troubles: srv.troubles(), Top: []OverviewKey{}, Latency: srv.readLatency()}
-	v.policies(srv.sessions.Decisions.List())
-	for _, d := range srv.sessions.Denied.Most(overviewKeys, decisions.Any) {
-		v.Top = append(v.Top, OverviewKey{metrics.Printable(d.Key), d.Count})
+	v := &Overview{Troubles: srv.troubles(), Latency: srv.readLatency()}
+	v.policies(srv.sessions.Decisions.List(), srv.sessions.Store.PolicyNamed)
+	srv.sessions.Top.Advance(srv.sessions.Clock())
+	for by, list := range map[decisions.By]*[]OverviewKey{
+		decisions.ByDenied: &v.Denied, decisions.ByCalls: &v.Calls, decisions.ByNear: &v.Near,
+	} {
+		*list = []OverviewKey{}
+		for _, d := range srv.sessions.Top.Most(by, decisions.Minute, overviewKeys, decisions.Any) {
+			*list = append(*list, OverviewKey{metrics.Printable(d.Key), d.Count})
+		}
 	}
 	if !srv.sessions.Port.InProcess() {
 		v.Engine = &OverviewEngine{}
@@ -153,12 +165,15 @@ func (p *OverviewPolicy) add(limit OverviewPolicy) {
 }
 
 // policies keeps those that have decided most.
-func (v *Overview) policies(decided []decisions.LimitCounts) {
+func (v *Overview) policies(decided []decisions.LimitCounts, named func(name string) *policy.Policy) {
 	list := []OverviewPolicy{}
 	for i, d := range decided {
 		allowed, limited := d.Counts.Decided()
-		p := OverviewPolicy{metrics.Printable(d.Policy), d.Algorithm.String(), allowed, limited, d.Counts[decisions.Near],
-			d.Counts[decisions.ShadowLimited]}
+		p := OverviewPolicy{Policy: metrics.Printable(decisions.Shown(d.Policy)), Algorithm: d.Algorithm.String(), Allowed: allowed,
+			Limited: limited, Near: d.Counts[decisions.Near], Shadow: d.Counts[decisions.ShadowLimited]}
+		if is := named(d.Policy); is != nil {
+			p.Limits = is.String()
+		}
 		switch {
 		case d.Period != "" && i > 0 && decided[i-1].Policy == d.Policy && len(list) > 0 && list[len(list)-1].Policy == p.Policy:
 			list[len(list)-1].add(p)
@@ -193,6 +208,9 @@ func (srv *Server) troubles() []string {
 			list = append(list, fmt.Sprintf("%d slots of the engine's Cluster have no master", n))
 		}
 		return list
+	}
+	if bound := srv.upkeep.full.Load(); bound != nil {
+		list = append(list, "the table is full ("+*bound+"), and what is new is refused")
 	}
 	files := srv.sessions.Persist.Status()
 	if files.AOFErr != nil {

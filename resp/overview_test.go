@@ -6,6 +6,7 @@ import (
 	"celld/cell"
 	"celld/resp/decisions"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // The policies that decide most are kept.
@@ -16,8 +17,17 @@ func TestOverviewPolicies(t *testing.T) {
 			Counts: decisions.Counts{decisions.TakeAllowed: int64(i), decisions.ThrottleLimited: 1}})
 	}
 	v := &Overview{}
-	v.policies(counts)
-	if len(v.Policies) != overviewPolicies || v.Others != 10 || v.Policies[0].Allowed != 59 || v.Policies[49].Allowed != 10 {
+	limit, _ := cell.ParseLimit("5/1m")
+	v.policies(append(counts, decisions.LimitCounts{Counts: decisions.Counts{decisions.TakeAllowed: 99}}),
+		func(name string) *policy.Policy { return map[string]*policy.Policy{"j": policy.New("j", limit)}[name] })
+	if p := v.Policies[0]; p.Policy != "literals" || p.Limits != "" {
+		t.Errorf("%+v", p)
+	}
+	if p := v.Policies[19]; p.Policy != "j" || p.Limits != "5/1m" {
+		t.Errorf("%+v", p)
+	}
+	v.Policies = v.Policies[1:]
+	if len(v.Policies) != overviewPolicies-1 || v.Others != 11 || v.Policies[0].Allowed != 59 || v.Policies[48].Allowed != 11 {
 		t.Errorf("%+v", v)
 	}
 }

@@ -40,6 +40,10 @@ type upkeep struct {
 	gaps         atomic.Int64 // bytes that keys may take less, as last passed to the store
 	limiting     sync.Mutex   // held by limitKeys
 	leastSpare   atomic.Int64 // see giveBack
+
+	refused, refusedKeys int64                  // changes, when followRoom last looked
+	fullNS               int64                  // when it found one last
+	full                 atomic.Pointer[string] // the bound that refuses changes; nil: none does
 }
 
 // life is how far the server is on its way to its end.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 
 	"celld/cell"
 )
@@ -9,6 +10,9 @@ import (
 // ErrFull reports that there is no room for a new key or for a limit that grows, and that nothing has changed. Either the store
 // is full and NoEviction is set, or the change alone is over MaxKeys or MaxBytes.
 var ErrFull = errors.New("store is full")
+
+// ErrFullOfKeys is an ErrFull where MaxKeys is the bound.
+var ErrFullOfKeys = fmt.Errorf("%w: of keys", ErrFull)
 
 // ErrWrongType reports a key that holds the other kind. Nothing has changed.
 var ErrWrongType = errors.New("the key holds another kind of value")

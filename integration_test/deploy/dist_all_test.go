@@ -91,6 +91,28 @@ func TestDistIsReproducible(t *testing.T) {
 	}
 }
 
+// deadLinks are those links of pages below a folder that lead to no file.
+func deadLinks(t *testing.T, root string) (dead []string) {
+	t.Helper()
+	followed := 0
+	err := filepath.WalkDir(root, func(page string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(page) != ".md" {
+			return err
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
+			followed++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+				dead = append(dead, strings.TrimPrefix(page, root)+": "+link[1])
+			}
+		}
+		return nil
+	})
+	if err != nil || followed < 100 {
+		t.Errorf("%s: %d links were followed, %v", root, followed, err)
+	}
+	return dead
+}
+
 // Each binary starts on its system, that for arm64 in an emulation, and knows its version and commit. Those for darwin only look right.
 func TestBinaries(t *testing.T) {
 	t.Parallel()
@@ -106,6 +128,9 @@ func TestBinaries(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, name, file)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+		if dead := deadLinks(t, filepath.Join(root, name)); len(dead) > 0 {
+			t.Errorf("%s: its pages lead to what is not there: %q", name, dead)
 		}
 		var bill struct {
 			Metadata   struct{ Component struct{ Version string } }

@@ -35,7 +35,7 @@ func TestMaxKeys(t *testing.T) {
 	fill := func(c *harness.Conn, n int) (refused int) {
 		for i := range n {
 			raw := c.Do("CL.THROTTLE", "k"+strconv.Itoa(i), "15", "30", "6000")
-			if raw == "-OOM command not allowed when used memory > 'maxmemory'.\r\n" {
+			if raw == "-OOM command not allowed when keys > 'max-keys'.\r\n" {
 				refused++
 			} else if _, ok := harness.FiveInts(raw); !ok {
 				c.T.Fatalf("CL.THROTTLE: %q", raw)

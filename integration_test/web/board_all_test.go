@@ -10,6 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"celld/integration_test/harness"
 	"celld/integration_test/harness/engines"
 	"celld/internal/celldtest"
@@ -20,7 +25,9 @@ func TestBoardHasData(t *testing.T) {
 	t.Parallel()
 	ca := celldtest.NewAuthority(t)
 	cert, key := ca.Sign("server", &x509.Certificate{DNSNames: []string{"localhost"}})
-	alone := start(t, "--appendonly", "yes", "--port", harness.FreePort(t),
+	limits := celldtest.TempFile(t, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: hour, requests_per_unit: 10}}]\n")
+	envoy := "127.0.0.1:" + harness.FreePort(t)
+	alone := start(t, "--envoy-bind", envoy, "--envoy-config", limits, "--appendonly", "yes", "--port", harness.FreePort(t),
 		"--tls-port", harness.FreePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	shared := start(t, "--store", engines.StartEngine(t).URL)
 	addr := prometheus(t,
@@ -30,7 +37,18 @@ func TestBoardHasData(t *testing.T) {
 	for _, c := range clients {
 		c.Do("CL.POLICY", "SET", "api", "2/1h")
 	}
+	conn, err := grpc.NewClient(envoy, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	asked := &ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{
+		{Entries: []*common.RateLimitDescriptor_Entry{{Key: "a", Value: "x"}}},
+	}}
 	load := func() {
+		if _, err := ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked); err != nil {
+			t.Error(err)
+		}
 		for _, c := range clients {
 			for _, call := range []string{
 				"CL.THROTTLE a 1 100 1", "CL.TAKE b @api", "CL.TAKE c 20/1s,burst=1 WAIT 1000",

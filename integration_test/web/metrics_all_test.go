@@ -47,8 +47,8 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, line := range []string{
 		`celld_decisions_total{algorithm="gcra",command="cl.take",decision="limited",period="1h",policy="api"} 1`,
-		`celld_decisions_total{algorithm="log",command="cl.take",decision="allowed",period="",policy=""} 1`,
-		`celld_decisions_total{algorithm="gcra",command="cl.throttle",decision="limited",period="",policy=""} 2`,
+		`celld_decisions_total{algorithm="log",command="cl.take",decision="allowed",period="",policy="literals"} 1`,
+		`celld_decisions_total{algorithm="gcra",command="cl.throttle",decision="limited",period="",policy="literals"} 2`,
 		`celld_command_duration_seconds_count{command="cl.throttle"} 3`, `celld_keys 3`, `celld_aof_enabled 1`, `celld_connections 1`,
 		`celld_http_requests_total{code="401",page="other"} 1`,
 	} {

@@ -216,6 +216,57 @@ func TestPage(t *testing.T) {
 	b.quiet()
 }
 
+// The page is right at each size with all that operators meet: a table that is full of keys, a file that is refused, 200 policies with
+// several limits, and a key of 512 bytes. Each list of keys is one click away.
+func TestPageOfABadDay(t *testing.T) {
+	policies := celldtest.TempFile(t, "api 100/1m\n")
+	srv := start(t, "--max-keys", "300", "--maxmemory-policy", "noeviction", "--policies", policies)
+	c := harness.Dial(t, srv.Addr)
+	for n := range 200 {
+		name := "plan-" + strconv.Itoa(n)
+		c.Do("CL.POLICY", "SET", name, "5/1m", "100/1h,burst=10", "1000/1d,algo=slide", "10000/month,tz=Europe/Berlin")
+		c.Do("CL.TAKE", "customer:"+strconv.Itoa(n%20), "@"+name, "COST", strconv.Itoa(1+n%9))
+	}
+	long := strings.Repeat("k", 512)
+	for range 70 {
+		c.Do("CL.TAKE", long, "5/1m")
+	}
+	for range 9 {
+		c.Do("CL.TAKE", "near", "10/1h")
+	}
+	for n := range 400 {
+		c.Do("CL.TAKE", "new:"+strconv.Itoa(n), "5/1h")
+	}
+	if got := c.Do("CL.TAKE", "one more", "5/1h"); got != "-OOM command not allowed when keys > 'max-keys'.\r\n" {
+		t.Errorf("a full table: %q", got)
+	}
+	celldtest.WriteFile(t, "api\n", policies)
+	srv.Logs("the table is full, and what is new is refused", "a file is refused")
+	b := openBrowser(t)
+	b.look("light", 1400)
+	b.do(chromedp.Navigate("http://" + srv.HTTP() + "/"))
+	b.eventually(`$("troubles").textContent`, "the table is full (max-keys)")
+	b.eventually(`$("troubles").textContent`, "the file of --policies is refused")
+	b.eventually(`$("policies").textContent`, "5/1m 100/1h,burst=10 1000/1d,algo=slide 10000/month,tz=Europe/Berlin")
+	b.eventually(`$("no-policies").textContent`, "more policies are not shown")
+	b.eventually(`$("top").textContent`, "kkkk")
+	for tab, key := range map[string]string{"Calls": "near9", "Near": "near"} {
+		b.eval(`tabs.find(tab => tab.textContent === "` + tab + `").click()`)
+		b.eventually(`$("top").textContent`, key)
+	}
+	b.eval(`tabs[0].click()`)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1400, 768, 390} {
+			b.look(scheme, width)
+			if got := b.eval(`document.documentElement.scrollWidth`); got != strconv.FormatInt(width, 10) {
+				t.Errorf("%s, %d wide: the page is %s wide", scheme, width, got)
+			}
+			b.picture("bad-day-" + scheme + "-" + strconv.FormatInt(width, 10))
+		}
+	}
+	b.quiet()
+}
+
 // With an engine and TLS the page shows these, and what is wrong.
 func TestPageOfAnEngine(t *testing.T) {
 	port := harness.FreePort(t)
@@ -227,7 +278,7 @@ func TestPageOfAnEngine(t *testing.T) {
 	b.eventually(`$("cards").textContent`, "Who decidesstore-failure: allow")
 	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
 	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
-	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call has been limited.")
+	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call was denied.")
 	b.picture("trouble")
 	celldtest.StartRedis(t, "--port", port)
 	b.eventually(`$("state").textContent`, "Running")

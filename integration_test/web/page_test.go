@@ -112,14 +112,17 @@ func TestStats(t *testing.T) {
 	}
 	policies, _ := json.Marshal(v["policies"])
 	for _, want := range []string{
-		`{"algorithm":"gcra","allowed":2,"limited":1,"near":0,"policy":"api","shadow_limited":0}`,
-		`{"algorithm":"gcra","allowed":2,"limited":2,"near":0,"policy":"","shadow_limited":1}`,
+		`{"algorithm":"gcra","allowed":2,"limited":1,"limits":"2/1h","near":0,"policy":"api","shadow_limited":0}`,
+		`{"algorithm":"gcra","allowed":2,"limited":2,"limits":"","near":0,"policy":"literals","shadow_limited":1}`,
 	} {
 		if !strings.Contains(string(policies), want) {
 			t.Errorf("no %s in %s", want, policies)
 		}
 	}
 	top, _ := json.Marshal(v["most_limited"])
+	if calls, ok := v["most_calls"].([]any); !ok || len(calls) == 0 {
+		t.Errorf("who calls most: %v", v["most_calls"])
+	}
 	if string(top) != `[{"count":2,"key":"other"},{"count":1,"key":"\u003cimg src=x\u003e\\xff\\x00\\u202e\""}]` {
 		t.Errorf("most limited: %s", top)
 	}

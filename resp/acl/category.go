@@ -28,13 +28,15 @@ const (
 	Connection
 	Transaction
 	Scripting
-	Celld // limits: CL.* and GCRA
+	Celld  // CL.* and GCRA
+	Limits // of these, what applications send
 )
 
 // CategoryNames are the names of all categories, in the order of their bits.
 var CategoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog", "geo", "stream", "pubsub", "admin",
 	"fast", "slow", "blocking", "dangerous", "connection", "transaction", "scripting", "celld",
+	"limits",
 }
 
 // ParseCategory returns a category by its name in any case, or 0.

@@ -56,6 +56,11 @@ func TestParse(t *testing.T) {
 		{"--shutdown-delay 2m", false, "", `--shutdown-delay "2m": argument couldn't be parsed into an integer: it counts seconds, so write 120`},
 		{"--timeout 20ms", false, "", `--timeout "20ms": argument couldn't be parsed into an integer: it counts seconds`},
 		{"--zzz", false, "", "unknown flag --zzz; see celld --help"},
+		{"redis.conf", false, "", `unknown argument "redis.conf"; there is no configuration file: give flags, or variables such as CELLD_PORT`},
+		{"--config f", false, "", "unknown flag --config; there is no configuration file: give flags, or variables such as CELLD_PORT"},
+		{"--loadmodule m.so", false, "", "unknown flag --loadmodule; redis-cell is built in, so leave it out"},
+		{"-p 7000", false, "", "unknown flag -p; did you mean --port?"},
+		{"--save 60 1", false, "", `--save "60": argument must be pairs of seconds and changes, such as '3600 1 300 100'`},
 		{"-port 7", false, "", "unknown flag -port; did you mean --port?"},
 		{"--policy f", false, "", "unknown flag --policy; did you mean --policies?"},
 		{"--MAX-KEYS 7", false, "", "unknown flag --MAX-KEYS; did you mean --max-keys?"},
@@ -94,7 +99,8 @@ func TestParse(t *testing.T) {
 		text := printed(t, func() { command, err = Parse(strings.Fields(test.args), "1.2", nil) })
 		var wrong []string
 		if test.wrong != "" { // a hint follows a semicolon, too
-			whole := strings.NewReplacer("; see ", ";\tsee ", "; did ", ";\tdid ").Replace(test.wrong)
+			hints := strings.NewReplacer("; see ", ";\tsee ", "; did ", ";\tdid ", "; there ", ";\tthere ", "; redis", ";\tredis")
+			whole := hints.Replace(test.wrong)
 			for _, one := range strings.Split(whole, "; ") {
 				wrong = append(wrong, strings.ReplaceAll(one, "\t", " "))
 			}

@@ -49,7 +49,7 @@ func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []str
 		if at < 0 { // a letter after one dash
 			return words, wrong, oneDash(cfg, args, err)
 		}
-		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, suggest(cfg, name, flagOf))})
+		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, hintOf(cfg, name))})
 		if args = args[at+1:]; len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 			args = args[1:] // what was meant as its value
 		}
@@ -87,12 +87,38 @@ func rightValue(s *config.Setting, given string) string {
 	return ": it counts " + kind
 }
 
+// redisFlags says what celld has in place of what people give to redis-server.
+var redisFlags = map[string]string{
+	"config":          noConfig,
+	"loadmodule":      "; redis-cell is built in, so leave it out",
+	"p":               "; did you mean --port?",
+	"a":               "; did you mean --requirepass-file?",
+	"daemonize":       "; celld stays in the foreground: systemd or a container runs it behind",
+	"logfile":         "; the log goes to standard error",
+	"replicaof":       "; instances share limits by --store",
+	"cluster-enabled": "; instances share limits by --store",
+}
+
+// noConfig is what celld has in place of a file such as redis.conf.
+const noConfig = "; there is no configuration file: give flags, or variables such as CELLD_PORT"
+
+// hintOf says what was perhaps meant by an unknown flag.
+func hintOf(cfg *config.Config, name string) string {
+	if hint, ok := redisFlags[name]; ok {
+		return hint
+	}
+	return suggest(cfg, name, flagOf)
+}
+
 // oneDash is the mistake of a flag with one dash.
 func oneDash(cfg *config.Config, args []string, err error) error {
 	for _, arg := range args {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
 		if strings.HasPrefix(arg, "-") && cfg.Setting(name) != nil {
 			return UsageError{fmt.Errorf("unknown flag -%s; did you mean --%[1]s?", name)}
+		}
+		if hint, ok := redisFlags[name]; ok && strings.HasPrefix(arg, "-") {
+			return UsageError{fmt.Errorf("unknown flag -%s%s", name, hint)}
 		}
 	}
 	return UsageError{err}

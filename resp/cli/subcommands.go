@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"celld/resp/config"
 
@@ -87,6 +88,9 @@ func isSet(flags *pflag.FlagSet, name string) bool {
 // unknown is the mistake of a word that is no subcommand.
 func unknown(word string) error {
 	hint := "see celld --help"
+	if strings.HasSuffix(word, ".conf") {
+		return UsageError{fmt.Errorf("unknown argument %q%s", word, noConfig)}
+	}
 	for _, s := range Subcommands {
 		if levenshtein.ComputeDistance(word, s.Name) < 2 {
 			hint = "did you mean celld " + s.Name + "?"

@@ -7,6 +7,7 @@ const (
 	ErrArity          = "ERR wrong number of arguments for '%s' command"
 	errManyArgs       = "ERR at most %d arguments are taken"
 	ErrOOM            = "OOM command not allowed when used memory > 'maxmemory'."
+	ErrOOMKeys        = "OOM command not allowed when keys > 'max-keys'."
 	errUnknownCommand = "ERR unknown command '%.128s', with args beginning with: %s"
 
 	ErrBusy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."

@@ -140,19 +140,20 @@ func (p *NearLimit) IsNear(d *cell.Decision) bool {
 }
 
 // Throttle counts a CL.THROTTLE under a limit of this capacity. A denying rule replaces the capacity in the decision by 0. A limit
-// whose own capacity is 0 limits every call without a rule.
-func (n *Counts) Throttle(d *cell.Decision, capacity int64, near *NearLimit) {
+// whose own capacity is 0 limits every call without a rule. It returns whether the call is near to its limit.
+func (n *Counts) Throttle(d *cell.Decision, capacity int64, near *NearLimit) (isNear bool) {
 	if !d.Limited {
 		n[ThrottleAllowed]++
-		if near.IsNear(d) {
+		if isNear = near.IsNear(d); isNear {
 			n[Near]++
 		}
-		return
+		return isNear
 	}
 	n[ThrottleLimited]++
 	if d.Limit != capacity {
 		n[RuleDenied]++
 	}
+	return false
 }
 
 // Batch counts the decisions of a batch, by the rows to which they will be added.

@@ -72,6 +72,20 @@ const mostPolicyNames = 100
 // otherPolicy is also how metrics count a policy of that name.
 const otherPolicy = "other"
 
+// Literals is how people and metrics call limits without a policy.
+const Literals = "literals"
+
+// Shown is a policy's name as CL.STATS, metrics and the page have it; that of "" is Literals, and a policy of that name has its @.
+func Shown(policy string) string {
+	switch policy {
+	case "":
+		return Literals
+	case Literals:
+		return "@" + policy
+	}
+	return policy
+}
+
 // Rows are all rows.
 //
 // Those that metrics tell have a lane for each core, any other has one. So 65,536 policies take 25 MB, and not 750 with 64 cores.
@@ -223,7 +237,7 @@ func (r *Rows) Declare(l *metrics.List) {
 			l.Counter(metrics.Metric{
 				Name: "celld_decisions_total",
 				Help: "Decisions, one for each policy that a call names.",
-				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(),
+				Labels: []string{"command", names.parts[0], "policy", metrics.Printable(Shown(p.Policy)), "algorithm", p.Algorithm.String(),
 					"decision", names.parts[1], "period", p.Period}, Value: value,
 			})
 		}
@@ -239,7 +253,7 @@ func (p *LimitCounts) declareNear(l *metrics.List) {
 	if p.Counts[Near] > 0 || p.Policy == "" && p.Algorithm == cell.GCRA {
 		l.Counter(metrics.Metric{
 			Name: "celld_near_limit_total", Help: "Calls that passed and left little of their limit.",
-			Labels: []string{"policy", metrics.Printable(p.Policy), "algorithm", p.Algorithm.String(), "period", p.Period},
+			Labels: []string{"policy", metrics.Printable(Shown(p.Policy)), "algorithm", p.Algorithm.String(), "period", p.Period},
 			Value:  p.Counts[Near],
 		})
 	}

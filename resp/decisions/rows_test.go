@@ -70,7 +70,7 @@ func TestResetOfRows(t *testing.T) {
 	if got != "map[count_allowed:0 count_limited:0 envoy_allowed:0 envoy_limited:0 rule_denied:0 shadow_allowed:0 shadow_limited:0 take_allowed:0 take_limited:4 throttle_allowed:10 throttle_limited:0]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited period 1h]:4 [command cl.throttle policy  algorithm gcra decision allowed period ]:10 [command cl.throttle policy  algorithm gcra decision limited period ]:0]" {
+	if got := fmt.Sprint(decided); got != "map[[command cl.take policy p algorithm gcra decision limited period 1h]:4 [command cl.throttle policy literals algorithm gcra decision allowed period ]:10 [command cl.throttle policy literals algorithm gcra decision limited period ]:0]" {
 		t.Error(got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// MostTop is how many keys Denied.Most knows at most.
+// MostTop is how many keys Top.Most knows at most.
 const MostTop = 100
 
 // The sizes of a sketch, and how many bytes it keeps of a key. Keys are told apart by their hashes.
@@ -53,7 +53,7 @@ type bucket struct {
 // item is a key of the list, with the policy of the call that brought it there.
 type item struct {
 	hash  uint64
-	key   deniedKey
+	key   sumKey
 	count int64
 }
 
@@ -62,6 +62,13 @@ func newSketch() *sketch {
 	s := &sketch{at: make(map[uint64]int, MostTop)}
 	s.rng.Seed(rand.Uint64(), rand.Uint64())
 	return s
+}
+
+// clear forgets all. The items stay whoever has them.
+func (s *sketch) clear() {
+	s.rows = [sketchRows][sketchWidth]bucket{}
+	s.items, s.least = nil, 0
+	clear(s.at)
 }
 
 // add counts a key that came count times, 1 or more, by its hash. Every bit of that must depend on the key in a way that nobody

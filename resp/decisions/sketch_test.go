@@ -171,9 +171,9 @@ func TestBackInTheList(t *testing.T) {
 func TestItems(t *testing.T) {
 	s := newSketch()
 	long := bytes.Repeat([]byte("x"), maxKey)
-	s.add(item{1<<60 + 1, deniedKey{[]byte("k"), 1, 7}, 1})
-	s.add(item{2<<60 + 2048, deniedKey{long, 64 << 10, 8}, 1})
-	want := []item{{1<<60 + 1, deniedKey{[]byte("k"), 1, 7}, 1}, {2<<60 + 2048, deniedKey{bytes.Clone(long), 64 << 10, 8}, 1}}
+	s.add(item{1<<60 + 1, sumKey{[]byte("k"), 1, 7}, 1})
+	s.add(item{2<<60 + 2048, sumKey{long, 64 << 10, 8}, 1})
+	want := []item{{1<<60 + 1, sumKey{[]byte("k"), 1, 7}, 1}, {2<<60 + 2048, sumKey{bytes.Clone(long), 64 << 10, 8}, 1}}
 	if clear(long); !reflect.DeepEqual(s.items, want) {
 		t.Errorf("%+v, want %+v", s.items, want)
 	}
@@ -212,13 +212,13 @@ func BenchmarkAdd(b *testing.B) {
 	b.Run("listed", func(b *testing.B) {
 		s, keys := newSketch(), newStream(1).hashes(50)
 		for i := 0; b.Loop(); i++ {
-			s.add(item{hash: keys[i%len(keys)], key: deniedKey{start: key}, count: 1})
+			s.add(item{hash: keys[i%len(keys)], key: sumKey{start: key}, count: 1})
 		}
 	})
 	b.Run("flood", func(b *testing.B) {
 		s, rng := newSketch(), rand.New(rand.NewPCG(1, 1))
 		for b.Loop() {
-			s.add(item{hash: rng.Uint64(), key: deniedKey{start: key}, count: 1})
+			s.add(item{hash: rng.Uint64(), key: sumKey{start: key}, count: 1})
 		}
 	})
 }

@@ -78,6 +78,8 @@ func StoreText(err error) string {
 	switch err {
 	case store.ErrFull:
 		return command.ErrOOM
+	case store.ErrFullOfKeys:
+		return command.ErrOOMKeys
 	case store.ErrWrongType:
 		return command.ErrWrongType
 	case store.ErrTooManyLimits:

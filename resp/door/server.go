@@ -46,7 +46,7 @@ type Door struct {
 
 	Stats     *stats.Server
 	Decisions *decisions.Rows
-	Denied    *decisions.Denied
+	Top       *decisions.Top
 	Latency   *stats.Latency
 
 	Refusing atomic.Bool    // no call may wait any more
@@ -77,7 +77,7 @@ func (d *Door) Init(p Parts) {
 		d.Exit = os.Exit
 	}
 	d.Keys, d.Synchronous, d.Execution = p.Store, p.Persist.Synchronous(), newLock()
-	d.Decisions, d.Denied = decisions.NewRows(p.Store.Set), decisions.NewDenied(p.Store.Set)
+	d.Decisions, d.Top = decisions.NewRows(p.Store.Set), decisions.NewTop(p.Store.Set)
 	d.Config.NearLimit.Follow(d.Decisions.NearLimit.Store)
 	d.Later.Store, d.Later.Clock = func() store.Leases { return d.Port }, func() int64 { return d.Clock() }
 	d.Later.Hurries, d.Later.Survive = d.Ending.Load, d.Survive
@@ -89,7 +89,7 @@ func (d *Door) Init(p Parts) {
 // Use makes a store keep the keys, and decide: the process's own, or an engine. Nobody may be served yet.
 func (d *Door) Use(s store.Store, limiter store.Limiter) {
 	d.Port, d.Limiter = s, limiter
-	d.deciding = decide.Server{Table: d.Store, Store: s, Counts: d.Decisions, Denied: d.Denied, Commands: d.Commands,
+	d.deciding = decide.Server{Table: d.Store, Store: s, Counts: d.Decisions, Top: d.Top, Commands: d.Commands,
 		LogMax: d.Config.LogMax, WaitMax: d.Config.WaitMax}
 }
 

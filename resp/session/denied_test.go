@@ -15,7 +15,7 @@ import (
 // topOf is what CL.TOP answers, by key.
 func topOf(srv *Service) map[string]int64 {
 	counts := map[string]int64{}
-	for _, d := range srv.Denied.Most(100, decisions.Any) {
+	for _, d := range srv.Top.Most(decisions.ByDenied, decisions.Start, 100, decisions.Any) {
 		counts[d.Key] = d.Count
 	}
 	return counts

@@ -48,7 +48,7 @@ func newRedisWorld(t *testing.T, prefix string, settings ...string) *redisWorld 
 	t.Cleanup(e.Close)
 	w.Store = memory.New(memory.Options{Shards: 1, Policies: policies})
 	w.Keys = w.Store
-	w.Decisions, w.Denied = decisions.NewRows(policies), decisions.NewDenied(policies)
+	w.Decisions, w.Top = decisions.NewRows(policies), decisions.NewTop(policies)
 	w.UseEngine(e)
 	w.Clock = w.now.Load
 	return w

@@ -34,7 +34,7 @@ func NewTable(srv *Service, others func(*Service) []*command.Row) *command.Table
 func ownRows(srv *Service) []*command.Row {
 	limits := func() limit.Server {
 		return limit.Server{Store: srv.Port, File: srv.Config.PoliciesFile.Get(), InForce: srv.Store, LogMax: srv.Config.LogMax.Get(),
-			Decisions: srv.Decisions, Denied: srv.Denied, Saved: func() { srv.Saved("policies") }}
+			Decisions: srv.Decisions, Top: srv.Top, Now: srv.Clock, Saved: func() { srv.Saved("policies") }}
 	}
 	of := keys.Options{
 		Space: func() keys.Space { return srv.space },

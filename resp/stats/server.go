@@ -67,6 +67,8 @@ func (st *Server) DeclareTraffic(l *metrics.List, keys *memory.Stats) {
 		Help: "Keys that expired.", Value: keys.Expired})
 	l.Counter(metrics.Metric{Field: "evicted_keys", Name: "celld_keys_evicted_total", JSON: "keys.evicted",
 		Help: "Limits and counts in use that were removed to make room.", Value: keys.Evicted})
+	l.Counter(metrics.Metric{Field: "full_refusals", Name: "celld_full_refusals_total",
+		Help: "Changes refused because the table was full.", Value: keys.Refused})
 	l.Counter(metrics.Metric{Field: "keyspace_hits", Name: "celld_keyspace_hits_total", Help: "Lookups that found their key.",
 		Value: keys.Hits})
 	l.Counter(metrics.Metric{Field: "keyspace_misses", Name: "celld_keyspace_misses_total", Help: "Lookups that found no key.",

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -49,7 +50,7 @@ func TestCopyInAFullStore(t *testing.T) {
 		memtest.MustPut(t, s, "a", memtest.Live(t0, second), t0)
 		memtest.MustPut(t, s, "b", memtest.Live(t0, 2*second), t0)
 		bytes := s.Stats(t0).Bytes
-		if copied, err := s.Copy([]byte("k"), []byte("new"), true, memtest.At(t0)); copied || err != store.ErrFull {
+		if copied, err := s.Copy([]byte("k"), []byte("new"), true, memtest.At(t0)); copied || !errors.Is(err, store.ErrFull) {
 			t.Errorf("to a new key: %v, %v", copied, err)
 		}
 		if copied, err := s.Copy([]byte("b"), []byte("a"), true, memtest.At(t0)); !copied || err != nil {
@@ -59,7 +60,7 @@ func TestCopyInAFullStore(t *testing.T) {
 			t.Errorf("%d bytes, before %d", now, bytes)
 		}
 		memtest.SetMaxBytes(&s.Capacity, bytes)
-		if copied, err := s.Copy([]byte("k"), []byte("a"), true, memtest.At(t0)); copied || err != store.ErrFull {
+		if copied, err := s.Copy([]byte("k"), []byte("a"), true, memtest.At(t0)); copied || !errors.Is(err, store.ErrFull) {
 			t.Errorf("over one that takes less: %v, %v", copied, err)
 		}
 		if st, ok := s.Get([]byte("a"), memtest.At(t0)); !ok || st != memtest.Live(t0, 2*second) {

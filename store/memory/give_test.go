@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func TestGiveThatNeedsRoom(t *testing.T) {
 		p = set("5/1h,algo=slide,buckets=6")
 		n, err := s.Give([]byte("k"), &p.Limits[0].Limit, p.Limits[0], 1, memtest.At(t0))
 		keys := s.Len(t0)
-		if noEviction && (n != 0 || err != store.ErrFull || keys != 10) || !noEviction && (n != 1 || err != nil || keys == 10) {
+		if noEviction && (n != 0 || !errors.Is(err, store.ErrFull) || keys != 10) || !noEviction && (n != 1 || err != nil || keys == 10) {
 			t.Errorf("no eviction %v: %d are given, %v, %d keys", noEviction, n, err, keys)
 		}
 		memtest.MustAudit(t, s)

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,7 +173,7 @@ func TestACarriedStateOfWhoWaits(t *testing.T) {
 		memtest.SetMaxBytes(&s.Capacity, s.Stats(clock()).Bytes)
 		setPolicy(t, s, "5/1h,algo=slide,buckets=128")
 		w := await(s, 9*time.Hour, 1, ofPolicy(s))
-		if callers, _ := s.Waiting(); w.err() != store.ErrFull || callers != 0 {
+		if callers, _ := s.Waiting(); !errors.Is(w.err(), store.ErrFull) || callers != 0 {
 			t.Errorf("%+v, %v, %d wait", w.taken(), w.err(), callers)
 		}
 		memtest.MustAudit(t, s)

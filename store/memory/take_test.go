@@ -114,12 +114,12 @@ func TestTakeOfMoreKeysThanThereMayBe(t *testing.T) {
 	for _, noEviction := range []bool{false, true} {
 		s := memory.New(memory.Options{MaxKeys: 3, Shards: 4, NoEviction: noEviction})
 		list := memtest.Calls(t, "a", "5/1m", "b", "5/1m", "c", "5/1m", "d", "5/1m")
-		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); err != store.ErrFull || s.Len(t0) != 0 {
+		if _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0)); !errors.Is(err, store.ErrFull) || s.Len(t0) != 0 {
 			t.Errorf("%v, %d keys", err, s.Len(t0))
 		}
 		memtest.MustTake(t, s, 1, t0, list[:2])
 		switch _, err := s.Take(list[2:], store.TakeOptions{Cost: 1}, memtest.At(t0)); {
-		case noEviction && err != store.ErrFull, !noEviction && err != nil:
+		case noEviction && !errors.Is(err, store.ErrFull), !noEviction && err != nil:
 			t.Errorf("%v", err)
 		}
 		memtest.MustAudit(t, s)
@@ -140,7 +140,7 @@ func TestNoEvictionRefusesLimits(t *testing.T) {
 			switch _, err := s.Take(list, store.TakeOptions{Cost: 1}, memtest.At(t0+i)); {
 			case err == nil:
 				passed++
-			case err != store.ErrFull:
+			case !errors.Is(err, store.ErrFull):
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestNoEvictionRefusesLimits(t *testing.T) {
 			t.Errorf("%d bytes: %d passed, want %d; %+v", c.maxBytes, passed, c.passes, got)
 		}
 		if _, err := s.Take(memtest.Calls(t, "k", "100/1m,algo=log", "k", "1/1h"), store.TakeOptions{Cost: 1},
-			memtest.At(t0+20)); err != store.ErrFull {
+			memtest.At(t0+20)); !errors.Is(err, store.ErrFull) {
 			t.Errorf("%d bytes: %v", c.maxBytes, err)
 		}
 		memtest.MustAudit(t, s)

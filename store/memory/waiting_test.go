@@ -363,7 +363,7 @@ func TestWaitedKeysAreNotEvicted(t *testing.T) {
 		if n := s.Len(clock()); n != 1 || !w.waits() {
 			t.Errorf("%d keys, waits %v", n, w.waits())
 		}
-		if got := plainly(s, 1, memtest.Call(t, "x", l)); got.err() != store.ErrFull {
+		if got := plainly(s, 1, memtest.Call(t, "x", l)); !errors.Is(got.err(), store.ErrFull) {
 			t.Errorf("where all keys are waited for: %+v, %v", got.taken(), got.err())
 		}
 		w.leave(nil)
@@ -386,7 +386,8 @@ func TestNoRoomAtTheMoment(t *testing.T) {
 		plainly(s, 1, memtest.Call(t, "other", "1/1h"))
 		start := clock()
 		celldtest.Pass(time.Minute)
-		if first.err() != store.ErrFull || second.err() != store.ErrFull || first.at(start) != 0 || second.at(start) != 0 {
+		if !errors.Is(first.err(), store.ErrFull) || !errors.Is(second.err(), store.ErrFull) || first.at(start) != 0 ||
+			second.at(start) != 0 {
 			t.Errorf("%v after %v, %v after %v", first.err(), first.at(start), second.err(), second.at(start))
 		}
 		if callers, keys := s.Waiting(); callers != 0 || keys != 0 {

@@ -216,7 +216,7 @@ func (f *Fleet) MoveSlot(slot int, to *Node, during func()) {
 			if to.Password != "" {
 				migrate = append(migrate, "AUTH", to.Password)
 			}
-			if got := from.Do(migrate...); got != "+OK\r\n" && got != "+NOKEY\r\n" {
+			if got := from.patient(migrate...); got != "+OK\r\n" && got != "+NOKEY\r\n" {
 				f.T.Fatalf("MIGRATE %s: %q", key, got)
 			}
 		}

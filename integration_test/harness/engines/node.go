@@ -186,9 +186,19 @@ func (n *Node) Do(args ...string) string {
 // OK is Do for what must be answered with OK.
 func (n *Node) OK(args ...string) {
 	n.T.Helper()
-	if got := n.Do(args...); got != "+OK\r\n" {
+	if got := n.patient(args...); got != "+OK\r\n" {
 		n.T.Fatalf("%.200q on port %s: %q", args, n.Port, got)
 	}
+}
+
+// patient is Do, again and again while the Cluster of a busy machine lacks a master or good replicas.
+func (n *Node) patient(args ...string) (got string) {
+	n.T.Helper()
+	celldtest.Eventually(n.T, "port "+n.Port+" does "+args[0], func() bool {
+		got = n.Do(args...)
+		return !strings.HasPrefix(got, "-NOREPLICAS ") && !strings.HasPrefix(got, "-CLUSTERDOWN ")
+	})
+	return got
 }
 
 // Info is a field of INFO. A server that becomes a replica closes connections, so it is asked again where one ends.

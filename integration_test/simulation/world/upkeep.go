@@ -25,7 +25,7 @@ func runUpkeep(w *world) {
 		case 6:
 			c.do("CONFIG", "SET", "max-waiters", fmt.Sprint(10+c.rnd.IntN(100)))
 		case 7:
-			c.do("CL.TOP", "10")
+			c.do("CL.TOP", "10", "BY", oneOf(c.rnd, "DENIED", "CALLS", "NEAR"), "LAST", oneOf(c.rnd, "1m", "10m", "START"))
 		}
 	}
 	if c.conn != nil {

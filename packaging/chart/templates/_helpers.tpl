@@ -25,7 +25,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (gt (int $v.replicas) 1) (eq $v.mode "deployment") (not $v.engine.url) }}{{ fail "replicas above 1 need engine.url: each replica has limits of its own otherwise" }}{{ end }}
 {{- if and $v.persistence.enabled $v.engine.url }}{{ fail "persistence and engine.url exclude each other: the engine keeps the limits" }}{{ end }}
 {{- if and $v.persistence.enabled (gt (int $v.replicas) 1) }}{{ fail "persistence is for one replica: one process at a time uses a directory" }}{{ end }}
-{{- if and (eq $v.mode "deployment") (not $v.auth.existingSecret) (not $v.auth.password) }}{{ fail "mode deployment needs auth.existingSecret or auth.password: strangers could ask it otherwise" }}{{ end }}
+{{- if and (eq $v.mode "deployment") (not $v.auth.existingSecret) (not $v.auth.password) (not $v.auth.acl.existingSecret) }}{{ fail "mode deployment needs auth.existingSecret or auth.password: strangers could ask it otherwise" }}{{ end }}
 {{- if and $v.http.enabled (not $v.http.existingSecret) }}{{ fail "http.enabled needs http.existingSecret, with the key token" }}{{ end }}
 {{- if and (not $v.tls.plain) (not $v.tls.secretName) }}{{ fail "tls.plain: false needs tls.secretName" }}{{ end }}
 {{- if and $v.serviceMonitor.enabled (not $v.http.enabled) }}{{ fail "serviceMonitor.enabled needs http.enabled" }}{{ end }}
@@ -47,8 +47,10 @@ env:
   - {name: CELLD_BIND, value: "*"}
 {{- end }}
 {{- if or $v.auth.existingSecret $v.auth.password }}
-  - name: CELLD_REQUIREPASS
-    valueFrom: {secretKeyRef: {name: {{ include "celld.secret" . }}, key: password}}
+  - {name: CELLD_REQUIREPASS_FILE, value: /auth/password}
+{{- end }}
+{{- if $v.auth.acl.existingSecret }}
+  - {name: CELLD_ACLFILE, value: /acl/users.acl}
 {{- end }}
 {{- with $v.engine }}
 {{- if .url }}
@@ -57,8 +59,10 @@ env:
   - {name: CELLD_STORE_USERNAME, value: {{ .username | quote }}}
 {{- end }}
 {{- if .existingSecret }}
-  - name: CELLD_STORE_PASSWORD
-    valueFrom: {secretKeyRef: {name: {{ .existingSecret }}, key: store-password}}
+  - {name: CELLD_STORE_PASSWORD_FILE, value: /engine/password}
+{{- end }}
+{{- if .ca.existingSecret }}
+  - {name: CELLD_STORE_TLS_CA_CERT_FILE, value: /engine-ca/ca.crt}
 {{- end }}
 {{- if .prefix }}
   - {name: CELLD_STORE_PREFIX, value: {{ .prefix | quote }}}
@@ -103,6 +107,7 @@ env:
 {{- range $name, $value := $v.settings }}
   - {name: CELLD_{{ $name | upper | replace "-" "_" }}, value: {{ $value | quote }}}
 {{- end }}
+{{- with $v.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
 ports:
 {{- if $v.tls.plain }}
   - {name: redis, containerPort: 6379}
@@ -155,8 +160,29 @@ volumeMounts: {{- . | nindent 2 }}
 {{- if $v.tls.secretName }}
 - {name: tls, mountPath: /tls, readOnly: true}
 {{- end }}
+{{- range $name := include "celld.secrets" . | fromYaml | keys | sortAlpha }}
+- {name: {{ $name }}, mountPath: /{{ $name }}, readOnly: true}
+{{- end }}
+{{- with $v.extraVolumeMounts }}{{ toYaml . | nindent 0 }}{{ end }}
+{{- end }}
+
+{{- /* The Secrets that are mounted as files, one key of each, under a folder of its name: so celld takes up what changes. */ -}}
+{{- define "celld.secrets" -}}
+{{- $v := .Values }}
+{{- if or $v.auth.existingSecret $v.auth.password }}
+auth: {secret: {{ include "celld.secret" . }}, key: {{ if $v.auth.existingSecret }}{{ $v.auth.key }}{{ else }}password{{ end }}, path: password}
+{{- end }}
+{{- if $v.auth.acl.existingSecret }}
+acl: {secret: {{ $v.auth.acl.existingSecret }}, key: {{ $v.auth.acl.key }}, path: users.acl}
+{{- end }}
+{{- if and $v.engine.url $v.engine.existingSecret }}
+engine: {secret: {{ $v.engine.existingSecret }}, key: {{ $v.engine.key }}, path: password}
+{{- end }}
+{{- if and $v.engine.url $v.engine.ca.existingSecret }}
+engine-ca: {secret: {{ $v.engine.ca.existingSecret }}, key: {{ $v.engine.ca.key }}, path: ca.crt}
+{{- end }}
 {{- if $v.http.enabled }}
-- {name: http, mountPath: /http, readOnly: true}
+http: {secret: {{ $v.http.existingSecret }}, key: {{ $v.http.key }}, path: token}
 {{- end }}
 {{- end }}
 
@@ -174,8 +200,9 @@ volumeMounts: {{- . | nindent 2 }}
 - name: tls
   secret: {secretName: {{ $v.tls.secretName }}}
 {{- end }}
-{{- if $v.http.enabled }}
-- name: http
-  secret: {secretName: {{ $v.http.existingSecret }}}
+{{- range $name, $of := include "celld.secrets" . | fromYaml }}
+- name: {{ $name }}
+  secret: {secretName: {{ $of.secret }}, items: [{key: {{ $of.key }}, path: {{ $of.path }}}]}
 {{- end }}
+{{- with $v.extraVolumes }}{{ toYaml . | nindent 0 }}{{ end }}
 {{- end }}

@@ -7,6 +7,7 @@ package calltest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -79,7 +80,14 @@ func (h *Host) LeaseEnds(int64, int64)                 {}
 func (h *Host) MostOutput() int                        { return cmp.Or(h.Most, 1<<30) }
 func (h *Host) OverOutput(bytes int) bool              { return bytes > h.MostOutput() }
 func (h *Host) TypeOf(_ []byte, st store.Value) string { return st.Type() }
-func (h *Host) ErrorText(err error) string             { return "ERR " + err.Error() }
+
+// ErrorText knows only the error of a full store.
+func (h *Host) ErrorText(err error) string {
+	if errors.Is(err, store.ErrFull) {
+		return command.ErrOOM
+	}
+	return "ERR " + err.Error()
+}
 
 // Offload does the work at once.
 func (h *Host) Offload(_ bool, begin func([][]byte) command.Work) { begin(h.call.Args)()(&h.call) }

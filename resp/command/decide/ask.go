@@ -78,17 +78,20 @@ func (d *Decider) CountTaken(requests []store.TakeRequest, hashed bool) {
 		if r := &requests[i]; r.Err == nil {
 			f.limits, f.counted = d.appendLimits(f.limits[:0], r.Calls), decisions.TakeAllowed
 			d.count(hashed, f, r)
+			if r.Takes() {
+				d.noteTake(decisions.ByCalls, 1, hashed, r)
+			}
 		}
 	}
-	d.addDenied()
+	d.addCame()
 }
 
-// addDenied counts for CL.TOP what was noted.
-func (d *Decider) addDenied() {
-	if len(d.denied) > 0 {
-		d.Denied.Add(d.denied)
-		clear(d.denied)
-		d.denied = d.denied[:0]
+// addCame counts for CL.TOP what was noted.
+func (d *Decider) addCame() {
+	if len(d.came) > 0 {
+		d.late += d.Top.Add(d.came)
+		clear(d.came)
+		d.came = d.came[:0]
 	}
 }
 

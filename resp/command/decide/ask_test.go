@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"celld/resp/decisions"
 	"celld/store"
 
 	"pgregory.net/rapid"
@@ -102,7 +103,7 @@ func TestCountTaken(t *testing.T) {
 		do(w)
 		n := w.d.Decided.In(w.server.Counts.Of(w.Store.PolicyNamed("two").Limits[0]), 0)
 		literals := w.d.Decided.In(w.server.Counts.Literal(0), 0)
-		return fmt.Sprint(*n, *literals, w.server.Denied.Most(9, func(uint32) bool { return true }))
+		return fmt.Sprint(*n, *literals, w.server.Top.Most(decisions.ByDenied, decisions.Start, 9, func(uint32) bool { return true }))
 	}
 	asks := []Ask{
 		{Key: "k", Limits: []string{"@two"}}, {Key: "k", Limits: []string{"@two"}, Options: []Option{{Name: "COST", N: 9}}},

@@ -149,15 +149,12 @@ func (d *Decider) countBounded(b *Batch, r *store.CountRequest) {
 	if !r.Met || !r.Bounded() || r.By == 0 {
 		return
 	}
+	d.note(decisions.ByCalls, 1, b.hashed, r.Hash, 0, r.Key)
 	n := d.Decided.In(d.Counts.Literal(cell.Window), d.lane)
 	if r.Added != 0 {
 		n[decisions.CountAllowed]++
 		return
 	}
 	n[decisions.CountLimited]++
-	hash := r.Hash
-	if !b.hashed {
-		hash = d.Table.Hash(r.Key)
-	}
-	d.denied = append(d.denied, decisions.Denial{Hash: hash, Key: r.Key})
+	d.note(decisions.ByDenied, 1, b.hashed, r.Hash, 0, r.Key)
 }

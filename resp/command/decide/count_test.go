@@ -243,7 +243,8 @@ func TestBoundedCountsAreDecisions(t *testing.T) {
 	if n := w.server.Counts.LiteralsSinceReset(); n != (decisions.Counts{decisions.CountAllowed: 3, decisions.CountLimited: 3}) {
 		t.Errorf("%v", n)
 	}
-	if top := w.server.Denied.Most(9, decisions.Any); len(top) != 1 || top[0] != (decisions.Key{Key: "k", Count: 3}) {
+	top := w.server.Top.Most(decisions.ByDenied, decisions.Start, 9, decisions.Any)
+	if len(top) != 1 || top[0] != (decisions.Key{Key: "k", Count: 3}) {
 		t.Errorf("limited most: %v", top)
 	}
 }

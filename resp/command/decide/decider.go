@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"celld/cell"
@@ -21,8 +22,10 @@ type Decider struct {
 
 	lane   uint8
 	shapes shapes
-	single Shape // of the running command
-	denied []decisions.Denial
+	single Shape            // of the running command
+	came   []decisions.Came // for CL.TOP
+	late   int64            // calls that the next one of them counts as well
+	drawn  uint64           // the state of what draws one call of a batch
 }
 
 // New returns a Decider that counts in this lane.
@@ -30,7 +33,8 @@ func New(s *Server, lane uint8) *Decider {
 	none := &Shape{}
 	none.next = none
 	seed := maphash.MakeSeed()
-	return &Decider{limits: limits{Server: s, seed: seed}, lane: lane, shapes: shapes{seed: seed, last: none, prev: none}}
+	return &Decider{limits: limits{Server: s, seed: seed}, lane: lane, drawn: rand.Uint64() | 1,
+		shapes: shapes{seed: seed, last: none, prev: none}}
 }
 
 // Gather puts the calls at the start of data into a batch, as far as they go together, and returns their bytes. Where a command follows
@@ -90,15 +94,15 @@ func (d *Decider) Answer(c *command.Call, b *Batch) {
 	default:
 		d.answerThrottles(c, b)
 	}
-	if len(d.denied) > 0 {
-		d.countDenied(c, b)
+	if len(d.came) > 0 {
+		d.countCame(c, b)
 	}
 	b.reset()
 }
 
 func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 	n := d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane)
-	var limited uint64 // a bit for each call
+	var limited, near, counted uint64 // a bit for each call
 	for i := range b.throttles {
 		r, f := &b.throttles[i], b.shapes[i]
 		if r.Err != nil {
@@ -106,7 +110,10 @@ func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 			continue
 		}
 		if r.Quantity > 0 {
-			n.Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit)
+			counted |= 1 << i
+			if n.Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit) {
+				near |= 1 << i
+			}
 			if r.Decision.Limited {
 				limited |= 1 << i
 			}
@@ -114,7 +121,13 @@ func (d *Decider) answerThrottles(c *command.Call, b *Batch) {
 		c.Out = f.appendThrottled(c.Out, &r.Decision)
 	}
 	if limited != 0 {
-		d.noteThrottles(b, limited)
+		d.noteThrottles(b, decisions.ByDenied, limited)
+	}
+	if near != 0 {
+		d.noteThrottles(b, decisions.ByNear, near)
+	}
+	if i := d.draw(len(b.throttles)); counted>>i&1 != 0 {
+		d.note(decisions.ByCalls, int64(len(b.throttles)), b.hashed, b.throttles[i].Hash, 0, b.throttles[i].Key)
 	}
 }
 
@@ -128,6 +141,20 @@ func (d *Decider) answerTakes(c *command.Call, b *Batch) {
 		d.count(b.hashed, f, r)
 		f.reply(&c.Reply, f, r)
 	}
+	if r := &b.takes[d.draw(len(b.takes))]; r.Err == nil && r.Takes() {
+		d.noteTake(decisions.ByCalls, int64(len(b.takes)), b.hashed, r)
+	}
+}
+
+// draw returns one of n by chance, by a generator of Marsaglia's (xorshift64): counts need no better one.
+func (d *Decider) draw(n int) int {
+	if n == 1 {
+		return 0
+	}
+	d.drawn ^= d.drawn << 13
+	d.drawn ^= d.drawn >> 7
+	d.drawn ^= d.drawn << 17
+	return int(d.drawn % uint64(n))
 }
 
 // fail answers a call with an error.
@@ -163,6 +190,7 @@ func (d *Decider) countUnder(row *decisions.Row, hashed bool, f *Shape, r *store
 	n[f.counted]++
 	if d.Counts.NearLimit.IsNear(&r.Calls[r.Taken.Binding].Decision) {
 		n[decisions.Near]++
+		d.noteTake(decisions.ByNear, 1, hashed, r)
 	}
 	if grantsPart(r) {
 		n[decisions.PartlyGranted]++
@@ -236,11 +264,24 @@ func (d *Decider) countShadows(limits []limit, r *store.TakeRequest) {
 func (d *Decider) countLimited(n *decisions.Counts, hashed bool, f *Shape, r *store.TakeRequest) {
 	n[f.counted+1]++
 	countWhy(n, r)
-	c, hash := &r.Calls[r.Taken.Binding], r.Hash
-	if !hashed || otherKey(r) {
-		hash = d.Table.Hash(c.Key)
+	d.noteTake(decisions.ByDenied, 1, hashed, r)
+}
+
+// noteTake notes a call for CL.TOP, under the limit that binds.
+func (d *Decider) noteTake(by decisions.By, n int64, hashed bool, r *store.TakeRequest) {
+	c := &r.Calls[r.Taken.Binding]
+	d.note(by, n, hashed && !otherKey(r), r.Hash, c.PolicyID(), c.Key)
+}
+
+// note notes a call for CL.TOP. hash is of the key where it is hashed.
+func (d *Decider) note(by decisions.By, n int64, hashed bool, hash uint64, policy uint32, key []byte) {
+	if !hashed {
+		hash = d.Table.Hash(key)
 	}
-	d.denied = append(d.denied, decisions.Denial{Hash: hash, Policy: c.PolicyID(), Key: c.Key})
+	if by == decisions.ByCalls {
+		n, d.late = n+d.late, 0
+	}
+	d.came = append(d.came, decisions.Came{By: by, N: n, Hash: hash, Policy: policy, Key: key})
 }
 
 // countWhy counts that a rule denied a call, or a limit that has block=.
@@ -266,29 +307,28 @@ func ruled(calls []store.Call) bool {
 // denies reports the decision of a rule that denies: no limit has capacity 0.
 func denies(d *cell.Decision) bool { return d.Limit == 0 }
 
-// noteThrottles counts the denied calls of a batch, whose bits are set. It notes them only where it must, as that takes 3 ns each.
-func (d *Decider) noteThrottles(b *Batch, limited uint64) {
+// noteThrottles counts those calls of a batch whose bits are set. It notes them only where it must, as that takes 3 ns each.
+func (d *Decider) noteThrottles(b *Batch, by decisions.By, set uint64) {
 	if b.hashed {
-		d.Denied.AddThrottles(b.throttles, limited)
+		d.Top.AddThrottles(by, b.throttles, set)
 		return
 	}
-	for ; limited != 0; limited &= limited - 1 {
-		key := b.throttles[bits.TrailingZeros64(limited)].Key
-		d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(key), Key: key})
+	for ; set != 0; set &= set - 1 {
+		d.note(by, 1, false, 0, 0, b.throttles[bits.TrailingZeros64(set)].Key)
 	}
 }
 
-// countDenied counts for CL.TOP what a batch has noted, while its keys are there. Those of a transaction on an engine's keys count when it
+// countCame counts for CL.TOP what a batch has noted, while its keys are there. Those of a transaction on an engine's keys count when it
 // is stored, as it may run again.
-func (d *Decider) countDenied(c *command.Call, b *Batch) {
+func (d *Decider) countCame(c *command.Call, b *Batch) {
 	if !b.hashed && c.Inside() {
-		kept := slices.Clone(d.denied)
+		kept := slices.Clone(d.came)
 		for i := range kept {
 			kept[i].Key = bytes.Clone(kept[i].Key)
 		}
-		c.Once(func() { d.Denied.Add(kept) })
-		clear(d.denied)
-		d.denied = d.denied[:0]
+		c.Once(func() { d.late += d.Top.Add(kept) })
+		clear(d.came)
+		d.came = d.came[:0]
 	}
-	d.addDenied()
+	d.addCame()
 }

@@ -128,7 +128,8 @@ func TestDecidedLater(t *testing.T) {
 		if string(c.Out) != test.want || wakes != 1 {
 			t.Errorf("%d: %q, want %q", i, c.Out, test.want)
 		}
-		if got := w.server.Denied.Most(9, decisions.Any); len(got) != 1 || got[0] != (decisions.Key{Key: "k", Count: 1}) {
+		got := w.server.Top.Most(decisions.ByDenied, decisions.Start, 9, decisions.Any)
+		if len(got) != 1 || got[0] != (decisions.Key{Key: "k", Count: 1}) {
 			t.Errorf("%d: denied are %v", i, got)
 		}
 	}
@@ -195,7 +196,7 @@ func TestWhatIsCounted(t *testing.T) {
 	w.want("CL.RULE ADD DENY bad", ":1\r\n")
 	w.set("p", "1/1h")
 	denied := func() (n int64) {
-		for _, k := range w.server.Denied.Most(100, decisions.Any) {
+		for _, k := range w.server.Top.Most(decisions.ByDenied, decisions.Start, 100, decisions.Any) {
 			n += k.Count
 		}
 		return n
@@ -270,7 +271,9 @@ func (h *onceHost) Once(effect func()) { h.effects = append(h.effects, effect) }
 
 // Each key is denied under its own name, and in a transaction on other keys than the server's when that is stored.
 func TestWhoIsDenied(t *testing.T) {
-	top := func(w *world) string { return fmt.Sprint(w.server.Denied.Most(9, decisions.Any)) }
+	top := func(w *world) string {
+		return fmt.Sprint(w.server.Top.Most(decisions.ByDenied, decisions.Start, 9, decisions.Any))
+	}
 	w := newWorld(t)
 	for range 2 {
 		w.do("CL.MTAKE", "2", "a", "9/1h", "b", "1/1h")
@@ -293,7 +296,7 @@ func TestWhoIsDenied(t *testing.T) {
 			w.d.Answer(c, b)
 			copy(b.kept[:cap(b.kept)], "xxxx")
 		}
-		if got := top(w); got != "[]" || len(host.effects) != 1 {
+		if got := top(w); got != "[]" || len(host.effects) != 2 { // of the call that passed, and of the denied one
 			t.Errorf("%d: %s", i, got)
 		}
 		for _, effect := range host.effects {

@@ -1,5 +1,7 @@
 package decide
 
+import "celld/resp/command/argument"
+
 // The texts of errors that only these commands give. They are Redis 7's where Redis has one, as client code matches on them. The caller
 // fills in %s, %q and %d.
 const (
@@ -19,6 +21,10 @@ const (
 	errPairsMissing  = "ERR fewer pairs of key and limit than their number says"
 	errReserve       = "ERR RESERVE cannot book ahead with algo=%s"
 	errSeveralLimits = "ERR policy '%s' has several limits: use CL.TAKE"
+	errWhole         = argument.ErrNotInteger + ": %s takes a whole number%s, not '%s'"
+	errNoPairs       = argument.ErrNotInteger + ": CL.MTAKE begins with the number of pairs: CL.MTAKE 2 key limit key limit"
+	errMeantPolicy   = "%s; the policy is @%s"
+	errMeantSeveral  = "%s; several limits are several arguments"
 	errUpToOf        = "ERR UPTO is for one cost of all limits, and COST n OF for several"
 	errTakeModes     = "ERR PEEK, UPTO, FORCE, RESERVE and WAIT options at the same time are not compatible"
 	ErrTooManyLimits = "ERR a key has at most %d limits at once"

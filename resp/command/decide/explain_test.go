@@ -75,7 +75,7 @@ func TestExplain(t *testing.T) {
 		{"k @none", strings.TrimSpace(fails(argument.ErrNoPolicy, "none"))},
 		{"k 5/1m PEEK", "-ERR unknown option 'PEEK': expected COST or OF"},
 		{"k 5/1m COST -1", "-" + errCost},
-		{"k 5/1m COST x", "-" + argument.ErrNotInteger},
+		{"k 5/1m COST x", "-" + fmt.Sprintf(errWhole, "COST", "", "x")},
 	} {
 		if got := w.explained(test[0]); got != test[1] {
 			t.Errorf("%s:\n got %s\nwant %s", test[0], got, test[1])

@@ -20,7 +20,7 @@ type Server struct {
 	Table           *memory.Store // of the process: its policies are those in force, and it hashes keys
 	Store           store.Store   // of the keys
 	Counts          *decisions.Rows
-	Denied          *decisions.Denied
+	Top             *decisions.Top
 	Commands        *command.Table
 	LogMax, WaitMax *config.Param[int64]
 }
@@ -116,7 +116,13 @@ func (f *Shape) readLimit(l *limits, text []byte, pair int) (problem string) {
 	if problem == "" && len(f.limits)+len(found) > store.MaxLimits {
 		problem = fmt.Sprintf(ErrTooManyLimits, store.MaxLimits)
 	}
-	if problem != "" {
+	switch {
+	case problem == "":
+	case bytes.ContainsAny(text, " \t"):
+		return fmt.Sprintf(errMeantSeveral, problem)
+	case len(text) > 0 && l.Table.PolicyNamed(string(text)) != nil:
+		return fmt.Sprintf(errMeantPolicy, problem, text)
+	default:
 		return problem
 	}
 	for i := range found {

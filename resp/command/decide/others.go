@@ -23,6 +23,7 @@ func (d *Decider) Count(requests []store.TakeRequest, verdict func(i int) Verdic
 		r.Taken.Limited = v.Limited && !v.Shadow
 		f.limits, f.counted = d.appendLimits(f.limits[:0], r.Calls), decisions.EnvoyAllowed
 		d.countTaken(false, f, &r)
+		d.noteTake(decisions.ByCalls, 1, false, &r)
 		n := d.Decided.In(f.limits[r.Taken.Binding].row, d.lane)
 		switch {
 		case v.Shadow && v.Limited:
@@ -31,5 +32,5 @@ func (d *Decider) Count(requests []store.TakeRequest, verdict func(i int) Verdic
 			n[decisions.ShadowAllowed]++
 		}
 	}
-	d.addDenied()
+	d.addCame()
 }

@@ -56,7 +56,11 @@ var modes = map[string]struct {
 func (o *options) set(option string, value []byte) (text string) {
 	n, isInt := argument.ParseInt(value)
 	if !isInt && !slices.Contains(textual, option) && slices.Contains(words.Valued, option) {
-		return argument.ErrNotInteger
+		unit := ""
+		if option == "WAIT" || option == "RESERVE" || option == "LEASE" {
+			unit = " of ms"
+		}
+		return fmt.Sprintf(errWhole, option, unit, argument.ShortText(value))
 	}
 	return o.put(option, n, string(value))
 }
@@ -232,7 +236,7 @@ func readMultiTake(l *limits, f *Shape, args [][]byte) (text string) {
 	pairs, ok := argument.ParseInt(args[1])
 	switch {
 	case !ok:
-		return argument.ErrNotInteger
+		return errNoPairs
 	case pairs < 1 || pairs > store.MaxLimits:
 		return fmt.Sprintf(errPairs, store.MaxLimits)
 	case int64(len(args)-2) < 2*pairs:

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/resp/command/argument"
 	"celld/store"
+	"celld/store/policy"
 )
 
 // The replies of CL.TAKE and CL.MTAKE, and the units of their times.
@@ -29,19 +31,20 @@ func TestReplies(t *testing.T) {
 		"CL.TAKE n 5/1m COST 9007199254740992":                          fails(errCost),
 		"CL.TAKE n 5/1m" + strings.Repeat(" COST 1", store.MaxLimits+2): fails(argument.ErrManyCosts, store.MaxLimits),
 		"CL.TAKE n 5/1m COST -1":                                        fails(errCost),
-		"CL.TAKE n 5/1m COST x":                                         fails(argument.ErrNotInteger),
+		"CL.TAKE n 5/1m COST 1.5":                                       fails(errWhole, "COST", "", "1.5"),
+		"CL.TAKE n 5/1m WAIT 5s":                                        fails(errWhole, "WAIT", " of ms", "5s"),
 		"CL.TAKE n 5/1m LEASE 0":                                        fails(argument.ErrLease, argument.MaxLeaseMS),
 		"CL.TAKE n @none":                                               fails(argument.ErrNoPolicy, "none"),
 		"CL.TAKE n 5/1m /":                                              "-ERR invalid limit: count '': expected 1 to 9007199254740991\r\n",
 		"CL.TAKE n 5/1m 5":                                              "-ERR invalid limit: limit '5': expected count/period, such as 100/1m\r\n",
 		"CL.TAKE n 5/1m @":                                              fails(argument.ErrNoPolicy, ""),
 		"CL.TAKE n 5/1m :":                                              fails(argument.ErrOption, ":", words.All()),
-		"CL.MTAKE x n 5/1m":                                             fails(argument.ErrNotInteger),
+		"CL.MTAKE x n 5/1m":                                             fails(errNoPairs),
 		"CL.MTAKE 0 n 5/1m":                                             fails(errPairs, store.MaxLimits),
 		"CL.MTAKE 129 n 5/1m":                                           fails(errPairs, store.MaxLimits),
 		"CL.MTAKE 2 n 5/1m o":                                           fails(errPairsMissing),
 		"CL.MTAKE 1 n 5/1m FULL":                                        fails(errFull),
-		"CL.MTAKE 1 n 5/1m FULL COST x":                                 fails(argument.ErrNotInteger),
+		"CL.MTAKE 1 n 5/1m FULL COST x":                                 fails(errWhole, "COST", "", "x"),
 		"CL.MTAKE 1 n x":                                                "-ERR invalid limit: limit 'x': expected count/period, such as 100/1m\r\n",
 		"CL.TAKE n" + strings.Repeat(" 5/1m", 129):                      fails(ErrTooManyLimits, 128),
 	} {
@@ -121,6 +124,22 @@ func TestWaitsAreRoundedUp(t *testing.T) {
 	}{{0, 1000, 0}, {1, 1000, 1}, {1000, 1000, 1}, {1001, 1000, 2}, {1<<64 - 1, 1000, -1}, {1<<64 - 2, 1, 1<<63 - 1}} {
 		if got := wait(test.ns, test.unit); got != test.want {
 			t.Errorf("%d ns in %d: %d, want %d", test.ns, test.unit, got, test.want)
+		}
+	}
+}
+
+// What people mean by a limit that is none is said.
+func TestWhatIsMeantByALimit(t *testing.T) {
+	w := newWorld(t)
+	limit, _ := cell.ParseLimit("5/1m")
+	if _, err := w.Store.SetPolicy("api", []cell.Limit{limit}, policy.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"CL.TAKE", "k", "api"}, {"CL.TAKE", "k", "5/1m 10/1h"}, {"CL.TAKE", "k", "apis"}} {
+		want := map[string]string{"api": "; the policy is @api", "5/1m 10/1h": "; several limits are several arguments"}[args[2]]
+		if got := w.do(args...); !strings.HasPrefix(got, "-ERR invalid limit: ") || !strings.HasSuffix(got, want+"\r\n") ||
+			want == "" && strings.Contains(got, ";") {
+			t.Errorf("%q: %q, want %q", args, got, want)
 		}
 	}
 }

@@ -149,13 +149,16 @@ func (d *Decider) CountThrottle(r *store.Request) (text string) {
 	switch {
 	case r.Err != nil:
 		return bucketError(r.Err)
-	case r.Quantity == 0:
+	case r.Quantity <= 0:
 		return ""
 	case r.Decision.Limited:
-		d.denied = append(d.denied, decisions.Denial{Hash: d.Table.Hash(r.Key), Key: r.Key})
-		d.addDenied()
+		d.note(decisions.ByDenied, 1, false, 0, 0, r.Key)
 	}
-	d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane).Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit)
+	if d.Decided.In(d.Counts.Literal(cell.GCRA), d.lane).Throttle(&r.Decision, r.Bucket.Capacity(), &d.Counts.NearLimit) {
+		d.note(decisions.ByNear, 1, false, 0, 0, r.Key)
+	}
+	d.note(decisions.ByCalls, 1, false, 0, 0, r.Key)
+	d.addCame()
 	return ""
 }
 

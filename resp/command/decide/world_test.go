@@ -33,14 +33,14 @@ func newWorld(t testing.TB) *world {
 	w := &world{t: t, cfg: config.New()}
 	limits := func() policies.Server {
 		return policies.Server{Store: w.server.Store, InForce: w.Store, LogMax: w.cfg.LogMax.Get(), Decisions: w.server.Counts,
-			Denied: w.server.Denied}
+			Top: w.server.Top, Now: func() int64 { return 0 }}
 	}
 	rows := append(Rows(), policies.Rows(limits)...)
 	w.Host = calltest.New(memory.Options{Shards: 1}, rows...)
 	w.As(w)
 	w.server = Server{
 		Table: w.Store, Store: memory.Port{Store: w.Store}, Counts: decisions.NewRows(w.Store.Set),
-		Denied: decisions.NewDenied(w.Store.Set), Commands: command.NewTable(rows, func() any { return nil }), LogMax: w.cfg.LogMax,
+		Top: decisions.NewTop(w.Store.Set), Commands: command.NewTable(rows, func() any { return nil }), LogMax: w.cfg.LogMax,
 		WaitMax: w.cfg.WaitMax,
 	}
 	w.d, w.limiter = New(&w.server, 0), w.Store

@@ -50,7 +50,7 @@ func wants(t *testing.T, h *calltest.Host, pairs ...string) {
 const (
 	infoGet  = "*10 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 flags *2 +RO +access begin_search *4 type index spec *2 index :1 find_keys *4 type range spec *6 lastkey :0 keystep :1 limit :0 *0"
 	infoDel  = "*10 del :-2 *1 +write :1 :-1 :1 *3 +@keyspace +@write +@slow *0 *1 *6 flags *2 +RW +access begin_search *4 type index spec *2 index :1 find_keys *4 type range spec *6 lastkey :-1 keystep :1 limit :0 *0"
-	infoTake = "*10 cl.take :-3 *3 +write +module +movablekeys :0 :0 :0 *3 +@write +@slow +@celld *0 *1 *6 flags *2 +RW +access begin_search *4 type index spec *2 index :1 find_keys *4 type keynum spec *6 keynumidx :0 firstkey :1 keystep :2 *0"
+	infoTake = "*10 cl.take :-3 *3 +write +module +movablekeys :0 :0 :0 *4 +@write +@slow +@celld +@limits *0 *1 *6 flags *2 +RW +access begin_search *4 type index spec *2 index :1 find_keys *4 type keynum spec *6 keynumidx :0 firstkey :1 keystep :2 *0"
 	infoID   = "*10 client|id :2 *0 :0 :0 :0 *2 +@slow +@connection *0 *0 *0"
 	infoLook = "*10 client|look :-3 *1 +readonly :2 :2 :1 *3 +@read +@slow +@connection *0 *1 *6 flags *2 +RO +access begin_search *4 type index spec *2 index :2 find_keys *4 type range spec *6 lastkey :0 keystep :1 limit :0 *0"
 	infoHelp = "*10 client|help :2 *0 :0 :0 :0 *2 +@slow +@connection *0 *0 *0"

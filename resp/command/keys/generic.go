@@ -79,7 +79,7 @@ func copyKey(c *command.Call) {
 	}
 	copied, err := c.Keys().Copy(c.Args[1], c.Args[2], replace, c.Access())
 	if errors.Is(err, store.ErrFull) {
-		c.Error(command.ErrOOM)
+		c.Fail(err)
 		return
 	}
 	c.Bool(copied)

@@ -160,7 +160,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 	})
 	switch {
 	case errors.Is(err, store.ErrFull):
-		c.Error(command.ErrOOM)
+		c.Fail(err)
 	case wrongType:
 		c.Error(command.ErrWrongType)
 	case o.get && existed:
@@ -187,7 +187,7 @@ func setNX(c *command.Call) {
 		return value, true
 	})
 	if errors.Is(err, store.ErrFull) {
-		c.Error(command.ErrOOM)
+		c.Fail(err)
 		return
 	}
 	c.Bool(stored)

@@ -10,61 +10,83 @@ import (
 	"celld/store/policy"
 )
 
-// top is CL.TOP [n] [policy], or CL.TOP RESET. One word is n if it is a number.
+// The words of CL.TOP.
+var (
+	topBy   = map[string]decisions.By{"DENIED": decisions.ByDenied, "CALLS": decisions.ByCalls, "NEAR": decisions.ByNear}
+	topLast = map[string]decisions.Span{"1M": decisions.Minute, "10M": decisions.TenMinutes, "START": decisions.Start}
+)
+
+// top is CL.TOP [n] [policy] [BY …] [LAST …], or CL.TOP RESET. The first word is n if it is a number. A policy named BY or LAST has its @.
 func (f family) top(c *command.Call) {
 	s, args := f.server(), c.Args[1:]
-	if len(args) > 0 && strings.EqualFold(string(args[0]), "reset") {
-		if len(args) > 1 {
-			c.Error(argument.ErrSyntax)
-			return
-		}
-		s.Denied.Reset()
+	is := func(word string) bool { return len(args) > 0 && strings.EqualFold(string(args[0]), word) }
+	switch {
+	case is("reset") && len(args) > 1:
+		c.Error(argument.ErrSyntax)
+		return
+	case is("reset"):
+		s.Top.Reset()
 		c.OK()
 		return
-	}
-	if isHelp(args) {
+	case isHelp(args):
 		c.Help()
 		return
 	}
-	n := int64(10)
+	n, of := int64(10), decisions.Any
 	if len(args) > 0 {
-		given, ok := argument.ParseInt(args[0])
-		switch {
-		case ok && (given < 1 || given > decisions.MostTop):
-			c.Error(argument.ErrNotBetween, 1, decisions.MostTop)
-			return
-		case ok:
+		if given, ok := argument.ParseInt(args[0]); ok {
+			if given < 1 || given > decisions.MostTop {
+				c.Error(argument.ErrNotBetween, 1, decisions.MostTop)
+				return
+			}
 			n, args = given, args[1:]
-		case len(args) > 1:
-			c.Error(argument.ErrNotInteger)
-			return
 		}
 	}
-	if len(args) > 1 {
-		c.Error(argument.ErrSyntax)
-		return
-	}
-	of := decisions.Any
-	if len(args) == 1 {
-		p, problem := s.named(args[0])
-		if problem != "" {
+	if len(args) > 0 && !is("by") && !is("last") {
+		var problem string
+		if of, problem = s.under(args[0]); problem != "" {
 			c.Error("%s", problem)
 			return
 		}
-		of = func(policy uint32) bool { return policy == 0 }
-		if p != nil {
-			of = func(id uint32) bool {
-				return slices.ContainsFunc(p.Limits, func(l *policy.Limit) bool { return l.ID == id })
-			}
+		args = args[1:]
+	}
+	by, last := decisions.ByDenied, decisions.Start
+	for ; len(args) > 0; args = args[2:] {
+		known := false
+		switch {
+		case len(args) == 1:
+		case is("by"):
+			by, known = topBy[strings.ToUpper(string(args[1]))]
+		case is("last"):
+			last, known = topLast[strings.ToUpper(string(args[1]))]
+		}
+		if !known {
+			c.Error(errTop)
+			return
 		}
 	}
-	list := s.Denied.Most(int(n), of)
+	s.Top.Advance(s.Now())
+	list := s.Top.Most(by, last, int(n), of)
 	c.Array(len(list))
 	for _, d := range list {
 		c.Array(2)
 		c.String(d.Key)
 		c.Int(d.Count)
 	}
+}
+
+// under selects the limits of a policy, or literals. It also returns the text of an error, or "".
+func (s *Server) under(name []byte) (of func(id uint32) bool, problem string) {
+	p, problem := s.named(name)
+	switch {
+	case problem != "":
+		return nil, problem
+	case p == nil:
+		return func(id uint32) bool { return id == 0 }, ""
+	}
+	return func(id uint32) bool {
+		return slices.ContainsFunc(p.Limits, func(l *policy.Limit) bool { return l.ID == id })
+	}, ""
 }
 
 // stats is CL.STATS [policy], or CL.STATS RESET.
@@ -101,14 +123,10 @@ func isHelp(args [][]byte) bool { return len(args) == 1 && strings.EqualFold(str
 func (s *Server) allStats(c *command.Call) {
 	policies := s.InForce.Policies()
 	c.Map(1 + len(policies))
-	c.String(literalsWord)
+	c.String(decisions.Literals)
 	replyCounts(c, s.Decisions.LiteralsSinceReset(), nil)
 	for _, p := range policies {
-		name := p.Name
-		if name == literalsWord {
-			name = "@" + name
-		}
-		c.String(name)
+		c.String(decisions.Shown(p.Name))
 		n, bound := s.Decisions.SinceReset(p.Name)
 		replyCounts(c, n, bound)
 	}

@@ -10,6 +10,7 @@ const (
 	errPolicyName      = "ERR invalid policy name '%s': expected 1 to 64 letters, digits, _, -, . and :"
 	errPolicySave      = "ERR nothing is saved: %s"
 	errQuotes          = "a quote is not closed, or not followed by a blank"
+	errTop             = "ERR syntax error: expected [n] [policy] [BY DENIED|CALLS|NEAR] [LAST 1m|10m|START]"
 	errRuleLine        = "expected the word rule, then allow, pause or deny, and a pattern, such as 'rule deny bad:*' or 'rule allow ip: CIDR 10.0.0.0/8'"
 	errRuleIsNet       = "ERR a net stands behind CIDR, and before it what keys have before an address: \"\" CIDR %s"
 	errRuleMiddle      = "ERR a * stands at the end of a pattern, for all that follows; write \\* for a star of the key"

@@ -31,7 +31,8 @@ type Server struct {
 	InForce   InForce
 	LogMax    int64 // calls that a limit with algo=log may keep
 	Decisions *decisions.Rows
-	Denied    *decisions.Denied
+	Top       *decisions.Top
+	Now       func() int64 // by which Top goes
 }
 
 // family is what the handlers share.
@@ -51,7 +52,7 @@ func Rows(server func() Server) []*command.Row {
 		{Name: "cl.policy", Arity: -2, Group: spec.GroupLimit, Summary: "A container for commands on named limits.", Sub: f.policies()},
 		{Name: "cl.rule", Arity: -2, Group: spec.GroupLimit, Summary: "A container for rules that always allow or always deny keys.", Sub: f.rules()},
 		{Name: "cl.show", Arity: 2, Flags: spec.Readonly, Keys: spec.OneKey, Group: spec.GroupLimit, Usage: "key", Summary: "Returns the limits of a key: what is used and left of each, and who waits.", Cost: "O(N) where N is the number of limits and their leases", Run: f.show},
-		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Audited | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|[n] [policy]]", Summary: "Returns the keys that are limited most, and how often they were.", Run: f.top},
+		{Name: "cl.top", Arity: -1, Flags: spec.Loading | spec.Audited | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|[n] [policy] [BY DENIED|CALLS|NEAR] [LAST 1m|10m|START]]", Summary: "Returns the keys that are denied most, call most, or are near to their limits, and how often.", Run: f.top},
 		{Name: "cl.stats", Arity: -1, Flags: spec.Loading | spec.Audited | spec.Admin | spec.NoScript, Group: spec.GroupLimit, Usage: "[RESET|policy]", Summary: "Returns how calls were decided, for each policy. A call counts once for each policy that it names.", Cost: "O(N) where N is the number of policies", Run: func(c *command.Call) { c.List(f.stats) }},
 	}
 }
@@ -74,13 +75,10 @@ func change(c *command.Call, tooMany string, begin func(changed func(did bool, e
 	})
 }
 
-// literalsWord names the limits that have no policy. A policy of that name is written with its @.
-const literalsWord = "literals"
-
 // named reads a policy's name, with or without its @. The policy of the word for literals is nil. It also returns the text of an
 // error, or "".
 func (s *Server) named(arg []byte) (p *policy.Policy, problem string) {
-	if string(arg) == literalsWord {
+	if string(arg) == decisions.Literals {
 		return nil, ""
 	}
 	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(arg), "@")); p == nil {

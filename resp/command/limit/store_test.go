@@ -55,7 +55,7 @@ func (r *refusing) PutRule(rule policy.Rule, nowNS int64, done func(bool, error)
 func counted() (h *calltest.Host, s *refusing, server *Server) {
 	policies := &policy.Set{}
 	server = &Server{InForce: policies, Saved: func() {}, LogMax: 100, Decisions: decisions.NewRows(policies),
-		Denied: decisions.NewDenied(policies)}
+		Top: decisions.NewTop(policies), Now: func() int64 { return 1e12 }}
 	h = calltest.New(memory.Options{Policies: policies}, Rows(func() Server { return *server })...)
 	s = &refusing{Port: memory.Port{Store: h.Store}}
 	server.Store = s
@@ -66,7 +66,7 @@ func counted() (h *calltest.Host, s *refusing, server *Server) {
 func TestHelpOfCounts(t *testing.T) {
 	h, _, _ := counted()
 	for call, want := range map[string]string{
-		"CL.TOP help":    "*2\r\n+CL.TOP [RESET|[n] [policy]]\r\n+    Returns the keys",
+		"CL.TOP help":    "*2\r\n+CL.TOP [RESET|[n] [policy] [BY DENIED|CALLS|NEAR] [LAST 1m|10m|START]]\r\n+    Returns the keys",
 		"CL.STATS HELP":  "*2\r\n+CL.STATS [RESET|policy]\r\n+    Returns how",
 		"CL.TOP reset p": fails(argument.ErrSyntax),
 		"CL.TOP 5 help":  fails(argument.ErrNoPolicy, "help"), "CL.TOP @help": fails(argument.ErrNoPolicy, "help"),
@@ -172,7 +172,7 @@ func TestTop(t *testing.T) {
 	deny := func(n int, key string, policy uint32) {
 		hash := maphash.String(seed, key)
 		for range n {
-			server.Denied.Add([]decisions.Denial{{Hash: hash, Key: []byte(key), Policy: policy}})
+			server.Top.Add([]decisions.Came{{N: 1, Hash: hash, Key: []byte(key), Policy: policy}})
 		}
 	}
 	deny(3, "lit", 0)
@@ -182,8 +182,17 @@ func TestTop(t *testing.T) {
 		"CL.TOP @p", "*1\r\n"+pol, "CL.TOP literals", "*1\r\n"+lit, "CL.TOP 1 p", "*1\r\n"+pol,
 		"CL.TOP @literals", fails(argument.ErrNoPolicy, "literals"), "CL.TOP 0", fails(argument.ErrNotBetween, 1, decisions.MostTop),
 		"CL.TOP 101", fails(argument.ErrNotBetween, 1, decisions.MostTop),
-		"CL.TOP x p", fails(argument.ErrNotInteger), "CL.TOP 5 p p", fails(argument.ErrSyntax), "CL.TOP p 5", fails(argument.ErrNotInteger),
+		"CL.TOP x p", fails(argument.ErrNoPolicy, "x"), "CL.TOP 5 p p", fails(errTop), "CL.TOP p 5", fails(errTop),
+		"CL.TOP by", fails(errTop), "CL.TOP BY last", fails(errTop), "CL.TOP LAST 1h", fails(errTop), "CL.TOP BY DENIED 5", fails(errTop),
 		"CL.TOP RESET p", fails(argument.ErrSyntax))
+	server.Top.Add([]decisions.Came{{By: decisions.ByCalls, N: 9, Hash: 5, Key: []byte("often")},
+		{By: decisions.ByNear, N: 8, Hash: 6, Key: []byte("near")}})
+	const often, near = "*1\r\n*2\r\n$5\r\noften\r\n:9\r\n", "*1\r\n*2\r\n$4\r\nnear\r\n:8\r\n"
+	wants(t, h, "CL.TOP by calls", often, "CL.TOP 5 BY NEAR LAST 1m", near, "CL.TOP last 10M by near", near,
+		"CL.TOP literals BY CALLS", often,
+		"CL.TOP p BY CALLS", "*0\r\n", "CL.TOP 1 LAST START", "*1\r\n"+lit, "CL.POLICY SET by 5/1s", ":1\r\n", "CL.TOP @by", "*0\r\n")
+	server.Now = func() int64 { return 1e12 + 120e9 } // two minutes later
+	wants(t, h, "CL.TOP BY CALLS LAST 1m", "*0\r\n", "CL.TOP BY CALLS LAST 10m", often, "CL.TOP BY CALLS", often)
 	for i := range 11 {
 		deny(1, fmt.Sprint("k", i), 0)
 	}

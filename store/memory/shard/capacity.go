@@ -54,6 +54,11 @@ func (s *Capacity) Shrink() (more bool) {
 // MaxBytes is how many bytes keys may hold now: while Shrink has more to remove, it is above that of SetCapacity; 0: any number.
 func (s *Capacity) MaxBytes() int64 { return s.Room.maxBytes.Load() }
 
+// Refused is how many changes found no room, and for how many of them MaxKeys was the bound.
+func (s *Capacity) Refused() (all, keys int64) {
+	return s.Room.refused.Load(), s.Room.refusedKeys.Load()
+}
+
 // shrinks reports whether the limits in force are still above the wanted ones. s.mu is locked.
 func (s *Capacity) shrinks() bool {
 	return s.Room.maxKeys.Load() != s.WantKeys || s.Room.maxBytes.Load() != s.WantBytes

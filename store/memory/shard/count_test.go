@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -108,7 +109,7 @@ func TestCountsWhenFull(t *testing.T) {
 		if n, err := one("a"); n != want+1 || err != nil {
 			t.Errorf("%d, %v, want %d", n, err, want+1)
 		}
-		if n, err := one("b"); n != 0 || err != store.ErrFull {
+		if n, err := one("b"); n != 0 || !errors.Is(err, store.ErrFull) {
 			t.Errorf("a new key: %d, %v", n, err)
 		}
 	}

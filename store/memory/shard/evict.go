@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"runtime"
 
-	"celld/store"
 	"celld/store/memory/table"
 )
 
@@ -30,14 +29,14 @@ func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 			return false, nil
 		}
 		if s.Room.tooLarge(n) {
-			return false, store.ErrFull
+			return false, s.Room.refuse(n)
 		}
 		from, v = s.chooseVictim(sh, nowNS)
 		if never && !s.Room.NoEviction.Load() { // SetCapacity may have raised it before: claim by that
 			continue
 		}
 		if v == noVictim && s.Room.NoEviction.Load() {
-			return false, store.ErrFull
+			return false, s.Room.refuse(n)
 		}
 		if stuck = from != sh || !sh.removeVictim(v, nowNS); stuck {
 			break
@@ -49,7 +48,7 @@ func (s *Shards) claim(sh *Shard, n Need, nowNS int64) (again bool, err error) {
 		runtime.Gosched()
 	case stuck && v == oldestVictim:
 		if !s.evictAny(from, nowNS) {
-			err = store.ErrFull
+			err = s.Room.refuse(n)
 		}
 	case from != sh:
 		from.Lock(nowNS)

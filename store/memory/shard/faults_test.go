@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestOnlyLeasedKeysMakeNoRoom(t *testing.T) {
 		for i := range 20 {
 			holdLease(t, s, fmt.Sprint(i), "5/1h", 1, 60*second)
 		}
-		if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); err != store.ErrFull {
+		if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); !errors.Is(err, store.ErrFull) {
 			t.Errorf("%d shards: %v", shards, err)
 		}
 		if err := memtest.Put(s, "new", memtest.Live(t0+61*second, second), t0+61*second); err != nil || s.Stats(t0).Evicted != 1 {
@@ -151,7 +152,7 @@ func TestLimitsBelowWhatMustStay(t *testing.T) {
 	if n, most := s.Len(t0), s.MaxBytes(); n != 200 || most != 5000 {
 		t.Errorf("%d keys are there, and %d bytes may be", n, most)
 	}
-	if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); err != store.ErrFull {
+	if err := memtest.Put(s, "new", memtest.Live(t0, second), t0); !errors.Is(err, store.ErrFull) {
 		t.Errorf("a new key: %v", err)
 	}
 	for s.Sweep(t0 + 61*second) { //nolint:revive // it does all

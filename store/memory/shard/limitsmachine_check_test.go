@@ -3,6 +3,7 @@
 package shard_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -41,7 +42,7 @@ func (m *limitsMachine) tell() {
 // others' room. Then the model takes over what is there.
 func (m *limitsMachine) evictedSome(t *rapid.T, err error) bool {
 	evicted := m.store.Stats(m.model.nowNS).Evicted
-	if evicted == m.evicted && (err != store.ErrFull || !m.evicts) {
+	if evicted == m.evicted && (!errors.Is(err, store.ErrFull) || !m.evicts) {
 		return false
 	}
 	if !m.evicts {

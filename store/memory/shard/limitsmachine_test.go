@@ -247,7 +247,7 @@ func (m *limitsMachine) copy(t *rapid.T) {
 	if m.evictedSome(t, err) {
 		return
 	}
-	if copied != (copies && !full) || (err == store.ErrFull) != full {
+	if copied != (copies && !full) || (errors.Is(err, store.ErrFull)) != full {
 		t.Fatalf("copy %q to %q: %v, %v; want %v, full: %v", from, to, copied, err, copies, full)
 	}
 	if copied {
@@ -317,7 +317,7 @@ func (m *limitsMachine) putLimits(t *rapid.T, key string, limits []heldLimit, er
 		grown += table.LimitEntryBytes + ringBytes(&next.limits[i].st)
 	}
 	full := len(next.limits) > 0 && model.full(made, grown)
-	if (err == store.ErrFull) != full || err != nil && !full {
+	if (errors.Is(err, store.ErrFull)) != full || err != nil && !full {
 		t.Fatalf("put limits: %v, full: %v", err, full)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"testing"
 
 	"celld/store"
@@ -47,7 +48,7 @@ func TestPrepaid(t *testing.T) {
 		}
 		p.release()
 		expect(0, 0)
-		if err := p.pay(0); err != store.ErrFull {
+		if err := p.pay(0); !errors.Is(err, store.ErrFull) {
 			t.Error(err)
 		}
 	}

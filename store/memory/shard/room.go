@@ -3,6 +3,7 @@ package shard
 import (
 	"sync/atomic"
 
+	"celld/store"
 	"celld/store/memory/table"
 )
 
@@ -16,6 +17,18 @@ type room struct {
 	maxKeys, maxBytes atomic.Int64 // in force now: while the store shrinks, on their way down to the wanted ones
 	NoEviction        atomic.Bool
 	idle              atomic.Int64 // bytes of places in slabs that no key uses, about
+
+	refused, refusedKeys atomic.Int64 // changes, and those of them for which MaxKeys was the bound
+}
+
+// refuse counts a change for which there is no room, and returns its error.
+func (r *room) refuse(n Need) error {
+	r.refused.Add(1)
+	if n.keys > 0 && r.Keys.Load()+n.keys > r.maxKeys.Load() {
+		r.refusedKeys.Add(1)
+		return store.ErrFullOfKeys
+	}
+	return store.ErrFull
 }
 
 // Need is what a change takes of the room.

@@ -10,6 +10,7 @@ import (
 type Stats struct {
 	Expired    int64 // keys removed because they were dead
 	Evicted    int64 // live keys removed to make room
+	Refused    int64 // changes for which there was no room
 	Hits       int64 // keys that Get, Throttle, Take, Give and Limits found
 	Misses     int64 // and did not find
 	Changes    int64 // puts, calls that took, removals, and changes of settings
@@ -25,7 +26,7 @@ const avgTTLSamples = 16
 
 // Stats adds up the shards, one after the other.
 func (s *Shards) Stats(nowNS int64) Stats {
-	st := Stats{Bytes: s.Room.Bytes.Load(), Changes: s.SettingChanges()}
+	st := Stats{Bytes: s.Room.Bytes.Load(), Changes: s.SettingChanges(), Refused: s.Room.refused.Load()}
 	for i := range s.lanes {
 		st.Hits += s.lanes[i].hits.Load()
 		st.Changes += s.lanes[i].changes.Load()

@@ -317,7 +317,7 @@ func TestFull(t *testing.T) {
 	s.do(t, "CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
 	r := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: linktest.Literal(t, "3/1m,algo=log")}},
 		TakeOptions: store.TakeOptions{Cost: 1}}
-	if s.takeNow(&r); r.Err != store.ErrFull {
+	if s.takeNow(&r); !errors.Is(r.Err, store.ErrFull) {
 		t.Error(r.Err)
 	}
 }
