@@ -180,6 +180,11 @@ func TestDeb(t *testing.T) {
 	if out, err := harness.Command(t, "lintian", "--fail-on", "error", "--allow-root", deb).CombinedOutput(); err != nil {
 		t.Errorf("lintian: %v\n%s", err, out)
 	}
+	unpacked := t.TempDir()
+	harness.Tool(t, "dpkg-deb", "-x", deb, unpacked)
+	if dead := deadLinks(t, unpacked+"/usr/share/doc/celld"); len(dead) > 0 {
+		t.Errorf("the package's pages lead to what is not there: %q", dead)
+	}
 	root := filepath.Join(t.TempDir(), "root")
 	harness.Tool(t, "cp", "-a", fresh, root)
 	for dir := root; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
