@@ -26,7 +26,7 @@ pack() { tar --sort=name --format=pax --pax-option=exthdr.name=%d/PaxHeaders/%f,
 	--mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -chf - "$@" | gzip -9n; }
 
 # pages unpacks what the docs lead to.
-pages() { git archive HEAD docs examples CONTRIBUTING.md SECURITY.md bench/README.md bench/results/latest.md | tar -x -C "$1" && rm "$1"/docs/*.go; }
+pages() { git -c tar.umask=0022 archive HEAD docs examples CONTRIBUTING.md SECURITY.md bench/README.md bench/results/latest.md | tar -xp -C "$1" && rm "$1"/docs/*.go; }
 
 rm -rf "$out"
 mkdir -p "$out/build"
