@@ -92,7 +92,7 @@ func NewServer(o Options) *Server {
 	}
 	srv.files = watch.Watcher{Config: srv.sessions.Config, Log: srv.sessions.Log, Seen: o.Files.seen, Survive: srv.sessions.Survive}
 	srv.reloads.AddTo(&srv.files)
-	srv.sessions.Saved = srv.files.Saved
+	srv.sessions.Saved = func(setting string) { go srv.files.Saved(setting) } // which may wait until no command runs
 	srv.upkeep.keysReported.Store(srv.keysMayHold())
 	srv.followSettings()
 	return srv

@@ -140,3 +140,32 @@ func TestReloadUsers(t *testing.T) {
 	w.sessions.Config.ACLFile.Put(path + "/none")
 	c.want("ACL SAVE", "-"+users.ErrACLSave+"\r\n")
 }
+
+// ACL LOAD, also in MULTI where it runs while nobody else does, waits for no reload that waits for it.
+func TestReloadBesideACLLoad(t *testing.T) {
+	path := t.TempDir() + "/users.acl"
+	w := newWorld(t, "aclfile", path)
+	c := w.connect()
+	c.want("ACL SAVE", "+OK\r\n")
+	text := celldtest.ReadFile(t, path)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			celldtest.WriteFile(t, text+strings.Repeat("\n", n%50), path)
+			w.Reload()
+		}
+	}()
+	for range 300 {
+		c.do("MULTI")
+		c.do("ACL", "LOAD")
+		c.do("EXEC")
+	}
+	close(stop)
+	<-stopped
+}

@@ -2,6 +2,8 @@ package envoy
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +102,13 @@ func TestSameByRESP(t *testing.T) {
 		for _, name := range []string{"gold", "literals"} {
 			if got, want := byEnvoy("CL.STATS", name), byRESP("CL.STATS", name); got != want {
 				t.Fatalf("CL.STATS %s after Envoy's requests:\n%q\nand after the same by RESP:\n%q", name, got, want)
+			}
+		}
+		for _, by := range []string{"DENIED", "CALLS", "NEAR"} { // of keys that have other names here
+			counts := regexp.MustCompile(`:\d+`)
+			got, want := counts.FindAllString(byEnvoy("CL.TOP", "BY", by), -1), counts.FindAllString(byRESP("CL.TOP", "BY", by), -1)
+			if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+				t.Fatalf("CL.TOP BY %s: %q after Envoy's requests, and %q after the same by RESP", by, got, want)
 			}
 		}
 		for _, k := range kinds {

@@ -146,6 +146,53 @@ func TestDenialsAreCounted(t *testing.T) {
 	t.Run("on a disk", func(t *testing.T) { eachCarrierOn(t, &sessiontest.Disk{}, check) })
 }
 
+// Calls that come alone all count for CL.TOP BY CALLS. Of a pipeline one is drawn for all, so the sum is right, and each key about.
+func TestCallsAreDrawn(t *testing.T) {
+	const keys, rounds = 8, 1000
+	for _, of := range []struct {
+		name string
+		call func(key string) string
+		near bool
+	}{
+		{"CL.TAKE", func(key string) string { return sessiontest.Frame("CL.TAKE", key, "9000000/1h") }, false},
+		{"CL.THROTTLE", func(key string) string { return sessiontest.Frame("CL.THROTTLE", key, "9000000", "9000000", "60") }, false},
+		{"denied", func(key string) string { return sessiontest.Frame("CL.TAKE", key, "1/1h") }, false},
+		{"INCREX", func(key string) string { return sessiontest.Frame("INCREX", key, "UBOUND", "9000000") }, false},
+		{"near", func(key string) string { return sessiontest.Frame("CL.TAKE", key, "10/1h", "COST", "9", "FORCE") }, true},
+	} {
+		for _, pipeline := range []int{1, 64, -1, -64} { // with a minus in a transaction on an engine
+			w := newWorld(t)
+			before, after := "", ""
+			if pipeline < 0 {
+				w, _ = engineWorld(t, false)
+				pipeline, before, after = -pipeline, sessiontest.Frame("MULTI"), sessiontest.Frame("EXEC")
+			}
+			p := w.connect()
+			for n := range rounds {
+				text := ""
+				for i := range pipeline {
+					text += of.call(fmt.Sprint("k", (n+i)%keys))
+				}
+				p.Serve([]byte(before + text + after))
+				p.tr.Take()
+			}
+			sum, mean := int64(0), int64(rounds*pipeline/keys)
+			for _, k := range w.Top.Most(decisions.ByCalls, decisions.Start, 100, decisions.Any) {
+				if sum += k.Count; pipeline == 1 && k.Count != mean || k.Count < mean/2 || k.Count > 2*mean {
+					t.Errorf("%s, %d at a time: %s came %d times, and %d are counted", of.name, pipeline, k.Key, mean, k.Count)
+				}
+			}
+			if sum != rounds*int64(pipeline) {
+				t.Errorf("%s, %d at a time: %d of %d calls are counted", of.name, pipeline, sum, rounds*pipeline)
+			}
+			near := len(w.Top.Most(decisions.ByNear, decisions.Start, 100, decisions.Any))
+			if (near == keys) != of.near || !of.near && near > 0 {
+				t.Errorf("%s: %d keys are near", of.name, near)
+			}
+		}
+	}
+}
+
 // An engine that answers later changes nothing of that, though the bytes of the calls have been overwritten by then.
 func TestDenialsOnAnEngine(t *testing.T) {
 	w, e := engineWorld(t, false)

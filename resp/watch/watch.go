@@ -210,8 +210,10 @@ func (w *Watcher) Read(f *File) {
 	_, _ = w.look(f, true)
 }
 
-// Saved notes that celld has written the file of a setting, and that what it holds is in force.
+// Saved notes that celld has written the file of a setting, and that what it holds is in force. It reads the file, and waits for a look
+// that is under way, which may wait until no command runs: so no command may wait for it.
 func (w *Watcher) Saved(setting string) {
+	defer w.Survive("saved " + setting)
 	for _, f := range w.files {
 		if f.Setting != setting {
 			continue

@@ -210,7 +210,8 @@ func TestSameByEachDoor(t *testing.T) {
 			}
 		}
 		for _, words := range [][]string{{"HGETALL", "a"}, {"HGETALL", "b"}, {"GET", "t"}, {"CL.STATS"}, {"CL.STATS", "gold"},
-			{"CL.STATS", "literals"}, {"CL.TOP"}} {
+			{"CL.STATS", "literals"}, {"CL.TOP"},
+			{"CL.TOP", "BY", "CALLS"}, {"CL.TOP", "BY", "NEAR", "LAST", "1m"}} {
 			want := servers["RESP"].command(t, words...)
 			for door, a := range servers {
 				if got := a.command(t, words...); got != want {

@@ -103,10 +103,11 @@ func (h *hash) load(deadline time.Time) {
 func (h *hash) keep(file []ofFile, only func(name string) bool) {
 	h.mu.Lock()
 	if h.file = file; h.answers {
-		waits := func(one ofFile) bool {
-			return only == nil || only(one.name) || slices.ContainsFunc(h.unset, func(late ofFile) bool { return late.name == one.name })
+		late := map[string]bool{}
+		for _, one := range h.unset {
+			late[one.name] = true
 		}
-		h.unset = slices.DeleteFunc(slices.Clone(file), func(one ofFile) bool { return !waits(one) })
+		h.unset = slices.DeleteFunc(slices.Clone(file), func(one ofFile) bool { return only != nil && !only(one.name) && !late[one.name] })
 	}
 	h.mu.Unlock()
 	h.setUnset()
