@@ -1,7 +1,7 @@
 package persistence
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"math"
 	"strconv"
@@ -65,16 +65,17 @@ const mostSeconds = int64(math.MaxInt64 / time.Second)
 // ParseSavePoints reads redis.conf's save: "3600 1 300 100", seconds and changes in turn. An empty text has no
 // save points. The error says what the text should look like.
 func ParseSavePoints(text string) ([]SavePoint, error) {
+	wrong := errors.New("argument must be pairs of seconds and changes in quotes, such as '3600 1 300 100'")
 	words := strings.Fields(text)
 	if len(words)%2 != 0 {
-		return nil, fmt.Errorf("argument must be pairs of seconds and changes, such as '3600 1 300 100'")
+		return nil, wrong
 	}
 	var points []SavePoint
 	for i := 0; i < len(words); i += 2 {
 		seconds, err := strconv.ParseInt(words[i], 10, 63)
 		changes, err2 := strconv.ParseInt(words[i+1], 10, 63)
 		if err != nil || err2 != nil || seconds < 1 || changes < 0 {
-			return nil, fmt.Errorf("argument must be pairs of seconds and changes, such as '3600 1 300 100'")
+			return nil, wrong
 		}
 		points = append(points, SavePoint{time.Duration(min(seconds, mostSeconds)) * time.Second, changes})
 	}

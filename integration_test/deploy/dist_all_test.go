@@ -358,7 +358,8 @@ func (i image) runs(t *testing.T, authority *celldtest.Authority) {
 		}
 		return err == nil
 	})
-	c := i.container(t, 128<<20, "", "--port", harness.FreePort(t), "--log-format", "json", "--store", "rediss://127.0.0.1:"+port)
+	c := i.container(t, 128<<20, "", "--port", harness.FreePort(t), "--log-format", "json", "--store", "rediss://127.0.0.1:"+port,
+		"--store-timeout", "20s")
 	srv := c.start(t)
 	if status := c.of(t, "status"); !regexp.MustCompile(`(?m)^CapEff:\s0+$`).MatchString(status) {
 		t.Errorf("it has capabilities:\n%s", status)

@@ -222,7 +222,8 @@ func TestFlagsInText(t *testing.T) {
 	others := map[string]bool{"--memkeys": true, "--pipe": true, "--help": true, "--version": true, "--memory": true, "--scale": true,
 		"--rdb": true, "--json": true, "--read-only": true, "--cap-drop": true, "--security-opt": true,
 		"--tls": true, "--cacert": true, "--cert": true, "--key": true, "--user": true, "--pass": true, "--rm": true,
-		"--name": true, "--config": true, "--web": true, "--configfile": true, "--set": true, "--all": true} // of other tools
+		"--scan": true, "--pattern": true, "--name": true, "--config": true, "--web": true, "--configfile": true, "--set": true,
+		"--all": true} // of other tools
 	for _, page := range docPages(t) {
 		for _, flag := range regexp.MustCompile("[` ](--[a-z][a-z0-9-]+)").FindAllStringSubmatch(celldtest.ReadFile(t, page), -1) {
 			if !others[flag[1]] && !strings.Contains(help, flag[1]+" ") {

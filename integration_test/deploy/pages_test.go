@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -134,5 +135,86 @@ func TestREADME(t *testing.T) {
 				return ""
 			})
 		})
+	}
+}
+
+// TestBackupPage makes a backup and restores it, as docs/how-to/backup.md says.
+func TestBackupPage(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"redis-cli", "redis-check-aof"} {
+		celldtest.Need(t, tool)
+	}
+	port, dir := harness.FreePort(t), t.TempDir()
+	live, kept := filepath.Join(dir, "live"), filepath.Join(dir, "kept")
+	for _, folder := range []string{live, kept} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := strings.NewReplacer("/var/lib/celld", live, "/backup", kept).Replace(celldtest.ReadFile(t, "../../docs/how-to/backup.md"))
+	blocks := blocksOf(page)
+	const script = `set -e
+systemctl start celld
+redis-cli CL.POLICY SET api 100/1d
+redis-cli CL.TAKE k @api COST 60
+systemctl stop celld # what it has answered is in the file
+systemctl start celld
+%s
+redis-cli CL.TAKE k @api COST 30
+redis-cli CL.POLICY SET later 1/1d
+%s
+redis-cli CL.TAKE k @api PEEK
+redis-cli CL.POLICY LIST
+`
+	shims := map[string]string{
+		"redis-cli": celldtest.Need(t, "redis-cli") + " -p " + port + ` "$@"`,
+		"chown":     "",
+		"systemctl": strings.NewReplacer("CELLD", "CELLD_PORT="+port+" "+harness.Binary(t), "LIVE", live).Replace(`
+if [ $1 = start ]; then
+	CELLD --dir LIVE --appendonly yes > /dev/null 2>&1 &
+	echo $! > pid
+	for i in $(seq 600); do CELLD ready 2> /dev/null && exit; sleep 0.1; done
+	exit 1
+fi
+kill $(< pid)
+while kill -0 $(< pid) 2> /dev/null; do sleep 0.05; done`),
+	}
+	out, err := harness.Bash(t, fmt.Sprintf(script, blocks[0].typed, blocks[1].typed), dir, shims).Output()
+	if err != nil || !regexp.MustCompile(`(?s)AOF .*is valid.*\n0\n100\n40\n-1\n\d+\n0\n0\napi\n100/1d\n$`).Match(out) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestGoPage imports celld's packages from another module, as docs/how-to/go.md says, and runs the program that it shows.
+func TestGoPage(t *testing.T) {
+	t.Parallel()
+	page, dir := celldtest.ReadFile(t, "../../docs/how-to/go.md"), t.TempDir()
+	module := filepath.Join(dir, "celld")
+	for _, folder := range []string{"cell", "store", "internal", ".ci"} {
+		if err := os.CopyFS(filepath.Join(module, folder), os.DirFS("../../"+folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"go.mod", "go.sum", "Makefile"} {
+		copyFile(t, "../../"+file, filepath.Join(module, file))
+	}
+	harness.Tool(t, "git", "init", "-q", module)
+	path := regexp.MustCompile(`(?m)^make module NAME=(\S+)$`).FindStringSubmatch(page)[1]
+	harness.Tool(t, "make", "-C", module, "module", "NAME="+path)
+	program := filepath.Join(dir, "program")
+	if err := os.Mkdir(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	celldtest.WriteFile(t, blocks(page, "go")[0], program, "main.go")
+	celldtest.WriteFile(t, strings.ReplaceAll("module program\n\ngo 1.26.0\n\nrequire M v0.0.0\n\nreplace M => ../celld\n", "M ", path+" "),
+		program, "go.mod")
+	copyFile(t, "../../go.sum", filepath.Join(program, "go.sum"))
+	if got := harness.Tool(t, "go", "-C", program, "run", "-mod=mod", "."); got != "false\nfalse\ntrue\n" {
+		t.Errorf("it prints %q", got)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(page, -1) {
+		if files, _ := filepath.Glob("../../" + row[1] + "/*.go"); len(files) == 0 {
+			t.Errorf("there is no package %s", row[1])
+		}
 	}
 }

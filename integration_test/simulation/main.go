@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/runner"
+	"celld/integration_test/simulation/world"
 )
 
 // options are what to do with seeds.
@@ -60,15 +61,12 @@ type options struct {
 	mutants, about                 string
 }
 
-// focuses are what worlds may be mostly about: see world/focus.go.
-var focuses = []string{"crashes", "units", "lines", "leases", "configurations"}
-
 func main() {
 	var o options
 	seed := flag.Uint64("seed", 1, "the first seed")
 	flag.Uint64Var(&o.seeds, "seeds", 0, "how many to run, without their traces; 0: one, with it")
 	flag.BoolVar(&o.twice, "twice", false, "run each seed twice, and compare the hashes")
-	flag.BoolVar(&o.coverage, "coverage", false, "print how much of each package the seeds have run")
+	flag.BoolVar(&o.coverage, "coverage", false, "print how much of each package the seeds have run, and which functions none has entered")
 	flag.BoolVar(&o.first, "first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
 	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,1001")
@@ -77,7 +75,7 @@ func main() {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
 	flag.StringVar(&o.about, "about", "",
-		"run only those of -seeds whose worlds are about this: "+strings.Join(focuses, ", ")+"; \"\": all")
+		"run only those of -seeds whose worlds are about this: "+strings.Join(world.Focuses(), ", ")+"; \"\": all")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -86,8 +84,8 @@ func main() {
 		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
 	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
 		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
-	case o.about != "" && (o.seeds == 0 || !slices.Contains(focuses, o.about)):
-		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(focuses, ", ")))
+	case o.about != "" && (o.seeds == 0 || !slices.Contains(world.Focuses(), o.about)):
+		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(world.Focuses(), ", ")))
 	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case o.seeds > 0 && *seed+o.seeds < *seed:
@@ -152,9 +150,7 @@ func run(one Seed, o options) (err error) {
 	fmt.Fprintln(os.Stderr)
 	fmt.Print(sum)
 	if o.coverage {
-		percent := exec.Command("go", "tool", "covdata", "percent", "-i", s.Coverage)
-		percent.Stdout, percent.Stderr = os.Stdout, os.Stderr
-		if err := percent.Run(); err != nil {
+		if err := s.tellCoverage(); err != nil {
 			return err
 		}
 	}
@@ -163,6 +159,24 @@ func run(one Seed, o options) (err error) {
 	}
 	if never := sum.Never(); o.about == "" && o.seeds >= enough && len(never) > 0 {
 		return fmt.Errorf("%d seeds have never met %v: the simulation does not reach it", o.seeds, never)
+	}
+	return nil
+}
+
+// tellCoverage prints how much of each package the seeds have run, and which functions they never entered.
+func (s Simulation) tellCoverage() error {
+	for _, what := range []string{"percent", "func"} {
+		tool := exec.Command("go", "tool", "covdata", what, "-i", s.Coverage)
+		tool.Stderr = os.Stderr
+		out, err := tool.Output()
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(out)) {
+			if what == "percent" || strings.HasSuffix(line, "\t0.0%\n") {
+				fmt.Print(line)
+			}
+		}
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +13,11 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/runner"
+	"celld/integration_test/simulation/world"
 )
 
 // World is the program that is one run.
-const World = "celld/integration_test/simulation/world"
+const World = "celld/integration_test/simulation/world/run"
 
 // patience is how long a run may take in real time before it counts as one that never ends.
 var patience = 5 * time.Minute
@@ -32,9 +32,9 @@ type Simulation struct {
 type Seed struct {
 	Number  uint64
 	Trace   bool
-	Without []int  // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
-	Calls   int    // the most of each client; 0: as many as the seed draws
-	About   string // the focus of the world; seeds of others end at once. "": any
+	Hash    bool  // of all events, to compare two runs
+	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
+	Calls   int   // the most of each client; 0: as many as the seed draws
 }
 
 func (s Seed) without() string {
@@ -61,7 +61,8 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	defer cancel()
 	number := strconv.FormatUint(seed.Number, 10)
 	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Coverage: s.Coverage, Args: []string{"-seed", number,
-		"-trace=" + strconv.FormatBool(seed.Trace), "-without", seed.without(), "-calls", strconv.Itoa(seed.Calls), "-about", seed.About}})
+		"-trace=" + strconv.FormatBool(seed.Trace), "-hash=" + strconv.FormatBool(seed.Hash || seed.Trace),
+		"-without", seed.without(), "-calls", strconv.Itoa(seed.Calls)}})
 	r = Result{Seed: seed, Output: string(ran.Output), Err: err, Counts: map[string]int{}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
@@ -94,9 +95,6 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	}
 	return r
 }
-
-// passed is the hash of a seed that was passed over.
-const passed = "none"
 
 // Summary is what many seeds have done.
 type Summary struct {
@@ -139,7 +137,8 @@ func (s Summary) Never() (kinds []string) {
 	return kinds
 }
 
-// Many runs seeds from first on, several at once, and tells about its progress every second.
+// Many runs seeds from first on, several at once, and tells about its progress every second. Those whose worlds are about something else
+// are passed over: about "" is all.
 func (s Simulation) Many(ctx context.Context, first, seeds uint64, about string, atOnce int, twice bool,
 	tell func(done uint64, failed []Result)) Summary {
 	sum := Summary{Seeds: seeds, Counts: map[string]int{}}
@@ -148,19 +147,25 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, about string,
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	next := first
+	draw := func() (seed uint64, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for ; next < first+seeds && about != "" && world.Focus(next) != about; next++ {
+			sum.Passed++
+		}
+		next++
+		return next - 1, next <= first+seeds && ctx.Err() == nil
+	}
 	for range atOnce {
 		workers.Go(func() {
 			for {
-				mu.Lock()
-				seed := next
-				next++
-				mu.Unlock()
-				if seed >= first+seeds || ctx.Err() != nil {
+				seed, ok := draw()
+				if !ok {
 					return
 				}
-				one := Seed{Number: seed, About: about}
+				one := Seed{Number: seed, Hash: twice}
 				r := s.Run(ctx, one)
-				if twice && r.Err == nil && r.Hash != passed {
+				if twice && r.Err == nil {
 					if again := s.Run(ctx, one); again.Hash != r.Hash {
 						r.Err = fmt.Errorf("seed %d: hash %s, and then %s", seed, r.Hash, again.Hash)
 					}
@@ -168,9 +173,6 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, about string,
 				mu.Lock()
 				if r.Err != nil && ctx.Err() == nil {
 					sum.Failed = append(sum.Failed, r)
-				}
-				if r.Hash == passed {
-					sum.Passed++
 				}
 				sum.Virtual += r.Virtual
 				for kind, n := range r.Counts {
@@ -225,14 +227,7 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 	}
 	seed.Trace = true
 	r := s.Run(ctx, seed)
-	for line := range strings.Lines(r.Output) {
-		if !noise.MatchString(line) {
-			fmt.Print(line)
-		}
-	}
+	fmt.Print(storyOf(r.Output))
 	fmt.Printf("again: -seed %d -without %s -calls %d\n", number, seed.without(), cmp.Or(seed.Calls, whole.Counts["drawn"]))
 	return r.Err
 }
-
-// noise is what a history has beside commands, answers and faults: what celld logs, and the last line.
-var noise = regexp.MustCompile(`celld [0-9.]+: (DEBUG|INFO|WARN|ERROR) |^hash=`)

@@ -2,8 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -133,26 +131,6 @@ func TestStats(t *testing.T) {
 	}
 	if len(calls) != len(most) || sum != 8 {
 		t.Errorf("latency: %v calls in %d of %d", sum, len(calls), len(most))
-	}
-	doc, err := os.ReadFile("../../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(doc), "| field of `/stats.json` |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	var documented, there []string
-	for line := range strings.SplitSeq(table, "\n") {
-		if words := strings.Split(line, "`"); strings.HasPrefix(line, "| `") {
-			documented = append(documented, words[1])
-		}
-	}
-	for name := range v {
-		there = append(there, name)
-	}
-	slices.Sort(documented)
-	slices.Sort(there)
-	if !slices.Equal(documented, there) {
-		t.Errorf("docs/reference/metrics.md has %q, want %q", documented, there)
 	}
 }
 

@@ -213,30 +213,6 @@ func TestHAProxy(t *testing.T) {
 	proxied(t, "haproxy", func(string) *exec.Cmd { return exec.Command(path, "-db", "-f", "haproxy.cfg") })
 }
 
-// TestProxiesPage looks for each line of configuration that docs/how-to/proxies.md shows in the example that it is from.
-func TestProxiesPage(t *testing.T) {
-	t.Parallel()
-	sections := strings.Split(celldtest.ReadFile(t, "../../docs/how-to/proxies.md"), "\n## ")[2:] // the first is about all proxies
-	for _, section := range sections {
-		name, _, _ := strings.Cut(section, "\n")
-		files, _ := filepath.Glob("../../examples/" + strings.ToLower(name) + "/*")
-		example := ""
-		for _, file := range files {
-			example += strings.ReplaceAll(celldtest.ReadFile(t, file), "\t", "")
-		}
-		_, block, _ := strings.Cut(section, "\n```")
-		block, _, _ = strings.Cut(block, "\n```")
-		for _, line := range strings.Split(block, "\n")[1:] {
-			if !strings.Contains(example, strings.TrimSpace(line)+"\n") {
-				t.Errorf("%s: no line %q", name, line)
-			}
-		}
-	}
-	if len(sections) != 5 {
-		t.Errorf("%d proxies", len(sections))
-	}
-}
-
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	path := celldtest.Need(t, "nginx")

@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 		{"--config f", false, "", "unknown flag --config; there is no configuration file: give flags, or variables such as CELLD_PORT"},
 		{"--loadmodule m.so", false, "", "unknown flag --loadmodule; redis-cell is built in, so leave it out"},
 		{"-p 7000", false, "", "unknown flag -p; did you mean --port?"},
-		{"--save 60 1", false, "", `--save "60": argument must be pairs of seconds and changes, such as '3600 1 300 100'`},
+		{"--save 60 1", false, "", `--save "60": argument must be pairs of seconds and changes in quotes, such as '3600 1 300 100'`},
 		{"-port 7", false, "", "unknown flag -port; did you mean --port?"},
 		{"--policy f", false, "", "unknown flag --policy; did you mean --policies?"},
 		{"--MAX-KEYS 7", false, "", "unknown flag --MAX-KEYS; did you mean --max-keys?"},

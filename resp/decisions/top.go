@@ -104,14 +104,26 @@ type Came struct {
 	Key    []byte
 }
 
-// Add counts calls. A drawn call that comes alone while others count does not wait: its number is returned, for the next one.
-func (t *Top) Add(list []Came) (late int64) {
+// AddSoon counts calls. A drawn call that comes alone while others count does not wait: its number is returned, for the next one.
+func (t *Top) AddSoon(list []Came) (late int64) {
 	if len(list) > 1 || list[0].By != ByCalls {
 		t.mu.Lock()
 	} else if !t.mu.TryLock() {
 		return list[0].N
 	}
 	defer t.mu.Unlock()
+	t.add(list)
+	return 0
+}
+
+// Add counts calls.
+func (t *Top) Add(list []Came) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.add(list)
+}
+
+func (t *Top) add(list []Came) {
 	for i := range list {
 		c := &list[i]
 		k := &t.kinds[c.By]
@@ -121,7 +133,6 @@ func (t *Top) Add(list []Came) (late int64) {
 			t.place(k, c)
 		}
 	}
-	return 0
 }
 
 // AddThrottles counts those of a batch whose bits are set.

@@ -54,8 +54,11 @@ func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 		{"--envoy-metrics-bind", o.MetricsBind, "envoy_metrics", d.serveHTTP(newMetrics(d))},
 	}
 	listeners, about := make([]net.Listener, len(doors)), []any{"tls", o.TLS != nil}
+	if o.Listen == nil {
+		o.Listen = listen
+	}
 	for i, of := range doors {
-		ln, err := listen(of.setting, of.bind)
+		ln, err := o.Listen(of.setting, of.bind)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -89,7 +90,8 @@ func (s *settings) door() config.Door {
 type Options struct {
 	Bind, HTTPBind    string // empty: none is opened
 	MetricsBind       string
-	Config            string // a file or a directory
+	Listen            func(setting, bind string) (net.Listener, error) // opens them; nil: on this machine
+	Config            string                                           // a file or a directory
 	TLS               func() *tls.Config
 	ClientSAN         string
 	MaxConnections    int

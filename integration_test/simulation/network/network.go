@@ -55,9 +55,20 @@ func (n *Network) Listen(addr string) (*Listener, error) {
 	if n.listeners[at] != nil {
 		return nil, syscall.EADDRINUSE
 	}
+	return n.listen(at), nil
+}
+
+// TakeOver opens a port, in place of who listens there, as when an address moves: who connects from now on comes to the new one.
+func (n *Network) TakeOver(addr string) (*Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listen(netip.MustParseAddrPort(addr)), nil
+}
+
+func (n *Network) listen(at netip.AddrPort) *Listener {
 	ln := &Listener{network: n, at: at, changed: newChange()}
 	n.listeners[at] = ln
-	return ln, nil
+	return ln
 }
 
 // Dial connects from a machine, whose port is drawn where it is 0. The error is ECONNREFUSED where nobody listens.

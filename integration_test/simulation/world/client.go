@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"errors"
@@ -26,6 +26,7 @@ type client struct {
 	repeats *asked       // a call with an ID that had no answer
 	ids     int          // how many it has used
 	costs   *rand.Rand   // draws what it takes from limits with names
+	doors   *rand.Rand   // draws whether it asks by JSON
 	asks    *rand.Rand   // draws what it asks, and the caller's how: so calls that are left out do not change the others
 	half    bool         // it sends nothing more by its connection
 }
@@ -33,7 +34,7 @@ type client struct {
 func newClient(w *world, number int) *client {
 	name := fmt.Sprintf("client %d", number)
 	return &client{caller: w.caller(name, number+1), number: number, asks: w.plan.chance(name + " asks"),
-		costs: w.plan.chance(name + " costs")}
+		costs: w.plan.chance(name + " costs"), doors: w.plan.chance(name + " doors")}
 }
 
 func (c *client) run() {
@@ -97,7 +98,17 @@ func (c *client) draw() (a asked) {
 	default:
 		c.drawTake(&a, k)
 	}
+	if c.doors.IntN(8) == 0 && !a.Waits && !a.Bound {
+		a.inScript()
+		c.w.count("asked by script")
+	}
 	return a
+}
+
+// inScript lets a script call the command, whose answer is the same.
+func (a *asked) inScript() {
+	words := strings.Fields(a.Text)
+	a.says(append([]string{"EVAL", "return redis.call(ARGV[1],KEYS[1],unpack(ARGV,2))", "1", a.Key, words[0]}, words[2:]...)...)
 }
 
 // on is a call on a key.
@@ -212,7 +223,10 @@ func (c *client) drawLease(a *asked, k key) {
 
 // ask sends calls together, and reads their answers.
 func (c *client) ask(calls []asked) {
-	if !c.connect() {
+	if c.doors.IntN(3) == 0 && c.w.plan.has("http") {
+		calls = c.asksByJSON(calls)
+	}
+	if len(calls) == 0 || !c.connect() {
 		return
 	}
 	var raw []byte

@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"math/rand/v2"
@@ -73,9 +73,13 @@ var kinds = map[string]func(w *world, f fault){
 		m := w.some(f)
 		m.restart(f, func() { w.fleet.withoutScripts(m.stop) })
 	},
+	handOver:         func(w *world, f fault) { w.some(f).handOver(f) },
 	killWithFullDisk: func(w *world, f fault) { m := w.some(f); m.restart(f, m.killWithFullDisk) },
 	"slot moves":     func(w *world, f fault) { w.fleet.moves(f) },
 }
+
+// handOver comes only where there are files: else the new process serves beside the old one.
+const handOver = "handed over"
 
 // killWithFullDisk comes only in worlds about crashes where appendfsync is always: no answer may be of what was refused.
 const killWithFullDisk = "kill as the disk is full"
@@ -123,6 +127,13 @@ func (p *plan) drawFaults() {
 		}
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.at - b.at) })
+	if r := p.chance("hand-overs"); (p.fsync != "" || p.snapshots) && !p.steps && r.IntN(2) == 0 {
+		for i := range p.faults {
+			if f := &p.faults[i]; f.kind == "stop" || f.kind == "kill" {
+				f.kind = handOver
+			}
+		}
+	}
 	if p.chance("faults close together").IntN(3) == 0 {
 		for i := range p.faults {
 			p.faults[i].at = p.faults[0].at + (p.faults[i].at-p.faults[0].at)/20

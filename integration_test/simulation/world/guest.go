@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"fmt"
@@ -48,7 +48,14 @@ func runGuest(w *world) {
 		})
 	}
 	turns.until(&all, w.plan.chance("turns of the guest"), func(turn int) {
+		if turn%3 == 0 {
+			w.wrongFile(aclFile, rights(turn)+"user guest onn\n", rights(turn-1))
+		}
 		w.write(aclFile, rights(turn))
+		if turn%4 == 3 { // celld looks at it every two seconds, and believes what it has seen twice
+			time.Sleep(6 * time.Second)
+			return
+		}
 		for _, m := range w.all {
 			m.reload()
 		}

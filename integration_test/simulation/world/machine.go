@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"celld/integration_test/simulation/check"
 	"celld/integration_test/simulation/disk"
+	"celld/integration_test/simulation/network"
 	"celld/persistence"
 	"celld/resp"
 	"celld/resp/config"
@@ -158,7 +159,10 @@ func (m *machine) between(from, to int) []int64 {
 }
 
 // start starts a process, and returns when it serves or has ended.
-func (m *machine) start() {
+func (m *machine) start() { m.startAt(m.w.network.Listen) }
+
+// startAt starts a process that listens so.
+func (m *machine) startAt(listen func(addr string) (*network.Listener, error)) {
 	w := m.w
 	keeps := &engine.Settings{}
 	cfg := config.New(config.Part{Rows: config.Scripts}, keeps.Part())
@@ -191,16 +195,21 @@ func (m *machine) start() {
 		}
 	}
 	l.server = resp.NewServer(o)
-	ln, err := w.network.Listen(m.serves())
+	ln, err := listen(m.serves())
 	if err != nil {
 		panic(err)
 	}
 	if w.plan.has("http") {
-		ln, err := w.network.Listen(m.http())
+		ln, err := listen(m.http())
 		if err != nil {
 			panic(err)
 		}
 		if err := web.Serve(l.server, web.Options{Inherited: []net.Listener{ln}, MaxConnections: 100}, log); err != nil {
+			panic(err)
+		}
+	}
+	if w.plan.has("envoy") {
+		if err := l.serveEnvoy(func(addr string) (net.Listener, error) { return listen(addr) }, log); err != nil {
 			panic(err)
 		}
 	}
@@ -348,10 +357,33 @@ func (m *machine) stop() {
 	m.mu.Lock()
 	l := m.life
 	m.mu.Unlock()
-	if l == nil || l.isKilled() {
+	if l != nil && !l.isKilled() {
+		m.end(l)
+	}
+}
+
+// handOver starts a process beside the one that runs, and ends that a moment later: the new one waits for the directory.
+func (m *machine) handOver(f fault) {
+	m.mu.Lock()
+	old, failing := m.life, m.failing
+	m.mu.Unlock()
+	if old == nil || old.isKilled() || failing {
 		return
 	}
-	m.w.event(m.name(), "is told to stop")
+	m.w.event(m.name(), "another process starts beside it")
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		time.Sleep(f.long / 4)
+		m.end(old)
+	}()
+	m.startAt(m.w.network.TakeOver)
+	<-gone
+}
+
+// end ends a process.
+func (m *machine) end(l *life) {
+	m.w.event(m.name(), "life %d is told to stop", l.number)
 	l.cancel()
 	select {
 	case <-l.ended:
@@ -359,7 +391,7 @@ func (m *machine) stop() {
 		m.w.wrong("celld has not stopped within a minute")
 		return
 	}
-	at := m.w.event(m.name(), "stopped: %v", l.err)
+	at := m.w.event(m.name(), "life %d has stopped: %v", l.number, l.err)
 	if l.err != nil && !m.failing {
 		m.w.wrong("celld stopped with an error: %v", l.err)
 	}

@@ -1,9 +1,10 @@
-// Command world is one run of the simulation: it is compiled to WebAssembly, and the program simulation runs it in virtual time.
+// Package world is one run of the simulation, and what a seed draws for it.
 //
-//	world -seed 7 [-trace] [-without 3,1001] [-calls 20]
+//	world.Focus(7)    // what the world of seed 7 is mostly about, without a run of it
+//	world.Main()      // the program: run -seed 7 [-trace] [-hash] [-without 3,1001] [-calls 20]
 //
-// Its output is the trace, what is wrong, and a last line with the hash of all that has happened.
-package main
+// The program's output is the trace, what is wrong, and a last line with the hash of all that has happened, if it was asked for.
+package world
 
 import (
 	"flag"
@@ -13,12 +14,27 @@ import (
 	"strings"
 )
 
-func main() {
+// Focus is what the world of a seed is mostly about; "": nothing.
+func Focus(seed uint64) string {
+	p := draw(seed, nil, "")
+	return p.focus
+}
+
+// Focuses are what worlds may be mostly about.
+func Focuses() (names []string) {
+	for _, f := range focuses {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Main runs a world, as the arguments of the program say.
+func Main() {
 	seed := flag.Uint64("seed", 1, "draws everything")
 	trace := flag.Bool("trace", false, "print each event")
+	hashes := flag.Bool("hash", false, "hash each event")
 	calls := flag.Int("calls", 0, "the most of each client; 0: as many as the seed draws")
 	without := flag.String("without", "", "the numbers of faults, clients, scenes and keys to leave out")
-	about := flag.String("about", "", "run nothing if the world has another focus; \"\": run any")
 	flag.Parse()
 	masked := map[int]bool{}
 	for number := range strings.SplitSeq(*without, ",") {
@@ -31,10 +47,7 @@ func main() {
 		panic(err)
 	}
 	w := newWorld(*seed, masked, folder, *trace)
-	if *about != "" && w.plan.focus != *about {
-		fmt.Println("hash=none")
-		return
-	}
+	w.hashes = *hashes
 	if *calls > 0 {
 		w.plan.calls = min(w.plan.calls, *calls)
 	}

@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"fmt"
@@ -51,6 +51,7 @@ type members struct {
 	w     *world
 	turns turns
 	ends  time.Time // of the temporary policy, at the latest
+	file  string    // the limits that the file has
 }
 
 func runPolicies(w *world) {
@@ -76,6 +77,10 @@ func (s *members) set(operator *caller, turn int) {
 	before, _ := s.w.plan.planOf(max(turn-1, 0))
 	file := s.w.plan.setting("policies") != "" && turn%3 != temporary
 	if file && turn%3 != ended {
+		if turn > 0 && turn%2 == 0 {
+			s.w.wrongFile(policiesFile, "plan "+text+"\nplan 5/x\n", "plan "+s.file+"\n")
+		}
+		s.file = text
 		s.w.write(policiesFile, "plan "+text+"\n")
 		for _, m := range s.w.all {
 			m.reload()

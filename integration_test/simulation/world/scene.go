@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"os"
@@ -14,7 +14,9 @@ type scene struct {
 }
 
 var scenes = []scene{
+	{"budget", drawBudget, runBudget},
 	{"crowd", drawCrowd, runCrowd},
+	{"envoy", drawEnvoy, runEnvoy},
 	{"guest", drawGuest, runGuest},
 	{"http", nil, runHTTP},
 	{"pause", nil, runPause},
@@ -54,6 +56,24 @@ func (p *plan) setting(name string) (value string) {
 		}
 	}
 	return value
+}
+
+// wrongFile lets all machines read a file that is wrong, which changes nothing. No process starts meanwhile, as none would.
+func (w *world) wrongFile(name, wrong, right string) {
+	for _, m := range w.all {
+		m.well.Lock()
+		defer m.well.Unlock()
+	}
+	if w.fleet != nil {
+		w.fleet.well.Lock()
+		defer w.fleet.well.Unlock()
+	}
+	w.write(name, wrong)
+	for _, m := range w.all {
+		m.reload()
+	}
+	w.count("wrong file")
+	w.write(name, right)
 }
 
 // write replaces a file of settings, which all machines read.

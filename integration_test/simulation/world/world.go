@@ -1,4 +1,4 @@
-package main
+package world
 
 import (
 	"fmt"
@@ -23,6 +23,7 @@ type world struct {
 	mu      sync.Mutex
 	began   time.Time
 	prints  bool
+	hashes  bool // else the hash is that of nothing: to format all events takes a fifth of a run
 	hash    hash.Hash64
 	events  int64
 	counts  counts
@@ -42,6 +43,7 @@ func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *wor
 	}
 	w.write(aclFile, rights(0))
 	w.write(policiesFile, "")
+	w.write(envoyFile, envoyConfig(0))
 	for i := range w.plan.machines {
 		w.all = append(w.all, newMachine(w, i))
 	}
@@ -64,7 +66,11 @@ func (w *world) event(who, format string, args ...any) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events++
-	line := fmt.Sprintf("%d %12s %s: %s\n", w.events, w.since(), who, fmt.Sprintf(format, args...))
+	at := w.since() // which moves the clock, so each run looks
+	if !w.prints && !w.hashes {
+		return w.events
+	}
+	line := fmt.Sprintf("%d %12s %s: %s\n", w.events, at, who, fmt.Sprintf(format, args...))
 	w.hash.Write([]byte(line))
 	if w.prints {
 		fmt.Print(line)

@@ -89,7 +89,7 @@ func (d *Decider) CountTaken(requests []store.TakeRequest, hashed bool) {
 // addCame counts for CL.TOP what was noted.
 func (d *Decider) addCame() {
 	if len(d.came) > 0 {
-		d.late += d.Top.Add(d.came)
+		d.late += d.Top.AddSoon(d.came)
 		clear(d.came)
 		d.came = d.came[:0]
 	}

@@ -326,7 +326,8 @@ func (d *Decider) countCame(c *command.Call, b *Batch) {
 		for i := range kept {
 			kept[i].Key = bytes.Clone(kept[i].Key)
 		}
-		c.Once(func() { d.late += d.Top.Add(kept) })
+		top := d.Top
+		c.Once(func() { top.Add(kept) }) // maybe on another event loop, which has a Decider of its own
 		clear(d.came)
 		d.came = d.came[:0]
 	}

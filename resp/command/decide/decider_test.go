@@ -307,3 +307,39 @@ func TestWhoIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// deferring is a host that keeps effects until the end of a transaction on an engine, which may come on another event loop.
+type deferring struct {
+	command.Host
+	effects []func()
+}
+
+func (h *deferring) Inside() bool       { return true }
+func (h *deferring) Once(effect func()) { h.effects = append(h.effects, effect) }
+
+// What a transaction on an engine has noted counts at its end, while its event loop may decide calls of others: go test -race sees if the
+// two share something. In TestScriptsAreAtomic on engines they did.
+func TestCallsOfATransactionCountLater(t *testing.T) {
+	d, h := newWorld(t).d, &deferring{}
+	c := &command.Call{Host: h}
+	came := decisions.Came{By: decisions.ByCalls, N: 1, Key: []byte("k")}
+	for range 100 {
+		d.came = append(d.came, came)
+		d.countCame(c, &Batch{})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, effect := range h.effects {
+			effect()
+		}
+	}()
+	for range 100 {
+		d.came = append(d.came, came)
+		d.addCame()
+	}
+	<-ended
+	if got := d.Top.Most(decisions.ByCalls, decisions.Start, 9, decisions.Any); len(got) != 1 || got[0].Count+d.late != 200 {
+		t.Errorf("%v", got)
+	}
+}

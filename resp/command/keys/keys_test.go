@@ -36,8 +36,13 @@ func TestOnlyIntegersAreStored(t *testing.T) {
 	for _, value := range []string{"", "x", "-0", "007", "5.5", "18446744073709551616", " 5"} {
 		for _, words := range [][]string{
 			{"SETNX", "new", value}, {"SETNX", "k", value}, {"GETSET", "k", value}, {"GETSET", "new", value}, {"SETEX", "k", "5", value},
+			{"SET", "k", value, "NX"}, {"SET", "k", value, "PX", "5", "NX"},
 		} {
-			if got := h.Do(words...); got != fails(argument.ErrNotInteger) {
+			want := fails(argument.ErrNotInteger)
+			if strings.Contains(strings.Join(words, " "), "NX") { // what people send for a lock
+				want = fails(errNoLock)
+			}
+			if got := h.Do(words...); got != want {
 				t.Errorf("%q: %q", words, got)
 			}
 		}

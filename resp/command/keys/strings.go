@@ -140,6 +140,9 @@ func (o *setOptions) valueOf(value []byte, name string, wallNS int64) (v store.V
 // setTo stores an integer under the key.
 func setTo(c *command.Call, value []byte, o setOptions, name string) {
 	next, text := o.valueOf(value, name, c.WallNS())
+	if text == argument.ErrNotInteger && o.nx {
+		text = errNoLock
+	}
 	if text != "" {
 		c.Error("%s", text)
 		return
@@ -175,7 +178,7 @@ func setTo(c *command.Call, value []byte, o setOptions, name string) {
 func setNX(c *command.Call) {
 	value, ok := store.ParseInteger(c.Args[2], c.WallNS())
 	if !ok {
-		c.Error(argument.ErrNotInteger)
+		c.Error(errNoLock)
 		return
 	}
 	value.ExpiryNS = store.NoExpiry
