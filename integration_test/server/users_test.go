@@ -152,3 +152,50 @@ func TestProbesOfAUserWithoutRights(t *testing.T) {
 		}
 	}
 }
+
+// TestUsersOfThePages: the users of docs/how-to/users.md may send what the how-to pages tell applications, monitoring and operators to
+// send. ACL DRYRUN answers whether they may.
+func TestUsersOfThePages(t *testing.T) {
+	t.Parallel()
+	page := celldtest.ReadFile(t, "../../docs/how-to/users.md")
+	file := filepath.Join(t.TempDir(), "users.acl")
+	users := regexp.MustCompile("(?s)```text\n(user .*?)```").FindStringSubmatch(page)[1]
+	celldtest.WriteFile(t, strings.ReplaceAll(users, "~app:*", "~*")+"user boss on nopass ~* +@all\n", file)
+	c := harness.Dial(t, harness.Start(t, "--aclfile", file).Addr)
+	if got := c.Do("AUTH", "boss", ""); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	app := regexp.MustCompile(`^CL\.(TAKE|MTAKE|THROTTLE|GIVE|RESET|RELEASE|RENEW|SETTLE|SHOW|EXPLAIN) \S+ `)
+	looks := regexp.MustCompile(`^(CL\.TOP|CL\.STATS|CL\.POLICY LIST|CL\.RULE LIST|INFO|SLOWLOG GET|CLIENT LIST)( |$)`)
+	changes := regexp.MustCompile(`^(CL\.POLICY (SET \S+ \S|SAVE)|CL\.RULE (ADD|DEL) |CONFIG SET \S+ \S|CLIENT KILL)`)
+	commands := regexp.MustCompile("(?m)(?:`|redis-cli )([A-Z][A-Z.]+ ?[^`\n#|]*)")
+	asked := map[string]int{}
+	for path := range strings.FieldsSeq("login queue lock crawler tokens plans wishes incidents monitor troubleshoot") {
+		text := celldtest.ReadFile(t, "../../docs/how-to", path+".md")
+		for _, found := range commands.FindAllStringSubmatch(text, -1) {
+			command := strings.TrimSpace(found[1])
+			var may, mayNot string
+			switch {
+			case app.MatchString(command + " "):
+				may, mayNot = "app", "monitor"
+			case looks.MatchString(command):
+				may, mayNot = "monitor", "app"
+			case changes.MatchString(command):
+				may, mayNot = "operator", "app"
+			default:
+				continue
+			}
+			asked[may]++
+			words := strings.Fields(command)
+			if got := c.Do(append([]string{"ACL", "DRYRUN", may}, words...)...); got != "+OK\r\n" {
+				t.Errorf("%s: %s may not %q: %q", path, may, words, got)
+			}
+			if got := c.Do(append([]string{"ACL", "DRYRUN", mayNot}, words...)...); got == "+OK\r\n" {
+				t.Errorf("%s: %s may %q", path, mayNot, words)
+			}
+		}
+	}
+	if asked["app"] < 40 || asked["monitor"] < 5 || asked["operator"] < 15 {
+		t.Errorf("asked: %v", asked)
+	}
+}

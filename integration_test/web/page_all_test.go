@@ -261,6 +261,10 @@ func TestPageOfABadDay(t *testing.T) {
 			if got := b.eval(`document.documentElement.scrollWidth`); got != strconv.FormatInt(width, 10) {
 				t.Errorf("%s, %d wide: the page is %s wide", scheme, width, got)
 			}
+			least := `Math.min(...[...$("policies").querySelectorAll("tbody th")].map(name => name.clientWidth)) >= 120`
+			if got := b.eval(least); got != "true" {
+				t.Errorf("%s, %d wide: names have too little room", scheme, width)
+			}
 			b.picture("bad-day-" + scheme + "-" + strconv.FormatInt(width, 10))
 		}
 	}
