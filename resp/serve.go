@@ -79,6 +79,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	drained()
 	srv.sessions.Execution.Lock() // a reload changes the store under it, and the next one sees that the server ends
 	defer srv.sessions.Execution.Unlock()
+	defer srv.ended()
 	if loadErr != nil {
 		return loadErr
 	}

@@ -54,5 +54,7 @@ type life struct {
 
 	stopOnce sync.Once
 	stop     chan struct{}
+	mu       sync.Mutex
+	atEnd    []func()      // of SHUTDOWN; guarded by mu
 	aborts   chan struct{} // SHUTDOWN ABORT receives from it while a shutdown is delayed
 }

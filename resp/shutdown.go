@@ -87,8 +87,22 @@ func (srv *Server) PrepareShutdown(save, nosave bool) (ok bool) {
 // Busy reports whether a script takes too long.
 func (srv *Server) Busy() bool { return srv.sessions.Gate.Has(gate.Busy) }
 
-// Shutdown stops the server at once, whatever --shutdown-delay says. It does not wait for that.
-func (srv *Server) Shutdown() { srv.life.stopOnce.Do(func() { close(srv.life.stop) }) }
+// Shutdown stops the server at once, whatever --shutdown-delay says, and calls atEnd when all files are whole. It does not wait for that.
+func (srv *Server) Shutdown(atEnd func()) {
+	srv.life.mu.Lock()
+	defer srv.life.mu.Unlock()
+	srv.life.atEnd = append(srv.life.atEnd, atEnd)
+	srv.life.stopOnce.Do(func() { close(srv.life.stop) })
+}
+
+// ended calls what Shutdown was given.
+func (srv *Server) ended() {
+	srv.life.mu.Lock()
+	defer srv.life.mu.Unlock()
+	for _, atEnd := range srv.life.atEnd {
+		atEnd()
+	}
+}
 
 // At shutdown, what may be on its way counts as arrived and answered when nothing was heard for quietNS. Peers that go on
 // sending are answered for busyNS more.

@@ -43,7 +43,7 @@ func TestCarriersStopAnswers(t *testing.T) {
 				for _, c := range conns {
 					c.Send(test.send)
 				}
-				srv.Shutdown()
+				srv.Shutdown(func() {})
 				for _, c := range conns {
 					c.Ask("", test.want)
 				}
@@ -70,7 +70,7 @@ func TestStoppingWhileSomeQueue(t *testing.T) {
 				return calls == int64(i+1)
 			})
 		}
-		srv.Shutdown()
+		srv.Shutdown(func() {})
 		var answered atomic.Int64
 		var all sync.WaitGroup
 		for i, c := range conns {
@@ -111,7 +111,7 @@ func TestStoppingWhileSomeWait(t *testing.T) {
 		c := sessiontest.Dial(t, addr)
 		c.Send(laterCall + "\r\n")
 		eventually(t, "question", func() bool { return l.Waiting() == 1 })
-		srv.Shutdown()
+		srv.Shutdown(func() {})
 		eventually(t, "end of the listener", func() bool {
 			conn, err := net.Dial("tcp", addr)
 			if err == nil {
@@ -150,7 +150,7 @@ func TestStoppingWhileAScriptRuns(t *testing.T) {
 						lane.RUnlock()
 						return srv.Busy()
 					})
-					srv.Shutdown()
+					srv.Shutdown(func() {})
 					wantStopped(c)
 				})
 			})

@@ -117,7 +117,7 @@ func TestLibrariesErrors(t *testing.T) {
 		}
 	}
 	got := c.Do("EVAL", "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000)", "1", "k", "\x01\x02")
-	if !strings.HasPrefix(got, "-ERR value is not an integer or out of range script: ") {
+	if !strings.HasPrefix(got, "-ERR value is not an integer or out of range; for a lock, send CL.TAKE ") {
 		t.Errorf("bytes as a value: %q", got)
 	}
 	db := redis.NewClient(&redis.Options{Addr: srv.Addr})

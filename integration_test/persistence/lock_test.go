@@ -1,8 +1,10 @@
 package persistence
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -187,4 +189,32 @@ func TestPersistenceLockOfAnotherUser(t *testing.T) {
 	if got := refuses(t, user); !strings.HasPrefix(got, "another process uses") {
 		t.Errorf("a second one: %q", got)
 	}
+}
+
+// Who asks for SHUTDOWN sees the end of the connection when all files are whole and the directory is free, as with Redis: so what stands
+// behind redis-cli SHUTDOWN && may copy the files, or start another celld.
+func TestShutdownEndsWithTheFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	flags := []string{"--dir", dir, "--save", "3600 1", "--appendonly", "yes", "--dir-lock-wait", "0"}
+	const keys = 100_000
+	var before *harness.Server
+	for n := range 5 {
+		srv := harness.Start(t, flags...)
+		if before != nil {
+			<-before.Exited
+		}
+		before = srv
+		c := harness.Dial(t, srv.Addr)
+		if n == 0 {
+			c.Do("EVAL", "for i = 1, ARGV[1] do redis.call('SET', 'k' .. i, i) end", "0", strconv.Itoa(keys))
+		}
+		if got := c.Do("DBSIZE"); got != fmt.Sprintf(":%d\r\n", keys+n) {
+			t.Errorf("start %d: %s", n, got)
+		}
+		c.Do("SET", fmt.Sprint("more", n), "1")
+		c.Send(harness.Frame("SHUTDOWN"))
+		c.Closed()
+	}
+	<-before.Exited
 }

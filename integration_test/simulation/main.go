@@ -1,9 +1,9 @@
 // Command simulation runs celld, its clients, its disk and its network in one process in virtual time, from a seed: see docs/design.md.
 //
 //	go -C integration_test run ./simulation -seed 7            # one run, with its trace; the same each time, on each machine
-//	go -C integration_test run ./simulation -seed 7 -shrink    # what is left of it when all that is not needed to fail is left out
+//	go -C integration_test run ./simulation -seed 7 -shrink    # the least of it that fails, as commands of redis-cli and curl
 //	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
-//	go -C integration_test run ./simulation -seeds 10000 -about leases # only worlds of one focus
+//	go -C integration_test run ./simulation -seeds 10000 -about leases # only worlds of one focus or scene
 //	go -C integration_test run ./simulation -seeds 1000 -coverage      # how much of each package they run
 //	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants
 //
@@ -12,10 +12,11 @@
 // hold).
 //
 // Each seed draws its plan, which is the first line of a trace: how many machines and clients there are, their settings, which limits they
-// use, what is in memory and what on an engine, and what fails. Users and policies are read from real files, in a folder of the run.
-// After the last fault each machine must be ready within half a minute, and nobody may wait. Limits in memory are then looked at, and once
-// more after the process has ended a last time: so what it has forgotten is seen. A summary lists what no seed has met. With 100,000 seeds
-// that is an error, because the simulation does not reach it.
+// use, what is in memory and what on an engine, and what fails. Users, policies and Envoy's limits are read from real files, in a folder of
+// the run. Clients ask by RESP, in scripts and by JSON: the same checkers look at all answers.
+// After the last fault each machine must be ready within half a minute, nobody may wait, and who is denied passes when the answer says.
+// Limits in memory are then looked at, and once more after the process has ended a last time: so what it has forgotten is seen. A summary
+// lists what no seed has met. With 100,000 seeds that is an error, because the simulation does not reach it.
 //
 // # Where does a new one go?
 //
@@ -27,8 +28,8 @@
 //   - A checker is a file in check, which reads a History and returns what is wrong. limits.go looks for an order of the calls in which
 //     package cell gives the same answers, over crashes. bounds.go is for calls whose instant nobody knows, such as those on an engine.
 //     leases.go counts who holds what.
-//   - A mutant is a row of the table in mutants.go: a change of a file that breaks celld, by defects that it has had. It names the focus
-//     whose worlds see it; seeds of other worlds are passed over.
+//   - A mutant is a row of the table in mutants.go: a change of a file that breaks celld, by defects that it has had. It names what the
+//     worlds are about that see it; seeds of other worlds are passed over, as plans are drawn outside of WebAssembly.
 //   - A seed that found a fault becomes a row in found_all_test.go. The mended package gets a test of its own, because a seed may become
 //     another run.
 //   - What a new fault, scene or client draws comes from a source of its own, p.chance("its name"). So older seeds stay the runs that they
@@ -75,7 +76,7 @@ func main() {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
 	flag.StringVar(&o.about, "about", "",
-		"run only those of -seeds whose worlds are about this: "+strings.Join(world.Focuses(), ", ")+"; \"\": all")
+		"run only those of -seeds whose worlds are about this: "+strings.Join(world.Topics(), ", ")+"; \"\": all")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -84,8 +85,8 @@ func main() {
 		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
 	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
 		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
-	case o.about != "" && (o.seeds == 0 || !slices.Contains(world.Focuses(), o.about)):
-		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(world.Focuses(), ", ")))
+	case o.about != "" && (o.seeds == 0 || !slices.Contains(world.Topics(), o.about)):
+		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(world.Topics(), ", ")))
 	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case o.seeds > 0 && *seed+o.seeds < *seed:

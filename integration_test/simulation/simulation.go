@@ -150,7 +150,7 @@ func (s Simulation) Many(ctx context.Context, first, seeds uint64, about string,
 	draw := func() (seed uint64, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		for ; next < first+seeds && about != "" && world.Focus(next) != about; next++ {
+		for ; next < first+seeds && !world.About(next, about); next++ {
 			sum.Passed++
 		}
 		next++

@@ -21,7 +21,8 @@ func program(t *testing.T) Simulation {
 	return Simulation{Program: p}
 }
 
-// TestSeeds runs seeds, each of which takes 2 s of CPU time, the first of them twice. A failing one is run by go run ./simulation -seed N.
+// TestSeeds runs seeds, each of which takes a second of CPU time, the first of them twice. A failing one is run by
+// go run ./simulation -seed N.
 func TestSeeds(t *testing.T) {
 	const twice = 4
 	seeds := uint64(20)
@@ -42,7 +43,7 @@ func TestSeeds(t *testing.T) {
 // The mutants go with celld as it is, and what they are about with the world.
 func TestMutantsFit(t *testing.T) {
 	for _, m := range mutants {
-		if m.about != "" && !slices.Contains(world.Focuses(), m.about) {
+		if m.about != "" && !slices.Contains(world.Topics(), m.about) {
 			t.Errorf("%s: no world is about %s", m.name, m.about)
 		}
 		if _, err := m.broken(); err != nil {

@@ -160,7 +160,8 @@ func New(parts ...Part) *Config {
 		{Name: "client-output-buffer-limit", Group: groupWire, Value: In(&c.OutputBufferLimit, NewSize(64<<20, 128<<10)), Mutable: true, Help: "most bytes of replies that a client has not read; a client that exceeds it is closed"},
 
 		{Name: "dir", Group: groupDisk, Value: In(&c.Dir, NewText(".", "path", CheckPath)), Help: "directory of the files"},
-		{Name: "dir-lock-wait", Group: groupDisk, Value: In(&c.DirLockWait, NewInt(10, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
+		// Longer than shutdown-timeout, all of which a busy process on a slow disk may take to leave.
+		{Name: "dir-lock-wait", Group: groupDisk, Value: In(&c.DirLockWait, NewInt(20, 0, math.MaxInt32, "seconds")), Help: "at the start, longest wait for another process to leave the directory; 0: do not wait"},
 		{Name: "save", Group: groupDisk, Value: In(&c.Save, NewText("", "pairs", Readable(persistence.ParseSavePoints))), Mutable: true, refusal: errSaving, Help: "take a snapshot after this many seconds if this many changes were made, in pairs: '3600 1 300 100'; empty: neither take nor read one"},
 		{Name: "dbfilename", Group: groupDisk, Value: In(&c.DBFilename, NewText("dump.rdb", "name", checkFilename)), Help: "name of the snapshot, an RDB file"},
 		{Name: "appendonly", Group: groupDisk, Value: In(&c.AppendOnly, NewYesNo(false)), Mutable: true, Help: "log changes to the append-only file"},

@@ -198,3 +198,10 @@ func pairOf(t *testing.T, until time.Time) (path string) {
 	}
 	return celldtest.TempFile(t, block("CERTIFICATE", cert)+block("PRIVATE KEY", secret))
 }
+
+// A process that starts waits longer for the directory than the one before it may take to stop.
+func TestDirLockWaitIsLongEnough(t *testing.T) {
+	if c := New(); c.DirLockWait.Get() <= c.ShutdownTimeout.Get()+5 {
+		t.Errorf("it waits for %d s, and stopping takes up to %d s and the last write", c.DirLockWait.Get(), c.ShutdownTimeout.Get())
+	}
+}

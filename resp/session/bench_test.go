@@ -24,6 +24,7 @@ type sink struct{ bytes int }
 
 func (d *sink) Send(p []byte) int { d.bytes += len(p); return 0 }
 func (d *sink) Close(bool)        {}
+func (d *sink) Hold() func()      { return func() {} }
 func (d *sink) Wake()             {}
 func (d *sink) Pause(bool)        {}
 func (d *sink) ServeOthers(bool)  {}

@@ -73,7 +73,7 @@ type unending struct{ srv *Service }
 
 func (unending) AbortShutdown() bool             { return false }
 func (unending) PrepareShutdown(bool, bool) bool { return true }
-func (unending) Shutdown()                       {}
+func (unending) Shutdown(func())                 {}
 func (l unending) Busy() bool                    { return l.srv.Gate.Has(gate.Busy) }
 
 func (w *world) sleepMS(ms int64) { w.nowNS += ms * 1e6 }

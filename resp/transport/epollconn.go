@@ -291,6 +291,15 @@ func (c *epollConn) Close(now bool) {
 	}
 }
 
+// Hold keeps the socket open by a descriptor of its own.
+func (c *epollConn) Hold() (release func()) {
+	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil { // there are no more descriptors
+		return func() {}
+	}
+	return func() { unix.Close(fd) }
+}
+
 func (c *epollConn) Wake()                  { c.loop.post(c) }
 func (c *epollConn) ServeOthers(wrote bool) { c.loop.serveOthers(c, wrote) }
 func (c *epollConn) Resume()                { c.loop.resume() }

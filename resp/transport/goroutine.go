@@ -141,6 +141,8 @@ func (c *goroutineConn) Send(p []byte) int {
 	return c.pending()
 }
 
+func (c *goroutineConn) Hold() (release func()) { return func() {} }
+
 func (c *goroutineConn) Close(now bool) {
 	if now {
 		c.reach(cut)

@@ -40,6 +40,9 @@ type Conn interface {
 	// Close ends the connection: now, or when all replies have left or the peer has taken nothing for 10 s. Any goroutine may
 	// call it.
 	Close(now bool)
+	// Hold lets the peer of a plain connection see its end not before release is called. Outside Linux it does nothing. Only Serve may
+	// call it.
+	Hold() (release func())
 	// Wake asks for Serve(nil) soon, for output from elsewhere or to go on after Pause. Any goroutine may call it.
 	Wake()
 	// Pause stops reading and calls of Serve until the next Wake. A Wake since this Serve began counts. A session that still

@@ -66,6 +66,7 @@ type asked struct {
 	raw   []byte
 	looks int
 	plain string // the answer that it must have; "": it is a call of a limit
+	exec  bool   // it is sent in a transaction
 }
 
 func (a *asked) says(words ...string) {
@@ -98,9 +99,17 @@ func (c *client) draw() (a asked) {
 	default:
 		c.drawTake(&a, k)
 	}
-	if c.doors.IntN(8) == 0 && !a.Waits && !a.Bound {
+	if a.Waits || a.Bound {
+		return a
+	}
+	switch c.doors.IntN(16) {
+	case 0, 1:
 		a.inScript()
 		c.w.count("asked by script")
+	case 2:
+		a.exec = true
+		a.raw = slices.Concat(wire.AppendCommand(nil, "MULTI"), a.raw, wire.AppendCommand(nil, "EXEC"))
+		c.w.count("asked by EXEC")
 	}
 	return a
 }
@@ -349,6 +358,9 @@ func (c *client) leave() {
 // read reads one answer.
 func (c *client) read(a *asked) error {
 	value, err := readValue(c.reader)
+	if err == nil && a.exec {
+		value, err = c.readExec(value)
+	}
 	if err != nil {
 		return err
 	}
@@ -375,6 +387,22 @@ func (c *client) read(a *asked) error {
 		c.w.wrong("%s: %s was answered %v", c.name, a.Text, value)
 	}
 	return nil
+}
+
+// readExec reads on after the answer to MULTI, and returns that to the command in the transaction.
+func (c *client) readExec(multi any) (any, error) {
+	queued, err := readValue(c.reader)
+	if err != nil {
+		return nil, err
+	}
+	exec, err := readValue(c.reader)
+	if multi != "OK" || queued != "QUEUED" { // then the command was by itself, or was refused
+		return queued, err
+	}
+	if list, is := exec.([]any); is && len(list) == 1 {
+		return list[0], err
+	}
+	return exec, err
 }
 
 // refused says what an error means.

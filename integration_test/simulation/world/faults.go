@@ -2,6 +2,7 @@ package world
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,9 @@ var kinds = map[string]func(w *world, f fault){
 	"engine killed": func(w *world, f fault) {
 		w.fleet.loses(f, func(n *enginetest.Node) { n.Kill() }, func(n *enginetest.Node) { n.Start() })
 	},
-	"engine paused": func(w *world, f fault) { w.fleet.fails(f, (*enginetest.Node).Pause, (*enginetest.Node).Resume) },
+	"engine paused": func(w *world, f fault) {
+		w.fleet.fails(f, (*enginetest.Node).Pause, func(n *enginetest.Node) { w.notReady(f); n.Resume() })
+	},
 	"engine fails over": func(w *world, f fault) {
 		w.fleet.loses(f, func(n *enginetest.Node) { w.fleet.engine.Failover(n) }, func(*enginetest.Node) {})
 	},
@@ -86,6 +89,19 @@ const killWithFullDisk = "kill as the disk is full"
 
 // stopWithoutScripts comes only in worlds about leases. What the process gives back at its end has to be sent twice.
 const stopWithoutScripts = "stop as the engine knows no script"
+
+// notReady sees that probes are told where the only engine has not answered for so long that each machine must know.
+func (w *world) notReady(f fault) {
+	if !w.plan.has("http") || w.plan.engine != "alone" || f.long < w.plan.timeout+time.Second {
+		return
+	}
+	c := w.caller("a probe", 202)
+	for _, m := range w.all {
+		if status, _ := w.fetch(&c, m, "/readyz", http.StatusServiceUnavailable); status != 0 {
+			w.count("not ready")
+		}
+	}
+}
 
 // some is the machine that a fault is about.
 func (w *world) some(f fault) *machine { return w.all[int(f.long/time.Microsecond)%len(w.all)] }

@@ -58,7 +58,7 @@ func drawCrashes(p *plan, r *rand.Rand) {
 	if r.IntN(2) == 0 { // after which little else happens, as clients are refused meanwhile
 		kinds = append(kinds, "bad sync", "full disk")
 	}
-	full := p.chance("kills with a full disk")
+	full, hands := p.chance("kills with a full disk"), p.chance("hand-overs in worlds about crashes")
 	p.faultsFrom(r, 2+r.IntN(5), func(f *fault) {
 		f.kind = oneOf(r, kinds...)
 		if f.kind == "power" || f.kind == "kill" {
@@ -66,6 +66,9 @@ func drawCrashes(p *plan, r *rand.Rand) {
 		}
 		if (f.kind == "kill" || f.kind == "full disk") && p.fsync == "always" && full.IntN(4) > 0 {
 			f.kind = killWithFullDisk
+		}
+		if hands.IntN(6) == 0 {
+			f.kind, f.long = handOver, time.Duration(hands.Int64N(int64(2*time.Second)))
 		}
 	})
 }

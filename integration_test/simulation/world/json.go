@@ -19,7 +19,7 @@ import (
 // byJSON reports whether a call can be asked so, and what is sent where.
 func (a *asked) byJSON() (path string, body []byte) {
 	words := strings.Fields(a.Text)
-	if words[0] == "EVAL" {
+	if words[0] == "EVAL" || a.exec {
 		return "", nil
 	}
 	fields := map[string]any{"key": a.Key}

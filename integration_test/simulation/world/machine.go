@@ -44,6 +44,7 @@ type machine struct {
 	working chan struct{} // closed when the disk begins to work; nil: nobody waits for that
 
 	aheadNS int64      // its wall clock, of the time of limits
+	drifts  int64      // by how many ns it gets further ahead in a second
 	stalls  *rand.Rand // draws when it stands still; nil: never
 
 	mayBeDamaged bool // writes may be missing in the middle of a file
@@ -73,6 +74,9 @@ func (m *machine) http() string { return m.addr + ":8080" }
 func newMachine(w *world, number int) *machine {
 	m := &machine{w: w, number: number, addr: fmt.Sprintf("127.0.0.%d", number+1), disk: disk.New(w.plan.chance("disk"))}
 	m.disk.Reorders = w.plan.reorders
+	if r := w.plan.chance("drift of " + m.addr); w.plan.steps || w.plan.engine != noEngine {
+		m.drifts = oneOf(r, 0, r.Int64N(mostDrift), -r.Int64N(mostDrift))
+	}
 	if w.plan.stalls {
 		m.stalls = w.plan.chance("stalls of " + m.addr)
 	}
@@ -108,6 +112,9 @@ func (m *machine) midst(r *rand.Rand) {
 	time.Sleep(time.Duration(r.Int64N(int64(2 * m.w.plan.slowDisk))))
 }
 
+// mostDrift is how many ns a second a wall clock is wrong by: 500 ppm, the most that adjtimex allows.
+const mostDrift = 500_000
+
 // longestStall is how long a machine stands still at most, and stallsOneIn how often it looks at its clock for one such time.
 const (
 	longestStall = 2 * time.Millisecond
@@ -134,7 +141,7 @@ func (m *machine) readClocks() (wallNS, nowNS int64, ok bool) {
 	nowNS = m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return nowNS + m.aheadNS, nowNS, true
+	return nowNS + m.aheadNS + int64(m.w.since()/time.Second)*m.drifts, nowNS, true
 }
 
 // setClock sets the wall clock.

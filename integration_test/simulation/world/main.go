@@ -1,7 +1,7 @@
 // Package world is one run of the simulation, and what a seed draws for it.
 //
-//	world.Focus(7)    // what the world of seed 7 is mostly about, without a run of it
-//	world.Main()      // the program: run -seed 7 [-trace] [-hash] [-without 3,1001] [-calls 20]
+//	world.About(7, "leases")    // whether the world of seed 7 is about that, without a run of it
+//	world.Main()                // the program: run -seed 7 [-trace] [-hash] [-without 3,1001] [-calls 20]
 //
 // The program's output is the trace, what is wrong, and a last line with the hash of all that has happened, if it was asked for.
 package world
@@ -14,16 +14,19 @@ import (
 	"strings"
 )
 
-// Focus is what the world of a seed is mostly about; "": nothing.
-func Focus(seed uint64) string {
+// About reports whether the world of a seed has this focus, or this scene. "" is true of all.
+func About(seed uint64, what string) bool {
 	p := draw(seed, nil, "")
-	return p.focus
+	return what == "" || p.focus == what || p.has(what)
 }
 
-// Focuses are what worlds may be mostly about.
-func Focuses() (names []string) {
+// Topics are what worlds may be about: each focus and each scene.
+func Topics() (names []string) {
 	for _, f := range focuses {
 		names = append(names, f.name)
+	}
+	for _, s := range scenes {
+		names = append(names, s.name)
 	}
 	return names
 }

@@ -19,6 +19,7 @@ var scenes = []scene{
 	{"envoy", drawEnvoy, runEnvoy},
 	{"guest", drawGuest, runGuest},
 	{"http", nil, runHTTP},
+	{"older", drawOlder, runOlder},
 	{"pause", nil, runPause},
 	{"policies", drawPolicies, runPolicies},
 	{"upkeep", nil, runUpkeep},

@@ -47,6 +47,9 @@ func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *wor
 	for i := range w.plan.machines {
 		w.all = append(w.all, newMachine(w, i))
 	}
+	if w.plan.has("older") {
+		w.putOlder()
+	}
 	return w
 }
 
@@ -122,6 +125,7 @@ func (w *world) run() {
 	case w.plan.orderly():
 		w.lastLeases()
 	}
+	w.comeAgain()
 	for _, m := range w.all {
 		m.stop()
 	}

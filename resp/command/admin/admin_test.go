@@ -25,7 +25,7 @@ type life struct{ did, failing string }
 
 func (l *life) AbortShutdown() bool { return l.failing != "abort" }
 func (l *life) Busy() bool          { return l.failing == "busy" }
-func (l *life) Shutdown()           { l.did += " stops" }
+func (l *life) Shutdown(func())     { l.did += " stops" }
 
 func (l *life) PrepareShutdown(save, nosave bool) bool {
 	l.did += fmt.Sprint(" save=", save, " nosave=", nosave)

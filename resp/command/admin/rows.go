@@ -45,8 +45,8 @@ type Life interface {
 	// nosave in none.
 	PrepareShutdown(save, nosave bool) (ok bool)
 
-	// Shutdown stops the server at once. It does not wait for that.
-	Shutdown()
+	// Shutdown stops the server at once, and calls atEnd when all files are whole. It does not wait for that.
+	Shutdown(atEnd func())
 
 	// Busy reports whether a script takes too long.
 	Busy() bool

@@ -72,13 +72,14 @@ func (srv Server) abort(c *command.Call, own command.Connection) (text string) {
 	return ""
 }
 
-// end stops the server, and closes the connection without a reply. It returns the text of an error, or "".
+// end stops the server, and closes the connection without a reply: as with Redis, the client sees that when all files are whole, so
+// redis-cli SHUTDOWN && cp … has them. It returns the text of an error, or "".
 func (srv Server) end(own command.Connection, given map[string]bool) (text string) {
 	srv.Log.Info("a client asked for shutdown", "user", own.Client().User.Load().Name(), "client", own.Client().Addr)
 	if !srv.Life.PrepareShutdown(given["SAVE"], given["NOSAVE"]) && !given["FORCE"] {
 		return errShutdownSave
 	}
-	srv.Life.Shutdown()
+	srv.Life.Shutdown(own.Client().Conn.Hold())
 	own.CloseAfterReply()
 	return ""
 }

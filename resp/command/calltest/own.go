@@ -39,6 +39,7 @@ type conn struct {
 }
 
 func (c conn) Close(now bool) { c.of.Killed = now }
+func (c conn) Hold() func()   { return func() {} }
 
 // The methods of command.Connection.
 

@@ -31,6 +31,8 @@ func (t *Conn) Send(p []byte) int {
 	return t.Pending
 }
 
+func (*Conn) Hold() func() { return func() {} }
+
 func (t *Conn) Close(bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
