@@ -76,7 +76,7 @@ func main() {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"break celld in each way of mutants.go whose name matches, and print\nwhich of -seeds sees it first")
 	flag.StringVar(&o.about, "about", "",
-		"run only those of -seeds whose worlds are about this: "+strings.Join(world.Topics(), ", ")+"; \"\": all")
+		"run only those of -seeds whose worlds are about all of these words: "+strings.Join(world.Topics(), ", ")+"; \"\": all")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -85,8 +85,8 @@ func main() {
 		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
 	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
 		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
-	case o.about != "" && (o.seeds == 0 || !slices.Contains(world.Topics(), o.about)):
-		fail(fmt.Errorf("-about goes with -seeds N, and is one of %s", strings.Join(world.Topics(), ", ")))
+	case o.about != "" && (o.seeds == 0 || noTopic(o.about) != ""):
+		fail(fmt.Errorf("-about goes with -seeds N, and is one or more of %s", strings.Join(world.Topics(), ", ")))
 	case o.seeds > 0 && (*without != "" || *calls != 0), *calls < 0:
 		fail(errors.New("-without and -calls, which is 1 or more, go with -seed N alone"))
 	case o.seeds > 0 && *seed+o.seeds < *seed:
@@ -103,6 +103,16 @@ func main() {
 	if err := run(one, o); err != nil {
 		fail(err)
 	}
+}
+
+// noTopic is the first word that no world is about, "" where all are topics.
+func noTopic(about string) string {
+	for word := range strings.FieldsSeq(about) {
+		if !slices.Contains(world.Topics(), word) {
+			return word
+		}
+	}
+	return ""
 }
 
 func fail(err error) {

@@ -19,7 +19,7 @@ import (
 // mutant is a change that breaks celld. Seeds must see it.
 type mutant struct {
 	name     string
-	about    string // the focus or scene of the worlds that see it; "": all may
+	about    string // what the worlds are about that see it: a focus, scenes; "": all may
 	file     string // from the project's root
 	old, new string // of its text, which has old once
 }
@@ -54,15 +54,15 @@ var mutants = []mutant{
 	{"more is held than maxmemory allows", "crowd", "store/memory/shard/room.go", "if old+delta > limit {",
 		"if old+delta > limit+limit/8+1 {"},
 	{"what Envoy adds to its hits is not counted", "envoy", "resp/envoy/service.go", "return int64(max(1, q.Hits))", "return 1"},
-	{"a temporary policy and a rule end an hour later after a restart", "policies", "store/policy/ends.go",
+	{"a temporary policy and a rule end an hour later after a restart", "crashes policies", "store/policy/ends.go",
 		"return int64(cell.ShiftInstant(uint64(ms*1_000_000), -aheadNS)), nil",
 		"if ms > 0 {\n\t\tms += 3_600_000\n\t}\n\treturn int64(cell.ShiftInstant(uint64(ms*1_000_000), -aheadNS)), nil"},
 	{"the lock of the directory goes before the last write", "crashes", "persistence/disk.go", "defer d.dir.Release()\n\tvar err",
 		"d.dir.Release()\n\tvar err"},
 	{"a call by JSON costs one", "http", "resp/web/api/take.go", "if c.Cost != nil {\n\t\tall", "if c.Cost != nil && false {\n\t\tall"},
-	{"a call by JSON is answered before it is synced", "crashes", "resp/door/question.go", "err = cmp.Or(err, d.Commit())",
+	{"a call by JSON is answered before it is synced", "crashes http", "resp/door/question.go", "err = cmp.Or(err, d.Commit())",
 		"err = cmp.Or(err, nil)\n\t\tgo func() { _ = d.Commit() }()"},
-	{"a rule is not journaled", "pause", "store/policy/rules.go", "s.note(Setting{RuleSetting, name}, nil)\n\trs.all", "rs.all"},
+	{"a rule is not journaled", "crashes pause", "store/policy/rules.go", "s.note(Setting{RuleSetting, name}, nil)\n\trs.all", "rs.all"},
 	{"a wrong configuration of Envoy's ends the right one", "envoy", "resp/envoy/port.go",
 		"if err != nil {\n\t\treturn nil, err\n\t}\n\tfor _, warning",
 		"if err != nil {\n\t\td.set.Store(nil)\n\t\treturn nil, err\n\t}\n\tfor _, warning"},

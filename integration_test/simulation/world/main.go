@@ -14,10 +14,18 @@ import (
 	"strings"
 )
 
-// About reports whether the world of a seed has this focus, or this scene. "" is true of all.
+// About reports whether the world of a seed is about each of these words: it has that focus, or that scene. "" is true of all.
 func About(seed uint64, what string) bool {
+	if what == "" {
+		return true
+	}
 	p := draw(seed, nil, "")
-	return what == "" || p.focus == what || p.has(what)
+	for word := range strings.FieldsSeq(what) {
+		if p.focus != word && !p.has(word) {
+			return false
+		}
+	}
+	return true
 }
 
 // Topics are what worlds may be about: each focus and each scene.
