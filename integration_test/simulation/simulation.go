@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"celld/integration_test/simulation/check"
 	"celld/integration_test/simulation/runner"
 	"celld/integration_test/simulation/world"
 )
@@ -63,7 +64,8 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	ran, err := s.Program.Run(ctx, runner.Options{Seed: seed.Number, Coverage: s.Coverage, Args: []string{"-seed", number,
 		"-trace=" + strconv.FormatBool(seed.Trace), "-hash=" + strconv.FormatBool(seed.Hash || seed.Trace),
 		"-without", seed.without(), "-calls", strconv.Itoa(seed.Calls)}})
-	r = Result{Seed: seed, Output: string(ran.Output), Err: err, Counts: map[string]int{}}
+	output, faults, undecided := checked(string(ran.Output))
+	r = Result{Seed: seed, Output: output, Err: err, Counts: map[string]int{"undecided-keys": undecided}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
 	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
 		name, value, _ := strings.Cut(word, "=")
@@ -83,7 +85,7 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 		r.Err = fmt.Errorf("seed %d: %w", seed.Number, err)
 	case ran.Code == 0 && r.Hash == "":
 		r.Err = errors.New("it has printed no hash")
-	case ran.Code != 0:
+	case ran.Code != 0, faults:
 		first := ""
 		for _, line := range lines {
 			if strings.HasPrefix(line, "FAULT ") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -94,6 +96,24 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 		r.Err = fmt.Errorf("seed %d: %s", seed.Number, first)
 	}
 	return r
+}
+
+// checked checks the history in an output, and puts what is wrong in its place.
+func checked(output string) (told string, faults bool, undecided int) {
+	before, rest, found := strings.Cut("\n"+output, "\nHISTORY ")
+	if !found {
+		return output, false, 0
+	}
+	line, after, _ := strings.Cut(rest, "\n")
+	history, err := check.Decode([]byte(line))
+	if err != nil {
+		return before + "\nFAULT " + err.Error() + "\n" + after, true, 0
+	}
+	list, undecided := check.Faults(history)
+	for _, fault := range list {
+		before += "\nFAULT " + fault
+	}
+	return strings.TrimPrefix(before+"\n"+after, "\n"), len(list) > 0, undecided
 }
 
 // Summary is what many seeds have done.

@@ -1,9 +1,7 @@
 // Package check says what is wrong with the history of a simulation. Its rules are those of docs/reference/limits.md,
 // docs/reference/waiting.md and docs/reference/files.md; the arithmetic is package cell's.
 //
-//	for _, fault := range check.Limits(history) {
-//		fmt.Println(fault)
-//	}
+//	faults, undecided := check.Faults(history)
 package check
 
 import (
@@ -33,8 +31,8 @@ type Call struct {
 	Server int // that it was sent to
 	Key    string
 	Kind   Kind
-	Limit  cell.Limit
-	Others []cell.Limit // which the call asks for together with Limit, two at most
+	Limit  cell.Limit   `json:"-"`
+	Others []cell.Limit `json:"-"` // which the call asks for together with Limit, two at most
 	Burst  [3]int64     // max_burst, count, period
 	Cost   int64
 	Costs  []int64 // of limits with names, in the order of all; -1: Cost. Shorter: the rest take Cost
@@ -90,6 +88,12 @@ type History struct {
 type Loss struct {
 	Began, Ended int64 // numbers of events
 	FromNS       int64 // when it began, Unix ns
+}
+
+// Faults is all that is wrong with a history, and how many keys have too many orders to try.
+func Faults(h History) (faults []string, undecided int) {
+	faults, undecided = Limits(h)
+	return slices.Concat(Bounds(h), Leases(h), faults), undecided
 }
 
 // Granted reports whether the call was told to go ahead.

@@ -189,7 +189,7 @@ func (c *caller) askEnvoyByGRPC(conn net.Conn, to string, hits int64) (limits []
 	transport := &http.Transport{Protocols: new(http.Protocols),
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	defer transport.CloseIdleConnections()
+	defer conn.Close() // CloseIdleConnections leaves one open whose call has just failed
 	request, err := http.NewRequest(http.MethodPost, "http://"+to+"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
 		bytes.NewReader(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)))
 	if err != nil {

@@ -3,7 +3,8 @@
 //	world.About(7, "leases")    // whether the world of seed 7 is about that, without a run of it
 //	world.Main()                // the program: run -seed 7 [-trace] [-hash] [-without 3,1001] [-calls 20]
 //
-// The program's output is the trace, what is wrong, and a last line with the hash of all that has happened, if it was asked for.
+// The program's output is the trace, what scenes have found wrong, the history for the checkers, and a last line with the hash of all that
+// has happened, if it was asked for.
 package world
 
 import (
@@ -12,6 +13,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"celld/integration_test/simulation/check"
 )
 
 // About reports whether the world of a seed is about each of these words: it has that focus, or that scene. "" is true of all.
@@ -67,6 +70,7 @@ func Main() {
 	for _, fault := range w.faults {
 		fmt.Println("FAULT", fault)
 	}
+	fmt.Printf("HISTORY %s\n", check.Encode(w.history))
 	p := &w.plan
 	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s faults=%d clients=%d scenes=%d keys=%d drawn=%d %s\n",
 		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), len(p.faults), p.clients, len(p.scenes), len(p.keys), p.calls, w.counts)

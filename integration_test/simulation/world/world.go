@@ -5,7 +5,6 @@ import (
 	"hash"
 	"hash/fnv"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +89,7 @@ func (w *world) wrong(format string, args ...any) {
 	w.faults = append(w.faults, text)
 }
 
-// run starts the machine, lets the clients and the faults go on until their ends, stops the machine, and checks what has happened.
+// run starts the machines, lets the clients and the faults go on until their ends, and stops the machines.
 func (w *world) run() {
 	w.event("plan", "%s", w.plan.String())
 	late := time.AfterFunc(longest, func() {
@@ -138,14 +137,6 @@ func (w *world) run() {
 	if w.fleet != nil {
 		w.fleet.check()
 	}
-	for _, fault := range slices.Concat(check.Bounds(w.history), check.Leases(w.history)) {
-		w.wrong("%s", fault)
-	}
-	faults, undecided := check.Limits(w.history)
-	for _, fault := range faults {
-		w.wrong("%s", fault)
-	}
-	w.counts["undecided keys"] = undecided
 }
 
 // lastLooks looks at all keys, and again after the process has ended once more.
