@@ -60,43 +60,17 @@ func (w *world) putOlder() {
 	}
 }
 
-// putOlder puts the keys onto their masters.
+// putOlder puts the keys onto their masters, by commands whose words stand between tabs.
 func (f *fleet) putOlder() {
 	data, err := older.ReadFile("testdata/older.engine")
 	if err != nil {
 		panic(err)
 	}
 	for line := range strings.Lines(string(data)) {
-		var key, end, value string
-		n, err := fmt.Sscanf(line, "%q %s %q", &key, &end, &value)
-		if err != nil || n != 3 {
-			panic(line)
-		}
-		words := []string{"SET", f.prefix() + key, value}
-		if fields := quotedWords(line)[1:]; len(fields) > 1 {
-			words = append([]string{"HSET", words[1]}, fields...)
-		}
+		words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		words[1] = f.prefix() + words[1]
 		f.ask(words...)
-		if end != "-1" {
-			f.ask("PEXPIREAT", words[1], end)
-		}
 	}
-}
-
-func quotedWords(line string) (words []string) {
-	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
-		var word string
-		if line[0] != '"' {
-			_, line, _ = strings.Cut(line, " ")
-			continue
-		}
-		if _, err := fmt.Sscanf(line, "%q", &word); err != nil {
-			panic(err)
-		}
-		words = append(words, word)
-		line = line[len(fmt.Sprintf("%q", word)):]
-	}
-	return words
 }
 
 // ask asks the master of a key, which must take it.
@@ -110,7 +84,8 @@ func (f *fleet) ask(words ...string) {
 	if _, err := conn.Write(wire.AppendCommand(nil, words...)); err != nil {
 		panic(err)
 	}
-	if value, err := readValue(bufio.NewReader(conn)); err != nil || fmt.Sprintf("%T", value) == "world.failure" {
+	value, err := readValue(bufio.NewReader(conn))
+	if _, failed := value.(failure); failed || err != nil {
 		panic(fmt.Sprintf("%q: %v, %v", words, value, err))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // scene is what goes on in a world beside its clients. Each is a file.
@@ -74,6 +75,7 @@ func (w *world) wrongFile(name, wrong, right string) {
 		m.reload()
 	}
 	w.count("wrong file")
+	time.Sleep(w.plan.think + 4*w.plan.latency + 10*time.Millisecond) // calls go on
 	w.write(name, right)
 }
 
