@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 )
@@ -10,8 +9,11 @@ import (
 // Workers share a budget that no time refills. Each takes what its work may cost at most, by a lease, and says afterwards what it did cost,
 // gives some of that back, or dies. Once all leases have ended, what is used is the sum of what was settled.
 
-// budget is the limits of the key: tokens, calls, and how many work at once.
-const budget = "1000000/366d,algo=window,name=tokens 1000000/366d,algo=window,name=calls 4/1h,algo=conc"
+// budgetOf is the limits of the key: tokens, calls, and how many work at once.
+func (p *plan) budgetOf() []string {
+	kind := oneOf(p.chance("budget"), "window", "slide", "slide,buckets=6")
+	return []string{"1000000/366d,algo=" + kind + ",name=tokens", "1000000/366d,algo=window,name=calls", "4/1h,algo=conc"}
+}
 
 // budgetLease is how long a lease lasts, in ms.
 const budgetLease = 3000
@@ -58,7 +60,7 @@ func runBudget(w *world) {
 	time.Sleep(budgetLease*time.Millisecond + w.plan.lasts())
 	c := w.caller("auditor", 183)
 	for range 600 {
-		a := c.do(append(append([]string{"CL.TAKE", "{budget}"}, strings.Fields(budget)...), "PEEK", "FULL")...)
+		a := c.do(append(append([]string{"CL.TAKE", "{budget}"}, w.plan.budgetOf()...), "PEEK", "FULL")...)
 		if values, is := a.value.([]any); is {
 			if !w.lost(began, a.ended) {
 				b.check(values[len(values)-1].([]any))
@@ -73,7 +75,7 @@ func runBudget(w *world) {
 // work takes a lease, works, and settles.
 func (b *budgeted) work(c *caller, id string) {
 	most := 1 + c.rnd.Int64N(1000)
-	take := append(append([]string{"CL.TAKE", "{budget}"}, strings.Fields(budget)...), "COST", "1", "COST", fmt.Sprint(most),
+	take := append(append([]string{"CL.TAKE", "{budget}"}, b.w.plan.budgetOf()...), "COST", "1", "COST", fmt.Sprint(most),
 		"OF", "tokens", "COST", "1", "OF", "calls", "LEASE", fmt.Sprint(budgetLease), "ID", id)
 	a := c.do(take...)
 	for a.none { // the same ID makes a repeat harmless
@@ -98,7 +100,7 @@ func (b *budgeted) work(c *caller, id string) {
 	b.spends(&b.calls, 1, a)
 	if a.value == int64(1) && c.rnd.IntN(4) == 0 {
 		back := c.rnd.Int64N(cost + 1)
-		a = c.do("CL.GIVE", "{budget}", "1000000/366d,algo=window,name=tokens", fmt.Sprint(back), "OF", "tokens")
+		a = c.do("CL.GIVE", "{budget}", b.w.plan.budgetOf()[0], fmt.Sprint(back), "OF", "tokens")
 		if given, is := a.value.(int64); is && given > back {
 			b.w.wrong("%s has given %d back, and got %d", c.name, back, given)
 		}
