@@ -69,6 +69,7 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	others := srv.stopOthers()
 	srv.drain(t, endsNS)
 	others()
+	srv.sessions.EndsNS.Store(endsNS) // one that has just begun may come to its end: half of a short script would stay
 	srv.sessions.Ending.Store(true)
 	stopCron()
 	srv.sessions.Persist.Stop()

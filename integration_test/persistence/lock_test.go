@@ -190,8 +190,8 @@ func TestPersistenceLockOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Who asks for SHUTDOWN sees the end of the connection when all files are whole and the directory is free, as with Redis: so what stands
-// behind redis-cli SHUTDOWN && may copy the files, or start another celld.
+// SHUTDOWN's connection ends when all files are whole and the directory is free, as in Redis. So redis-cli SHUTDOWN && cp copies whole
+// files, and another celld can start at once.
 func TestShutdownEndsWithTheFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -50,7 +50,8 @@ type Door struct {
 	Latency   *stats.Latency
 
 	Refusing atomic.Bool    // no call may wait any more
-	Ending   atomic.Bool    // a running script must end
+	Ending   atomic.Bool    // the server does not wait for calls any more
+	EndsNS   atomic.Int64   // with Ending: from then on a running script must end
 	Lanes    atomic.Uint32  // that have been given out
 	Exit     func(code int) // ends the process after a fault
 

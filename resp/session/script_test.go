@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"celld/resp/command"
 	"celld/resp/door"
@@ -240,4 +241,18 @@ func TestABusyScriptIsLogged(t *testing.T) {
 			t.Error("still busy")
 		}
 	}
+}
+
+// When a server ends, a script may run until the shutdown time-out is over: half of a short one would stay. Then it is ended.
+func TestAScriptComesToItsEndWhenTheServerEnds(t *testing.T) {
+	carrierTest{}.run(t, func(t *testing.T, srv *Service, addr string) {
+		c := sessiontest.Dial(t, addr)
+		srv.EndsNS.Store(srv.Clock() + int64(time.Hour))
+		srv.Ending.Store(true)
+		c.Send(evalCall("for i = 1, 10000 do redis.call('INCR', 'k') end return redis.call('GET', 'k')"))
+		c.Ask("", "$5\r\n10000\r\n")
+		srv.EndsNS.Store(srv.Clock())
+		c.Send(evalCall("redis.call('INCR', 'k') " + endless))
+		wantError(c, errScriptStopping)
+	})
 }

@@ -204,10 +204,10 @@ func (r *scriptRun) Tick() error {
 	if r.fate.Load() == isKilled || r.s.end != open {
 		return scriptEnd(errScriptKilled)
 	}
-	if srv.Ending.Load() {
+	nowNS, limitNS := srv.Clock(), srv.Config.LuaTimeLimit.Get()*1e6
+	if srv.Ending.Load() && nowNS >= srv.EndsNS.Load() {
 		return scriptEnd(errScriptStopping)
 	}
-	nowNS, limitNS := srv.Clock(), srv.Config.LuaTimeLimit.Get()*1e6
 	busy := srv.Gate.Has(gate.Busy) // this script is the busy one, as no other can run
 	if !busy && limitNS > 0 && nowNS-r.startNS > limitNS {
 		r.becomeBusy()

@@ -40,6 +40,7 @@ func drawCrashes(p *plan, r *rand.Rand) {
 	if p.fsync == "everysec" { // for longer than a second
 		p.think, p.slowDisk = oneOf(r, 20*time.Millisecond, 100*time.Millisecond), time.Millisecond
 	}
+	p.turns = 100 * time.Millisecond // so that processes end in each of them
 	p.set("appendfsync", p.fsync)
 	if r.IntN(2) == 0 { // the file is rewritten again and again
 		p.set("auto-aof-rewrite-min-size", "100")
