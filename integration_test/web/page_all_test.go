@@ -255,6 +255,13 @@ func TestPageOfABadDay(t *testing.T) {
 		b.eventually(`$("top").textContent`, key)
 	}
 	b.eval(`tabs[0].click()`)
+	atEachSize(t, b, "bad-day")
+	b.quiet()
+}
+
+// atEachSize sees that nothing is wider than the page, and that names have room, and takes pictures.
+func atEachSize(t *testing.T, b *browser, name string) {
+	t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1400, 768, 390} {
 			b.look(scheme, width)
@@ -265,10 +272,9 @@ func TestPageOfABadDay(t *testing.T) {
 			if got := b.eval(least); got != "true" {
 				t.Errorf("%s, %d wide: names have too little room", scheme, width)
 			}
-			b.picture("bad-day-" + scheme + "-" + strconv.FormatInt(width, 10))
+			b.picture(name + "-" + scheme + "-" + strconv.FormatInt(width, 10))
 		}
 	}
-	b.quiet()
 }
 
 // With an engine and TLS the page shows these, and what is wrong.
@@ -283,7 +289,7 @@ func TestPageOfAnEngine(t *testing.T) {
 	b.eventually(`$("cards").textContent`, "Certificateends in 23 h")
 	b.eventually(`$("cards").querySelectorAll(".warn").length`, "2") // who decides, and the certificate
 	b.eventually(`$("no-policies").textContent + $("no-top").textContent`, "No call has been decided.No call was denied.")
-	b.picture("trouble")
+	atEachSize(t, b, "trouble")
 	celldtest.StartRedis(t, "--port", port)
 	b.eventually(`$("state").textContent`, "Running")
 	b.eventually(`$("cards").textContent`, "Who decidesthe engine")

@@ -37,10 +37,15 @@ func runHTTP(w *world) {
 	all.Wait()
 }
 
+// browser connects anew for each request.
+func browser(dial func() (net.Conn, error)) http.Client {
+	return http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
+}
+
 // fetch asks the HTTP port, and checks the status. It returns the status, 0 where there was no answer, and the header.
 func (w *world) fetch(c *caller, m *machine, path string, statuses ...int) (status int, header http.Header) {
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return w.network.Dial(c.addr, m.http()) }}}
+	client := browser(func() (net.Conn, error) { return w.network.Dial(c.addr, m.http()) })
 	w.event(c.name, "fetches %s from %s", path, m.addr)
 	resp, err := client.Get("http://" + m.http() + path)
 	if err != nil {

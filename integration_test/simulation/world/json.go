@@ -2,7 +2,6 @@ package world
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -111,8 +110,7 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 
 // post asks by a connection, and closes it.
 func post(conn net.Conn, to, path string, body []byte) (status int, text string, err error) {
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
+	client := browser(func() (net.Conn, error) { return conn, nil })
 	answer, err := client.Post("http://"+to+path, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return 0, "", err
