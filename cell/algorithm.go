@@ -47,6 +47,9 @@ type algorithm interface {
 	// end is when nothing of a state is left except a block; 0: now.
 	end(a, b uint64, ring []uint64, period uint64) uint64
 
+	// whole is Limit.WholeNS's.
+	whole(l *Limit, st *State, now uint64) uint64
+
 	// give gives back up to n, the latest first, and returns how much that was.
 	give(l *Limit, st *State, nowNS, n int64) int64
 	// giveBack gives back the costs of leases, each at its ExpiryNS. It may change the order of these.
@@ -134,6 +137,8 @@ func (*plain) book(*Limit, *State, uint64, uint64) (at uint64) { return Never }
 func (*plain) holds(_ *Limit, _ *State, _, _ int64) bool { return true }
 
 func (*plain) fits(*Limit, State) bool { return true }
+
+func (*plain) whole(*Limit, *State, uint64) uint64 { return 0 }
 
 func (*plain) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	sum := int64(0)

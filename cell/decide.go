@@ -227,6 +227,15 @@ func (l *Limit) Book(st *State, nowNS, cost int64) (waitNS uint64) {
 	return at - uint64(nowNS)
 }
 
+// WholeNS is until when a call that is decided at nowNS counts in full, in Unix ns. Who takes for it now, and lets it pass before then,
+// lets no more pass than if it were decided as it passes. It is Never for a bucket, and 0 where no call can be decided ahead.
+func (l *Limit) WholeNS(st *State, nowNS int64) uint64 {
+	if l.BlockNS > 0 || l.Shadow {
+		return 0
+	}
+	return l.kind().whole(l, st, uint64(nowNS))
+}
+
 // TakenNS is what a lease remembers of the call that was just granted: when it passed, or, with gcra, when it will have flowed back.
 func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(*st, nowNS) }
 

@@ -218,6 +218,9 @@ func (*gcra) give(l *Limit, st *State, nowNS, n int64) int64 {
 	return int64(mulDivUp(debt, 1, interval))
 }
 
+// whole: a bucket knows no windows. Who takes ahead pays for the latest moment at which the call may pass.
+func (*gcra) whole(*Limit, *State, uint64) uint64 { return Never }
+
 // takenNS is when the call will have flowed back.
 func (*gcra) takenNS(st State, _ int64) uint64 { return min(st.A, math.MaxInt64) }
 

@@ -113,6 +113,11 @@ func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	w.take(st, fromCur, fromPrev)
 }
 
+// whole is the end of the window: in the next, what was counted weighs less.
+func (*slide) whole(l *Limit, st *State, now uint64) uint64 {
+	return slideAt(st, now, uint64(l.PeriodNS)).start + uint64(l.PeriodNS)
+}
+
 func (*slide) end(start, b uint64, ring []uint64, period uint64) uint64 {
 	st := State{B: b, Ring: ring}
 	switch cur, prev := st.pair(); {

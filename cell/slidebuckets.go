@@ -159,6 +159,12 @@ func (*buckets) fit(l *Limit, st *State, _, _ int64) (words int) {
 
 func (*buckets) fits(_ *Limit, st State) bool { return len(st.Ring) > 0 }
 
+// whole is the end of the sub-window.
+func (*buckets) whole(l *Limit, st *State, now uint64) uint64 {
+	c := countersOf(&l.Shape, st)
+	return mulDivUp(c.newest(now)+1, c.period, c.n)
+}
+
 func (*buckets) end(a, b uint64, ring []uint64, period uint64) uint64 {
 	return counters{&State{A: a, B: b, Ring: ring}, uint64(len(ring)), period}.end()
 }

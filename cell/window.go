@@ -165,6 +165,17 @@ func (l *Limit) skipBack(end, passes, most uint64) (edge, n uint64) {
 // pairs is what window and slide share.
 type pairs struct{ plain }
 
+// whole is the end of the window, unless calls are booked in a later one.
+func (*window) whole(l *Limit, st *State, now uint64) uint64 {
+	if now >= st.A {
+		return l.nextEdgeNS(int64(now))
+	}
+	if l.beginNS(st.A) > now {
+		return 0
+	}
+	return st.A
+}
+
 func (*window) end(end, used uint64, _ []uint64, _ uint64) uint64 {
 	if used == 0 {
 		return 0

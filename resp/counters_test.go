@@ -43,21 +43,21 @@ func TestCounters(t *testing.T) {
 	w := newWorld(t)
 	st := w.sessions.Stats
 	decided := func(kind decisions.Kind) count { return literalCount{w, kind} }
-	var engine [7]atomic.Int64
+	var engine [11]atomic.Int64
 	counts := []count{
 		&st.RejectedClients, &st.DeniedClients, &st.ErrorReplies, &st.WrongPasswords, decided(decisions.ThrottleAllowed),
 		decided(decisions.ThrottleLimited), decided(decisions.TakeAllowed), decided(decisions.TakeLimited), decided(decisions.RuleDenied),
 		decided(decisions.ShadowLimited), decided(decisions.ShadowAllowed), &st.ClockSteps, &st.ProtocolErrors, &st.QueryLimitCloses,
 		&st.OutputLimitCloses, &st.IdleCloses, &st.Panics, &engine[0], &engine[1], &engine[2], &engine[3], &engine[4], &engine[5],
-		&engine[6],
+		&engine[6], &engine[7], &engine[8], &engine[9], &engine[10],
 		&st.FailedHandshakes,
 		&st.DeniedCommands, &st.DeniedKeys, &st.DeniedCerts, decided(decisions.CountAllowed), decided(decisions.CountLimited),
 		decided(decisions.EnvoyAllowed), decided(decisions.EnvoyLimited),
 	}
 	st.Engine = func() store.Counts {
 		n := func(i int) int64 { return engine[i].Load() }
-		return store.Counts{Calls: n(0), Failures: n(1), Timeouts: n(2), Conflicts: n(3), DenialsRemembered: n(4), DecidedWithout: n(5),
-			Refused: n(6)}
+		return store.Counts{Calls: n(0), Failures: n(1), Timeouts: n(2), Conflicts: n(3), DenialsRemembered: n(4), DecidedWithout: n(9),
+			DecidedAhead: n(5), UnitsTaken: n(6), UnitsGivenBack: n(7), UnitsEnded: n(8), Refused: n(10)}
 	}
 	dropped := int64(0)
 	st.DroppedLines = func() int64 { return dropped }
@@ -84,11 +84,11 @@ func TestCounters(t *testing.T) {
 		want := fmt.Sprintf("# Stats\r\ntotal_connections_received:%d\r\ntotal_commands_processed:%d\r\ninstantaneous_ops_per_sec:1\r\n"+
 			"total_net_input_bytes:%d\r\ntotal_net_output_bytes:%d\r\ninstantaneous_input_kbps:2.00\r\ninstantaneous_output_kbps:3.00\r\n"+
 			"rejected_connections:11\r\ndenied_connections:12\r\nexpired_keys:0\r\nevicted_keys:0\r\nfull_refusals:0\r\nkeyspace_hits:1\r\nkeyspace_misses:2\r\n"+
-			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nacl_access_denied_cmd:36\r\nacl_access_denied_key:37\r\nacl_access_denied_tls_cert:38\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\ncount_allowed:39\r\ncount_limited:40\r\nenvoy_allowed:41\r\nenvoy_limited:42\r\n"+
+			"total_error_replies:13\r\nacl_access_denied_auth:14\r\nacl_access_denied_cmd:40\r\nacl_access_denied_key:41\r\nacl_access_denied_tls_cert:42\r\nthrottle_allowed:15\r\nthrottle_limited:16\r\ntake_allowed:17\r\ntake_limited:18\r\ncount_allowed:43\r\ncount_limited:44\r\nenvoy_allowed:45\r\nenvoy_limited:46\r\n"+
 			"rule_denied:19\r\nshadow_limited:20\r\nshadow_allowed:21\r\nclock_steps:22\r\nprotocol_errors:23\r\n"+
 			"client_query_buffer_limit_disconnections:24\r\nclient_output_buffer_limit_disconnections:25\r\nidle_disconnections:26\r\nlog_lines_dropped:42\r\nhandler_panics:27\r\n"+
-			"store_calls:28\r\nstore_failures:29\r\nstore_timeouts:30\r\nstore_conflicts:31\r\nstore_denials_remembered:32\r\nstore_decided_without:33\r\nstore_refused:34\r\n"+
-			"tls_handshake_failures:35\r\n",
+			"store_calls:28\r\nstore_failures:29\r\nstore_timeouts:30\r\nstore_conflicts:31\r\nstore_denials_remembered:32\r\nstore_decided_ahead:33\r\nstore_units_taken:34\r\nstore_units_given_back:35\r\nstore_units_ended:36\r\nstore_decided_without:37\r\nstore_refused:38\r\n"+
+			"tls_handshake_failures:39\r\n",
 			connections, commands, input+int64(len(ask)), output)
 		if _, got, _ := strings.Cut(c.send(ask), "\r\n"); strings.TrimSuffix(got, "\r\n") != want {
 			t.Errorf("got %s, want %s", got, want)

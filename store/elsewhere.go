@@ -49,6 +49,10 @@ type Counts struct {
 	Timeouts          int64 // those that it did not answer in time
 	Conflicts         int64 // decisions repeated, as the key had changed meanwhile
 	DenialsRemembered int64 // calls denied without asking again
+	DecidedAhead      int64 // calls decided by units that were taken before
+	UnitsTaken        int64 // for these
+	UnitsGivenBack    int64
+	UnitsEnded        int64 // unused
 	DecidedWithout    int64 // by a mode other than error
 	Refused           int64 // by the mode error
 }

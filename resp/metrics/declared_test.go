@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "write what is declared to testdata/")
 // The declarations of files and of an engine: all names, and the values of each.
 func TestDeclared(t *testing.T) {
 	wall := func(nowNS int64) time.Time { return time.Unix(0, nowNS) }
-	n := store.Counts{Calls: 31, Failures: 32, Timeouts: 33, Conflicts: 34, DenialsRemembered: 35, DecidedWithout: 36, Refused: 37}
+	n := store.Counts{Calls: 31, Failures: 32, Timeouts: 33, Conflicts: 34, DenialsRemembered: 35, DecidedWithout: 36, Refused: 37,
+		DecidedAhead: 38, UnitsTaken: 39, UnitsGivenBack: 40, UnitsEnded: 41}
 	var b strings.Builder
 	for _, part := range []struct {
 		name string

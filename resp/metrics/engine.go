@@ -50,6 +50,15 @@ func EngineCounters(l *List, n store.Counts) {
 		Help: "Decisions repeated because the key had changed meanwhile.", Value: n.Conflicts})
 	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total",
 		Help: "Calls denied without asking the engine again.", Value: n.DenialsRemembered})
+	l.Counter(Metric{Field: "store_decided_ahead", Name: "celld_store_decided_ahead_total",
+		Help: "Calls decided by units that were taken ahead, without asking the engine.", Value: n.DecidedAhead})
+	for _, of := range []struct {
+		what  string
+		units int64
+	}{{"taken", n.UnitsTaken}, {"given_back", n.UnitsGivenBack}, {"ended", n.UnitsEnded}} {
+		l.Counter(Metric{Field: "store_units_" + of.what, Name: "celld_store_units_total", Labels: []string{"what", of.what},
+			Help: "Units that were taken ahead, given back, or ended unused.", Value: of.units})
+	}
 	l.Counter(Metric{Field: "store_decided_without", Name: "celld_store_decided_without_total", JSON: "engine.decided_without",
 		Help:  "Calls that store-failure decided by allow, deny or local.",
 		Value: n.DecidedWithout})

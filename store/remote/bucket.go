@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"celld/cell"
@@ -41,7 +42,13 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 		s.refuseQuantity(o, err)
 		return
 	}
+	decided, later := s.ahead.Throttle(r, a)
+	if decided {
+		b.answered()
+		return
+	}
 	s.decideBucket(o)
+	later()
 }
 
 // refuseQuantity answers a call that can never be decided. It first looks at the key, as redis-cell does: for another type it answers
@@ -64,6 +71,12 @@ func (s *Store) refuseQuantity(o *call, why error) {
 // take decides on a Take.
 func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
+	decided, later := s.takeAhead(r, a)
+	if decided {
+		b.answered()
+		return
+	}
+	defer later()
 	if isBucket(r) && (!s.policies.HasRules() || r.Calls[0].Rule(s.policies, a.NowNS) == nil) {
 		c := &r.Calls[0]
 		if field := s.fieldOf(c); field != "" {
@@ -73,6 +86,14 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 		}
 	}
 	s.waits.Take(r, a, deadline, b.answered)
+}
+
+// takeAhead decides on a Take by units, if there are some and no rule applies.
+func (s *Store) takeAhead(r *store.TakeRequest, a store.Access) (decided bool, later func()) {
+	if s.policies.HasRules() && slices.ContainsFunc(r.Calls, func(c store.Call) bool { return c.Rule(s.policies, a.NowNS) != nil }) {
+		return false, func() {}
+	}
+	return s.ahead.Take(r, a)
 }
 
 // isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
@@ -190,7 +211,7 @@ func (s *Store) deniedAgain(o *call) bool {
 	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	tat, ok := s.tatCache.denied(o.Key, o.field, o.params())
+	tat, ok := s.tatCache.denied(o.Key, o.field, o.params(), s.denialLasts())
 	if ok && o.gives() {
 		s.tatCache.forget(o.Key)
 		return false
@@ -201,6 +222,14 @@ func (s *Store) deniedAgain(o *call) bool {
 	}
 	o.decideAt(tat, now)
 	return o.limited()
+}
+
+// denialLasts is for how long a denial is remembered. What others hold may come back after the time for which units last.
+func (s *Store) denialLasts() time.Duration {
+	if ahead := s.ahead.Lasts(); ahead > 0 {
+		return min(ahead, denialLasts)
+	}
+	return denialLasts
 }
 
 func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }

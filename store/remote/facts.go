@@ -14,7 +14,9 @@ func (s *Store) Facts() store.Facts {
 		Eviction: e.Eviction, Persistence: e.Persistence, ClockKnown: e.ClockKnown, ClockAhead: e.Clock, WaitingBytes: s.queues.Bytes(),
 		MaxWaiting: s.options.MaxWaiting, Counts: store.Counts{
 			Calls: n.Requests.Load(), Failures: n.Failures.Load(), Timeouts: n.Timeouts.Load(), Conflicts: n.Conflicts.Load(),
-			DenialsRemembered: n.DenialsAnswered.Load(), DecidedWithout: n.DecidedWithout.Load(), Refused: n.Refused.Load(),
+			DenialsRemembered: n.DenialsAnswered.Load(), DecidedAhead: n.Ahead.Decisions.Load(), UnitsTaken: n.Ahead.Taken.Load(),
+			UnitsGivenBack: n.Ahead.GivenBack.Load(), UnitsEnded: n.Ahead.Ended.Load(),
+			DecidedWithout: n.DecidedWithout.Load(), Refused: n.Refused.Load(),
 		},
 	}
 	f.Mode, f.Since = s.Mode()

@@ -42,6 +42,8 @@ type drain struct {
 // ended.
 func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	s.drain.again.Store(&ctx)
+	s.ahead.SetAhead(0)
+	s.ahead.GiveBack()
 	return func() bool {
 		for s.drain.left.Load() > 0 || s.queues.Bytes() > 0 {
 			select {

@@ -53,11 +53,12 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	for i, n := range []*atomic.Int64{&s.stats.Requests, &s.stats.Failures, &s.stats.Timeouts, &s.stats.Conflicts,
-		&s.stats.DenialsAnswered, &s.stats.DecidedWithout, &s.stats.Refused} {
+		&s.stats.DenialsAnswered, &s.stats.DecidedWithout, &s.stats.Refused, &s.stats.Ahead.Decisions, &s.stats.Ahead.Taken,
+		&s.stats.Ahead.GivenBack, &s.stats.Ahead.Ended} {
 		n.Store(int64(i + 1))
 	}
 	if n := s.Facts().Counts; n != (store.Counts{Calls: 1, Failures: 2, Timeouts: 3, Conflicts: 4, DenialsRemembered: 5,
-		DecidedWithout: 6, Refused: 7}) {
+		DecidedWithout: 6, Refused: 7, DecidedAhead: 8, UnitsTaken: 9, UnitsGivenBack: 10, UnitsEnded: 11}) {
 		t.Errorf("%+v", n)
 	}
 	s = openStore(t, Options{Policies: &policy.Set{}, URL: "unix://" + strings.TrimPrefix(celldtest.StartRedis(t), "unix:"),

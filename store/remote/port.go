@@ -5,6 +5,7 @@ import (
 
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/remote/ahead"
 	"celld/store/remote/failure"
 	"celld/store/remote/link"
 	"celld/store/remote/view"
@@ -16,7 +17,7 @@ var _ store.Store = (*Store)(nil)
 func (s *Store) InProcess() bool { return false }
 
 func (s *Store) Open(keys [][]byte, o store.OpenOptions, w store.Waker) store.Tx {
-	return &tx{View: s.views.Open(keys, w), failure: s.failure, o: o}
+	return &tx{View: s.views.Open(keys, w), failure: s.failure, o: o, keys: keys, ahead: s.ahead}
 }
 
 // tx is a view. If it is for leases only, and the engine is away, it is the table of the mode local, if there is one.
@@ -25,6 +26,8 @@ type tx struct {
 	o       store.OpenOptions
 	failure *failure.Decider
 	local   *localLeases
+	keys    [][]byte
+	ahead   *ahead.Ahead
 }
 
 func (t *tx) TimeNS() int64 { return t.NowNS }
@@ -50,7 +53,22 @@ func (t *tx) Err() error {
 	return t.View.Err
 }
 
-func (t *tx) Commit(w store.Waker) (done bool) { return t.local != nil || t.View.Commit(w) }
+func (t *tx) Commit(w store.Waker) (done bool) {
+	return t.local != nil || t.View.Commit(dropping{w, t})
+}
+
+// dropping makes void what was taken ahead of keys that have changed.
+type dropping struct {
+	store.Waker
+	of *tx
+}
+
+func (d dropping) Wake() {
+	for _, key := range d.of.keys {
+		d.of.ahead.Drop(string(key))
+	}
+	d.Waker.Wake()
+}
 
 func (t *tx) Foreign(key []byte) (kind string, foreign bool) {
 	if t.local != nil {

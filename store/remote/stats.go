@@ -3,6 +3,7 @@ package remote
 import (
 	"sync/atomic"
 
+	"celld/store/remote/ahead"
 	"celld/store/remote/failure"
 	"celld/store/remote/link"
 	"celld/store/remote/view"
@@ -20,6 +21,7 @@ type Stats struct {
 	Expected        atomic.Int64 // of these, those that found the TAT that was expected
 	ExpectedMissed  atomic.Int64 // those that found another
 	DenialsAnswered atomic.Int64 // denied without asking
+	Ahead           ahead.Counts
 	ViewCounts
 	failure.Counts
 }

@@ -7,6 +7,7 @@ import (
 
 	"celld/store"
 	"celld/store/policy"
+	"celld/store/remote/ahead"
 	"celld/store/remote/failure"
 	"celld/store/remote/keyspace"
 	"celld/store/remote/link"
@@ -37,6 +38,7 @@ type Store struct {
 	views    *view.Views
 	queues   *queue.Queues
 	waits    *waits.Waits
+	ahead    *ahead.Ahead
 	failure  *failure.Decider
 	stats    Stats
 
@@ -88,12 +90,20 @@ func newStore(o Options) *Store {
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Log: o.Log,
 		Views: s.views, Enqueue: s.enqueueChange, Failure: s.failure, Settings: s.settings.Read,
 	})
+	s.ahead = ahead.New(ahead.Options{
+		Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Views: s.views, Enqueue: s.enqueueChange,
+		Clock: s.link.Clock, Waits: s.waits.For, Counts: &s.stats.Ahead,
+	})
+	s.ahead.SetAhead(o.Ahead)
 	s.Keyspace = keyspace.New(keyspace.Options{
 		Link: s.link, Prefix: o.Prefix, Timeout: o.Timeout, Shows: s.views.Shows,
 		Own: func(key string) bool { return settings.Own(key) || view.Own(key) },
 		Flushed: func(names []string) {
 			s.tatCache.forget(names...)
 			s.views.Forget(names)
+			for _, name := range names {
+				s.ahead.Drop(name[len(o.Prefix):])
+			}
 		},
 	})
 	return s
@@ -133,6 +143,9 @@ func (s *Store) Mode() (name string, since time.Time) {
 	}
 	return s.failure.Mode().String(), since
 }
+
+// SetAhead says how long units last that are taken ahead from now on; 0: none are taken.
+func (s *Store) SetAhead(d time.Duration) { s.ahead.SetAhead(d) }
 
 // SetFailures says what is answered from now on while the engine does not answer.
 func (s *Store) SetFailures(f Failures) { s.failure.SetModes(f) }

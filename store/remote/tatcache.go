@@ -38,7 +38,7 @@ const (
 	// a SET NX GET beside its script.
 	tatCacheSize = 1 << 14
 
-	// denialLasts is how long a key is denied without a request: others may have given something back meanwhile.
+	// denialLasts is how long a key is denied without a request at most: others may have given something back meanwhile.
 	denialLasts = time.Second
 )
 
@@ -82,8 +82,8 @@ func (t *tatCache) inUse(key string, nowNS int64) bool {
 	return ok && last.tatNS+uint64(view.Linger) > uint64(nowNS)
 }
 
-// denied returns the TAT with which a call was denied a second ago or less.
-func (t *tatCache) denied(key, field string, params cell.Params) (tatNS uint64, ok bool) {
+// denied returns the TAT with which a call was denied lately.
+func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (tatNS uint64, ok bool) {
 	last, ok := t.of(key).Get(key)
-	return last.tatNS, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < denialLasts
+	return last.tatNS, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
 }

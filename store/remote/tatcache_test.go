@@ -21,7 +21,7 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 		k.note("k", cachedTAT{7, "f", params, time.Now(), true})
 		k.note("passed", cachedTAT{7, "f", params, time.Now(), false})
 		denied := func(key, field string, p cell.Params) bool {
-			tat, ok := k.denied(key, field, p)
+			tat, ok := k.denied(key, field, p, time.Second)
 			return ok && tat == 7
 		}
 		celldtest.Pass(time.Second - 1)

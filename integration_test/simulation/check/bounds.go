@@ -14,13 +14,27 @@ import (
 // leaves room for it. docs/explanation/what-happens-when.md allows the first after a loss. Limits that warm up or block are not for it.
 func Bounds(h History) (faults []string) {
 	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
-		if !h.Evicts {
-			faults = append(faults, tooMany(key, calls, h.Losses)...)
+		for i := 0; !h.Evicts && i < 1+len(calls[0].Others); i++ {
+			faults = append(faults, tooMany(key, byLimit(calls, i), h.Losses)...)
 		}
-		faults = append(faults, tooFew(key, calls, &h)...)
+		if h.AheadNS == 0 && len(calls[0].Others) == 0 { // else others may hold what is left, or another limit denies
+			faults = append(faults, tooFew(key, calls, &h)...)
+		}
 		faults = append(faults, outOfOrder(key, calls, h.ArrivesNS)...)
 	}
 	return faults
+}
+
+// byLimit are calls as one of their limits sees them.
+func byLimit(calls []Call, i int) []Call {
+	if i == 0 {
+		return calls
+	}
+	calls = slices.Clone(calls)
+	for j := range calls {
+		calls[j].Limit = calls[j].Others[i-1]
+	}
+	return calls
 }
 
 // bucket returns the limit of a call: the time that one cost takes to come back, and the most that may be used, in time.
@@ -82,6 +96,8 @@ func tooMany(key string, calls []Call, losses []Loss) []string {
 		case c.Kind == Del:
 			losses = append(losses, Loss{Began: c.Began, Ended: math.MaxInt64})
 		case c.Granted():
+			c.ToNS += c.aheadNS()
+			c.FromNS += max(0, c.aheadNS()-1e6) // which was rounded up
 			granted = append(granted, c)
 		}
 	}
@@ -164,7 +180,7 @@ func (c *Call) room(calls []Call, fromNS int64, h *History) (room, unit int64) {
 		}
 		room = c.Limit.Capacity()
 		for _, o := range calls {
-			if mayTake(&o) && o.latestNS(c) >= fromNS-spans*c.Limit.PeriodNS {
+			if mayTake(&o) && o.latestNS(c)+o.aheadNS() >= fromNS-spans*c.Limit.PeriodNS {
 				room -= o.Cost
 			}
 		}

@@ -23,6 +23,7 @@ const (
 	Release              // CL.RELEASE of Lease
 	Renew                // CL.RENEW of Lease, for WaitNS from then on
 	Force                // CL.TAKE ... FORCE
+	Reserve              // CL.TAKE ... RESERVE, which waits for WaitNS at most; it has one limit
 )
 
 // Call is one command of a client, with what it was answered.
@@ -81,6 +82,7 @@ type History struct {
 	Evicts    bool  // keys give way to new ones, unless somebody waits for them or they have leases
 	ArrivesNS int64 // how long a call is under way at most
 	WakesNS   int64 // how soon one who waits takes what has come back; 0: nobody knows
+	AheadNS   int64 // how long units last that servers have taken ahead; 0: none are
 	LastsNS   int64 // how long a lease may outlive its end, or its connection: others may have been told to come again then
 }
 
@@ -94,6 +96,17 @@ type Loss struct {
 func Faults(h History) (faults []string, undecided int) {
 	faults, undecided = Limits(h)
 	return slices.Concat(Bounds(h), Leases(h), faults), undecided
+}
+
+// aheadNS is how long after it was decided a call goes ahead, at most.
+func (c *Call) aheadNS() int64 {
+	switch {
+	case c.Kind != Reserve:
+		return 0
+	case c.Answer == nil:
+		return c.WaitNS
+	}
+	return c.Answer[6] * 1e6
 }
 
 // Granted reports whether the call was told to go ahead.

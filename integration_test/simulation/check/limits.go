@@ -321,6 +321,10 @@ func (s *state) perform(c *Call) []int64 {
 		was := number(end > uint64(s.nowNS))
 		s.value = value{}
 		return []int64{was}
+	case Reserve:
+		if answer := s.reserve(c); answer != nil {
+			return answer
+		}
 	}
 	return s.take(c)
 }
@@ -344,9 +348,25 @@ func (c *Call) costOf(i int) int64 {
 // idle reports a limit that a call names, and takes nothing from.
 func (c *Call) idle(i int) bool { return i < len(c.Costs) && c.Costs[i] == 0 }
 
+// reserve takes ahead; nil: it need not, or cannot.
+func (s *state) reserve(c *Call) []int64 {
+	l, st := &c.Limit, &s.of[0]
+	if l.EndNS(st) <= uint64(s.nowNS) {
+		*st = cell.State{}
+	}
+	wait := l.Forecast(st, s.nowNS, c.Cost)
+	if !l.Decide(st, s.nowNS, c.Cost, cell.Peek).Limited || wait > uint64(c.WaitNS) {
+		return nil
+	}
+	l.Fit(st, s.nowNS, c.Cost)
+	l.Book(st, s.nowNS, c.Cost)
+	d := l.Decide(st, s.nowNS, 0, cell.Peek)
+	return []int64{0, d.Limit, d.Remaining, -1, milliseconds(d.ResetAfterNS), c.Cost, milliseconds(wait)}
+}
+
 // take takes from all limits, or from none. The one that binds is that with the longest wait or, if all pass, the smallest share left.
 func (s *state) take(c *Call) []int64 {
-	mode := map[Kind]cell.Mode{Take: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
+	mode := map[Kind]cell.Mode{Take: cell.Take, Reserve: cell.Take, Peek: cell.Peek, Force: cell.Force}[c.Kind]
 	limits := c.limits()
 	all := make([]cell.Decision, len(limits))
 	limited := false

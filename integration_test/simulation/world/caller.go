@@ -18,7 +18,7 @@ type caller struct {
 	addr  string // it connects from there
 	rnd   *rand.Rand
 	only  *machine // that it connects to; nil: any
-	hello []string // the command that each connection begins with; nil: none
+	hello []string // the command that each connection begins with; nil: AUTH, where there is a password; empty: none
 
 	of     *machine // that it is connected to
 	conn   *network.Conn
@@ -40,7 +40,11 @@ func (c *caller) connect() bool {
 		conn, err := c.w.network.Dial(c.addr, c.of.serves())
 		if err == nil {
 			c.conn, c.reader = conn, bufio.NewReader(conn)
-			if c.hello == nil || c.write(wire.AppendCommand(nil, c.hello...)) == nil && c.greeted() {
+			hello := c.hello
+			if hello == nil {
+				hello = c.w.auth(c)
+			}
+			if len(hello) == 0 || c.write(wire.AppendCommand(nil, hello...)) == nil && c.greeted(hello) {
 				break
 			}
 			c.hangUp()
@@ -55,10 +59,10 @@ func (c *caller) connect() bool {
 }
 
 // greeted reads the answer to hello.
-func (c *caller) greeted() bool {
+func (c *caller) greeted(hello []string) bool {
 	value, err := readValue(c.reader)
 	if value != "OK" {
-		c.w.event(c.name, "is answered %v, %v to %q", value, err, c.hello)
+		c.w.event(c.name, "is answered %v, %v to %q", value, err, hello)
 	}
 	return value == "OK"
 }

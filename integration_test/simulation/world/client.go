@@ -27,6 +27,7 @@ type client struct {
 	ids     int          // how many it has used
 	costs   *rand.Rand   // draws what it takes from limits with names
 	doors   *rand.Rand   // draws whether it asks by JSON
+	books   *rand.Rand   // draws whether it reserves
 	asks    *rand.Rand   // draws what it asks, and the caller's how: so calls that are left out do not change the others
 	half    bool         // it sends nothing more by its connection
 }
@@ -34,7 +35,7 @@ type client struct {
 func newClient(w *world, number int) *client {
 	name := fmt.Sprintf("client %d", number)
 	return &client{caller: w.caller(name, number+1), number: number, asks: w.plan.chance(name + " asks"),
-		costs: w.plan.chance(name + " costs"), doors: w.plan.chance(name + " doors")}
+		costs: w.plan.chance(name + " costs"), doors: w.plan.chance(name + " doors"), books: w.plan.chance(name + " books")}
 }
 
 func (c *client) run() {
@@ -169,6 +170,10 @@ func (c *client) drawTake(a *asked, k key) {
 		a.Kind, words = check.Peek, append(words, "PEEK")
 	case !a.Bounded && c.asks.IntN(10) == 0:
 		a.Kind, words = check.Force, append(words, "FORCE")
+	case len(k.more) == 0 && !k.named && !k.waits && k.limit.Bookable() && c.books.IntN(6) == 0:
+		ms := c.books.IntN(5000)
+		a.Kind, a.WaitNS, words = check.Reserve, int64(ms)*1e6, append(words, "RESERVE", strconv.Itoa(ms))
+		c.w.count("asked to reserve")
 	}
 	a.says(words...)
 }

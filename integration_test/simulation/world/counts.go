@@ -20,8 +20,10 @@ func newCounts() counts {
 	}
 	for _, kind := range []string{"refused create", "refused append", "refused write", "refused sync", "refused sync the directory",
 		"repaired", "half closed", "slow to read", "calls in two parts", "crowd refused", "asked by JSON", "asked by script",
-		"asked by EXEC", "wrong file", "came again", "not ready", "envoy's hits checked", "budget checked", "gave back",
-		"saw older states", "saw evictions", "saw whole", "error LOADING", "error MISCONF", "error OOM", "error STOREDOWN", "error BUSY"} {
+		"asked by EXEC", "decided ahead",
+		"wrong file", "came again", "not ready", "envoy's hits checked", "budget checked", "gave back",
+		"saw older states", "asked to reserve", "counts checked", "knocked",
+		"saw evictions", "saw whole", "error LOADING", "error MISCONF", "error OOM", "error STOREDOWN", "error BUSY"} {
 		c[kind] = 0
 	}
 	return c

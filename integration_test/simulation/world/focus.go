@@ -3,6 +3,7 @@ package world
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type focus struct {
 var focuses = []focus{
 	{"crashes", func(p *plan) bool { return p.fsync != "" && !p.steps }, drawCrashes},
 	{"units", func(p *plan) bool { return p.fsync != "" && p.engine == noEngine && !p.steps && !p.has("crowd") }, drawUnits},
+	{"ahead", func(p *plan) bool { return p.engine != noEngine && !p.stalls }, drawAhead},
 	{"lines", func(p *plan) bool { return !p.steps && !p.stalls }, drawLines},
 	{"leases", func(p *plan) bool { return !p.steps && !p.stalls }, drawLeases},
 	{"configurations", func(p *plan) bool { return p.has("policies") && !p.steps }, drawConfigurations},
@@ -86,6 +88,33 @@ func drawUnits(p *plan, r *rand.Rand) {
 			p.scenes = append(p.scenes, s)
 		}
 	}
+}
+
+// drawAhead: machines take ahead of many calls for few keys, to the last of what limits have.
+func drawAhead(p *plan, r *rand.Rand) {
+	p.set("store-ahead", oneOf(r, "20", "100", "500"))
+	p.clients, p.pipeline, p.think = 3+r.IntN(4), oneOf(r, 1, 1, 4), oneOf(r, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond)
+	p.calls = 100 + r.IntN(150)
+	p.keys = p.keys[:min(len(p.keys), 1+r.IntN(2))]
+	for i := range p.keys {
+		k := &p.keys[i]
+		*k = key{name: k.name}
+		text := oneOf(r, "", "100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
+			"200/1m,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
+		if text == "" {
+			k.burst = [3]int64{30 + r.Int64N(50), 50, 1}
+			continue
+		}
+		for j, text := range strings.Fields(text) {
+			if _, l := limitOf(text); j == 0 {
+				k.limit = l
+			} else {
+				k.more = append(k.more, l)
+			}
+		}
+		k.text = text
+	}
+	p.fewFaults(r)
 }
 
 // drawLines: many wait for few keys.

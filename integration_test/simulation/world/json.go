@@ -28,12 +28,14 @@ func (a *asked) byJSON() (path string, body []byte) {
 		if a.Kind == check.Renew {
 			path, fields["ms"] = "/v1/renew", a.WaitNS/1e6
 		}
-	case check.Take, check.Peek, check.Force, check.Acquire:
+	case check.Take, check.Peek, check.Force, check.Reserve, check.Acquire:
 		if a.Bound { // to a connection
 			return "", nil
 		}
 		path = "/v1/take"
-		rest := slices.IndexFunc(words, func(word string) bool { return slices.Contains([]string{"COST", "WAIT", "BIND", "ID"}, word) })
+		rest := slices.IndexFunc(words, func(word string) bool {
+			return slices.Contains([]string{"COST", "WAIT", "RESERVE", "BIND", "ID"}, word)
+		})
 		if rest < 0 {
 			rest = len(words)
 		}
@@ -49,8 +51,8 @@ func (a *asked) byJSON() (path string, body []byte) {
 					fields["cost"] = number(words[i+1])
 				}
 				i++
-			case "WAIT":
-				fields["mode"], fields["max_ms"] = "wait", number(words[i+1])
+			case "WAIT", "RESERVE":
+				fields["mode"], fields["max_ms"] = strings.ToLower(words[i]), number(words[i+1])
 				i++
 			case "ID":
 				fields["id"] = words[i+1]
@@ -89,9 +91,12 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 		a.FromNS, _ = c.w.nowNS()
 		a.Began = c.w.event(c.name, "posts %s to %s: %s", path, m.addr, body)
 		began := c.w.since()
-		status, text, err := post(conn, m.http(), path, body)
+		status, text, err := post(conn, c.w.token(&c.caller)+m.http(), path, body)
 		switch a.Ended = c.w.event(c.name, "gets %d: %s, %v", status, text, err); {
 		case err != nil:
+		case status == http.StatusUnauthorized && c.w.plan.has("secrets"):
+			others = append(others, a)
+			continue
 		case status == http.StatusServiceUnavailable: // of which some may have been counted
 			a.Error, a.Maybe = text, true
 		case status != http.StatusOK || !a.reads(text):

@@ -178,6 +178,11 @@ func (m *machine) startAt(listen func(addr string) (*network.Listener, error)) {
 			panic(err)
 		}
 	}
+	if w.plan.has("secrets") {
+		if err := cfg.Load(func(string) bool { return false }); err != nil {
+			panic(err)
+		}
+	}
 	l := &life{m: m, files: m.disk.Mount(), ready: make(chan struct{}), ended: make(chan struct{})}
 	m.mu.Lock()
 	m.lives++
@@ -206,12 +211,16 @@ func (m *machine) startAt(listen func(addr string) (*network.Listener, error)) {
 	if err != nil {
 		panic(err)
 	}
+	all := []transport.Listener{{Listener: ln}}
+	if w.plan.has("secrets") {
+		all = append(all, m.listenTLS(cfg, listen))
+	}
 	if w.plan.has("http") {
 		ln, err := listen(m.http())
 		if err != nil {
 			panic(err)
 		}
-		if err := web.Serve(l.server, web.Options{Inherited: []net.Listener{ln}, MaxConnections: 100}, log); err != nil {
+		if err := web.Serve(l.server, w.http(ln), log); err != nil {
 			panic(err)
 		}
 	}
@@ -224,7 +233,7 @@ func (m *machine) startAt(listen func(addr string) (*network.Listener, error)) {
 	ctx, l.cancel = context.WithCancel(context.Background())
 	w.event(m.name(), "starts, life %d", l.number)
 	go func() {
-		l.err = l.server.Serve(ctx, []transport.Listener{{Listener: ln}}, func() { close(l.ready) })
+		l.err = l.server.Serve(ctx, all, func() { close(l.ready) })
 		if o.Engine != nil {
 			o.Engine.Close()
 		}
@@ -292,7 +301,10 @@ func (m *machine) drained() {
 	}
 	c := m.w.caller("the end", 200)
 	c.only = m
-	info, _ := c.do("INFO", "clients").value.(string)
+	info, _ := c.do("INFO", "clients", "stats").value.(string)
+	if number(field(info, "store_decided_ahead")) > 0 {
+		m.w.count("decided ahead")
+	}
 	for _, name := range []string{"blocked_clients", "waiting_keys"} {
 		if field(info, name) != "0" {
 			m.w.wrong("%s has %s %s at the end", m.name(), name, field(info, name))

@@ -192,6 +192,9 @@ func (p *plan) drawMore() {
 		p.timeout, p.deletes = oneOf(r, 500*time.Millisecond, 500*time.Millisecond, 3*time.Second), r.IntN(2) == 0
 		p.set("store-timeout", p.timeout.String())
 		p.ahead = oneOf(r, 0, 0, 5*time.Second, -5*time.Second)
+		if r := p.chance("taking ahead"); r.IntN(2) == 0 {
+			p.set("store-ahead", oneOf(r, "20", "100", "500"))
+		}
 	case p.fsync == "":
 		if p.snapshots = r.IntN(3) == 0; p.snapshots {
 			p.set("save", "1 1")

@@ -23,6 +23,8 @@ var scenes = []scene{
 	{"older", drawOlder, runOlder},
 	{"pause", nil, runPause},
 	{"policies", drawPolicies, runPolicies},
+	{"secrets", drawSecrets, runSecrets},
+	{"tally", nil, runTally},
 	{"upkeep", nil, runUpkeep},
 	{"whole", drawWhole, runWhole},
 }

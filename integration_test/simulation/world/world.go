@@ -25,6 +25,7 @@ type world struct {
 	hashes  bool // else the hash is that of nothing: to format all events takes a fifth of a run
 	hash    hash.Hash64
 	events  int64
+	secret  int // the turn of the password
 	counts  counts
 	history check.History
 	faults  []string // what is wrong
@@ -43,6 +44,9 @@ func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *wor
 	w.write(aclFile, rights(0))
 	w.write(policiesFile, "")
 	w.write(envoyFile, envoyConfig(0))
+	if w.plan.has("secrets") {
+		w.writeSecrets(0)
+	}
 	for i := range w.plan.machines {
 		w.all = append(w.all, newMachine(w, i))
 	}
@@ -129,7 +133,7 @@ func (w *world) run() {
 		m.stop()
 	}
 	w.history.LastsNS, w.history.Evicts = int64(w.plan.lasts()), w.plan.evicts()
-	w.history.Stalls = w.plan.stalls
+	w.history.Stalls, w.history.AheadNS = w.plan.stalls, number(w.plan.setting("store-ahead"))*1e6
 	w.history.ArrivesNS = int64(w.plan.arrives())
 	if w.fleet == nil || w.plan.orderly() && !w.plan.fails("cut") { // else a message about it may be lost
 		w.history.WakesNS = int64(w.plan.arrives() + 200*time.Millisecond)

@@ -1,0 +1,260 @@
+// Package ahead decides calls of hot keys without a request to the engine, by units that this process has taken there before. It knows
+// neither who waits nor what is answered while the engine is away.
+//
+//	h := ahead.New(ahead.Options{…})
+//	h.SetAhead(20 * time.Millisecond)       // units end so long after they were taken; 0: nothing is taken ahead
+//	decided, later := h.Throttle(&req, access)
+//	if !decided {
+//		…                                   // the engine decides
+//	}
+//	later()                                 // takes units for the calls that follow, where there shall be some
+//	h.Drop(key)                             // what was taken of a key is void
+//
+// # Why no limit admits more
+//
+// Units are taken for the latest moment at which they may be used, and are used only when each would pass by itself. The model in
+// model_test.go visits each order of events of a small world, and docs/explanation/ahead.md has the proof.
+//
+//   - A bucket charges n units at t for t + H: TAT' = max(TAT, t + H) + n·interval. Unit i is good from TAT_i - tolerance on, until t + H.
+//   - A window and a slide count units at t. They end with the window, or the sub-window, and after H.
+//   - The units of several limits are taken together, or none, and end when the first of them ends.
+//
+// Units that are left over go back, in the same change that any other is: of a bucket only if nobody has taken from it since. A change that
+// has no answer is not sent again, so nothing goes back twice.
+package ahead
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/policy"
+	"celld/store/remote/link"
+	"celld/store/remote/view"
+)
+
+// Options are what it needs. All must be set.
+type Options struct {
+	Prefix   string
+	Timeout  time.Duration
+	Policies *policy.Set
+	Views    *view.Views
+	Enqueue  func(c *view.Change)
+	Clock    func(key string) *link.Clock // of a key on the engine
+	Waits    func(key string) bool        // callers wait for a key, as clients name it, and go first
+	Counts   *Counts
+}
+
+// Counts count units.
+type Counts struct {
+	Decisions atomic.Int64 // calls that units have decided
+	Taken     atomic.Int64 // units
+	GivenBack atomic.Int64
+	Ended     atomic.Int64 // units that nobody has used
+}
+
+// Ahead keeps the units of all keys. Its methods may be called by many goroutines at once.
+type Ahead struct {
+	Options
+	aheadNS atomic.Int64
+	seed    maphash.Seed
+	shards  [shards]shard
+	table   *memory.Store // keys as they would be if nothing were taken ahead: replies come from it
+}
+
+const (
+	shards   = 64
+	mostKeys = 1 << 14 // that have units
+)
+
+type shard struct {
+	mu   sync.Mutex
+	keys map[string]*holding // by their names as clients give them
+	heat [256]heat
+}
+
+// New returns one that takes nothing ahead.
+func New(o Options) *Ahead {
+	h := &Ahead{Options: o, seed: maphash.MakeSeed()}
+	h.table = memory.New(memory.Options{MaxKeys: mostKeys, Shards: 16, Policies: o.Policies})
+	for i := range h.shards {
+		h.shards[i].keys = make(map[string]*holding)
+	}
+	return h
+}
+
+// SetAhead says how long units last that are taken from now on. 0: none are.
+func (h *Ahead) SetAhead(d time.Duration) { h.aheadNS.Store(int64(d)) }
+
+// Lasts is how long units last; 0: nothing is taken ahead.
+func (h *Ahead) Lasts() time.Duration { return time.Duration(h.aheadNS.Load()) }
+
+func (h *Ahead) shardOf(hash uint64) *shard { return &h.shards[hash%shards] }
+
+// ask is what calls of one kind ask for: CL.THROTTLE with a bucket, or CL.TAKE with some limits of one key.
+type ask struct {
+	bucket cell.Bucket
+	calls  []store.Call // of CL.TAKE; nil: CL.THROTTLE
+}
+
+// same reports whether another asks for the same.
+func (k *ask) same(o *ask) bool {
+	return len(k.calls) == len(o.calls) && k.bucket == o.bucket && slices.EqualFunc(k.calls, o.calls, func(a, b store.Call) bool {
+		return a.PolicyID() == b.PolicyID() && a.Limit.Shape == b.Limit.Shape && a.Limit.Params == b.Limit.Params
+	})
+}
+
+// own is a copy that callers do not change.
+func (k *ask) own(key []byte) ask {
+	o := ask{bucket: k.bucket, calls: slices.Clone(k.calls)}
+	for i := range o.calls {
+		c := &o.calls[i]
+		limit := *c.Limit
+		*c = store.Call{Key: key, Limit: &limit, Policy: c.Policy}
+		if c.Policy != nil {
+			c.Limit = &c.Policy.Limit
+		}
+	}
+	return o
+}
+
+// suits reports whether units may decide a Take: it takes the same from limits of one key, and is answered at once.
+func suits(r *store.TakeRequest) bool {
+	if r.Mode != cell.Take || r.Cost <= 0 || r.UpTo || r.Look || r.Terms != nil {
+		return false
+	}
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		if c.Own || c.Limit.WholeNS(&cell.State{}, 0) == 0 || i > 0 && !bytes.Equal(c.Key, r.Calls[0].Key) {
+			return false
+		}
+	}
+	return true
+}
+
+// Throttle decides on a CL.THROTTLE to which no rule applies, and reports whether it has. Where it has not, the caller calls later once it
+// has asked the engine.
+func (h *Ahead) Throttle(r *store.Request, a store.Access) (decided bool, later func()) {
+	if r.Quantity <= 0 || h.aheadNS.Load() == 0 {
+		return false, nothing
+	}
+	k := ask{bucket: r.Bucket}
+	return h.use(r.Key, &k, r.Quantity, func(nowNS int64) (passes bool) {
+		a.NowNS = nowNS
+		d, err := h.table.Throttle(r.Key, r.Bucket, r.Quantity, a)
+		if passes = err == nil && !d.Limited; passes {
+			r.Decision, r.Err = d, nil
+		}
+		return passes
+	})
+}
+
+// Take decides on a Take to which no rule applies, as Throttle does.
+func (h *Ahead) Take(r *store.TakeRequest, a store.Access) (decided bool, later func()) {
+	if h.aheadNS.Load() == 0 || !suits(r) {
+		return false, nothing
+	}
+	k := ask{calls: r.Calls}
+	return h.use(r.Calls[0].Key, &k, r.Cost, func(nowNS int64) (passes bool) {
+		a.NowNS = nowNS
+		taken, err := h.table.Take(r.Calls, r.TakeOptions, a)
+		if passes = err == nil && !taken.Limited; passes {
+			r.Taken, r.Err = taken, nil
+		}
+		return passes
+	})
+}
+
+// use uses units for a call of a cost, if answer lets it pass. Where it does not, the engine decides.
+func (h *Ahead) use(key []byte, k *ask, cost int64, answer func(nowNS int64) bool) (used bool, later func()) {
+	hash := maphash.Bytes(h.seed, key)
+	sh, now := h.shardOf(hash), time.Now()
+	sh.mu.Lock()
+	lately := sh.heat[hash/shards%uint64(len(sh.heat))].note(hash, now, h.Lasts(), cost)
+	held, asks := sh.keys[string(key)], false
+	switch {
+	case held != nil && held.ask.same(k):
+		used = !h.Waits(string(key)) && held.use(cost, now, answer)
+		asks = held.renews(now)
+	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards:
+		own := bytes.Clone(key)
+		held, asks = &holding{ahead: h, shard: sh, key: own, name: h.Prefix + string(own), ask: k.own(own)}, true
+		held.clock = h.Clock(held.name)
+		sh.keys[string(own)] = held
+	}
+	if asks {
+		held.asking = true
+	}
+	sh.mu.Unlock()
+	if used {
+		h.Counts.Decisions.Add(1)
+	}
+	switch {
+	case asks && used:
+		held.take(lately.units)
+	case asks:
+		return false, func() { held.take(lately.units) }
+	}
+	return used, nothing
+}
+
+func nothing() {}
+
+// use uses units for a call, if answer lets it pass.
+func (held *holding) use(cost int64, now time.Time, answer func(nowNS int64) bool) bool {
+	lower, known := held.clock.Lower()
+	nowNS := max(lower, held.nowNS)
+	p := held.portionFor(cost, now, nowNS)
+	if !known || p == nil || !answer(nowNS) {
+		return false
+	}
+	p.left -= cost
+	held.nowNS = nowNS
+	return true
+}
+
+// Drop makes the units of a key void: it was deleted, or something was given back to it.
+func (h *Ahead) Drop(key string) {
+	sh := h.shardOf(maphash.String(h.seed, key))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if held := sh.keys[key]; held != nil {
+		h.Counts.Ended.Add(held.left())
+		held.portions = nil
+		held.remove()
+	}
+}
+
+// GiveBack gives back all that is held.
+func (h *Ahead) GiveBack() {
+	for i := range h.shards {
+		sh := &h.shards[i]
+		sh.mu.Lock()
+		all := map[*holding][]portion{}
+		for _, held := range sh.keys {
+			all[held], held.portions = held.portions, nil
+			held.remove()
+		}
+		sh.mu.Unlock()
+		for held, portions := range all {
+			held.giveBack(portions)
+		}
+	}
+}
+
+// Held is how many units of a key are held.
+func (h *Ahead) Held(key []byte) (n int64) {
+	sh := h.shardOf(maphash.Bytes(h.seed, key))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if held := sh.keys[string(key)]; held != nil {
+		n = held.left()
+	}
+	return n
+}

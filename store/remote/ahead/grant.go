@@ -1,0 +1,279 @@
+package ahead
+
+import (
+	"slices"
+	"time"
+
+	"celld/cell"
+	"celld/store"
+	"celld/store/memory"
+	"celld/store/remote/view"
+)
+
+// grant is a request for units, and what the engine has granted.
+type grant struct {
+	of    *holding
+	want  int64
+	n     int64 // units; 0: none were granted
+	lasts time.Duration
+	nowNS int64     // the engine's time at which they were taken
+	end   time.Time // by the clock of this process. The engine's time is not past their end then
+
+	buckets []bucket           // what they have left of each bucket
+	tatNS   uint64             // of CL.THROTTLE, before
+	before  []store.LimitState // of CL.TAKE, before
+}
+
+// bucket is what units have left of one.
+type bucket struct {
+	call                    int    // of the ask
+	tatNS                   uint64 // of the last unit
+	intervalNS, toleranceNS int64
+}
+
+// fairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that.
+const fairShare = 8
+
+// take asks for units.
+func (held *holding) take(want int64) {
+	h := held.ahead
+	g := &grant{of: held, want: max(1, want*portionOf8/8)}
+	h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), g.decide, g.done))
+}
+
+// decide takes the units from what the engine holds.
+func (g *grant) decide(v *view.View) {
+	held := g.of
+	h, asked := held.ahead, time.Now()
+	upper, known := held.clock.Upper()
+	g.n, g.lasts, g.nowNS, g.buckets, g.before, g.tatNS = 0, h.Lasts(), v.NowNS, nil, nil, 0
+	if !known || g.lasts == 0 || h.Waits(string(held.key)) || h.Policies.HasRules() && h.ruled(held, g.nowNS) {
+		return
+	}
+	lasts := int64(g.lasts - g.lasts/1000) // clocks drift apart by less
+	if held.ask.calls == nil {
+		g.takeBucket(v)
+	} else {
+		lasts = min(lasts, g.takeLimits(v))
+	}
+	g.end = asked.Add(time.Duration(g.nowNS + lasts - upper))
+}
+
+// ruled reports whether a rule applies to the key.
+func (h *Ahead) ruled(held *holding, nowNS int64) bool {
+	if held.ask.calls == nil {
+		return h.Policies.Rule(held.key, nil, nowNS) != nil
+	}
+	return held.ask.calls[0].Rule(h.Policies, nowNS) != nil
+}
+
+// at is an access at a time.
+func at(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
+
+// latestNS is the latest moment at which the units may be used.
+func (g *grant) latestNS() int64 { return g.nowNS + int64(g.lasts) }
+
+// holds reports whether units last for a short time only, beside what a bucket holds.
+func (g *grant) holds(b cell.Bucket) bool { return b.ToleranceNS() >= 2*int64(g.lasts) }
+
+// Units are taken by the arithmetic of package cell, and not by the table of the view. At the moment at which a bucket counts them, the
+// table would find that what the key holds is over, and remove it.
+
+// takeBucket takes units of CL.THROTTLE.
+func (g *grant) takeBucket(v *view.View) {
+	key, b := g.of.key, g.of.ask.bucket
+	value, _ := v.Get(key, at(g.nowNS))
+	_, d, err := b.Throttle(value.TAT, g.latestNS(), 0)
+	n := min(g.want, d.Remaining/fairShare)
+	if err != nil || n < 1 || !g.holds(b) || value.HoldsLimits || value.Count != 0 {
+		return
+	}
+	next, _, err := b.Throttle(value.TAT, g.latestNS(), n)
+	if err != nil || !g.puts(v, store.Value{TAT: next}) {
+		return
+	}
+	g.n, g.tatNS = n, value.TAT
+	g.buckets = []bucket{{0, next, b.IntervalNS(), b.ToleranceNS()}}
+}
+
+// puts makes the key hold something that lasts as long as it has something to remember.
+func (g *grant) puts(v *view.View, value store.Value) bool {
+	value.ExpiryNS = store.AtTAT
+	return v.Update(g.of.key, at(g.nowNS), func(store.Value, bool) (store.Value, bool) { return value, true }) == nil
+}
+
+// takeLimits takes units of CL.TAKE from all limits, or none. It returns how long they last at most, in ns.
+func (g *grant) takeLimits(v *view.View) (lasts int64) {
+	all, ours, ok := statesOf(v.Store, &g.of.ask, g.of.key, g.nowNS)
+	if !ok {
+		return 0
+	}
+	n, lasts := g.want, int64(g.lasts)
+	for _, i := range ours {
+		l := &all[i]
+		switch whole := l.Limit.WholeNS(&l.State, g.nowNS); {
+		case whole != cell.Never:
+			lasts = min(lasts, int64(whole)-g.nowNS)
+		case !g.holds(l.Limit.Bucket()):
+			return 0
+		}
+		n = min(n, l.Limit.Decide(&l.State, g.momentOf(l), 0, cell.Peek).Remaining/fairShare)
+	}
+	if n < 1 {
+		return 0
+	}
+	before := make([]store.LimitState, len(ours))
+	for at, i := range ours {
+		l := &all[i]
+		before[at] = *l
+		before[at].State.Ring = slices.Clone(l.State.Ring)
+		l.Limit.Fit(&l.State, g.nowNS, n)
+		l.Limit.Decide(&l.State, g.momentOf(l), n, cell.Take)
+		if b := l.Limit.Bucket(); l.Limit.WholeNS(&l.State, g.nowNS) == cell.Never {
+			g.buckets = append(g.buckets, bucket{at, l.State.A, b.IntervalNS(), b.ToleranceNS()})
+		}
+	}
+	if !g.puts(v, store.Value{HoldsLimits: true, Limits: &all, TAT: all.EndNS()}) {
+		return 0
+	}
+	g.n, g.before = n, before
+	return lasts
+}
+
+// momentOf is when a limit counts the units: a bucket as late as they may be used.
+func (g *grant) momentOf(l *store.LimitState) int64 {
+	if l.Limit.WholeNS(&l.State, g.nowNS) == cell.Never {
+		return g.latestNS()
+	}
+	return g.nowNS
+}
+
+// statesOf are copies of all limits of a key, and where those of an ask are among them. It returns false if one has other parameters, or
+// the key holds something else.
+func statesOf(t *memory.Store, k *ask, key []byte, nowNS int64) (all store.Limits, ours []int, ok bool) {
+	_, err := t.Limits(key, at(nowNS), func(l *store.LimitState) {
+		one := *l
+		one.State.Ring = slices.Clone(l.State.Ring)
+		all = append(all, one)
+	})
+	for _, c := range k.calls {
+		i := slices.IndexFunc(all, func(l store.LimitState) bool { return l.Policy == c.Policy && l.Limit.Shape == c.Limit.Shape })
+		if i < 0 {
+			all, i = append(all, store.LimitState{Policy: c.Policy, Limit: *c.Limit}), len(all)
+		}
+		if all[i].Limit.Params != c.Limit.Params {
+			return nil, nil, false
+		}
+		ours = append(ours, i)
+	}
+	return all, ours, err == nil
+}
+
+// done adds the units to those that are held.
+func (g *grant) done(err error) {
+	held := g.of
+	held.shard.mu.Lock()
+	held.asking = false
+	granted := err == nil && g.n > 0
+	if !granted {
+		held.again = time.Now().Add(held.ahead.Lasts())
+	}
+	late := granted && held.gone
+	switch {
+	case held.gone:
+	case granted:
+		held.add(g)
+	case len(held.portions) == 0:
+		held.remove()
+	}
+	held.shard.mu.Unlock()
+	if granted {
+		held.ahead.Counts.Taken.Add(g.n)
+	}
+	if late {
+		held.giveBack([]portion{{*g, g.n}})
+	}
+}
+
+// show puts what the key held before into the table from which replies come.
+func (g *grant) show(t *memory.Store, held *holding) {
+	t.Delete(held.key, g.nowNS)
+	value := store.Value{TAT: g.tatNS, ExpiryNS: store.AtTAT}
+	if held.ask.calls != nil {
+		limits := store.Limits{}
+		for _, l := range g.before {
+			if l.Limit.EndNS(&l.State) > uint64(g.nowNS) {
+				limits = append(limits, l)
+			}
+		}
+		value = store.Value{HoldsLimits: true, Limits: &limits, TAT: limits.EndNS(), ExpiryNS: store.AtTAT}
+	}
+	if value.TAT > uint64(g.nowNS) {
+		_ = t.Update(held.key, at(g.nowNS), func(store.Value, bool) (store.Value, bool) { return value, true }) // it has room
+	}
+}
+
+// giveAll gives n units back to all limits in a table.
+func (g *grant) giveAll(t *memory.Store, held *holding, n, nowNS int64) {
+	if held.ask.calls == nil {
+		_, _ = t.Throttle(held.key, held.ask.bucket, -n, at(nowNS))
+	}
+	for _, c := range held.ask.calls {
+		_, _ = t.Give(held.key, c.Limit, c.Policy, n, at(nowNS))
+	}
+}
+
+// giveBack gives back what is left of portions.
+func (held *holding) giveBack(portions []portion) {
+	h := held.ahead
+	for i := range portions {
+		p := &portions[i]
+		if p.left == 0 {
+			continue
+		}
+		given := false
+		h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), func(v *view.View) {
+			given = p.back(v)
+		}, func(err error) {
+			if err == nil && given {
+				h.Counts.GivenBack.Add(p.left)
+			} else {
+				h.Counts.Ended.Add(p.left)
+			}
+		}))
+	}
+}
+
+// back gives back to what the engine holds, and reports whether all limits have it: a bucket only if nobody has taken from it since.
+func (p *portion) back(v *view.View) (all bool) {
+	held := p.of
+	if v.NowNS >= p.latestNS() {
+		return false
+	}
+	if held.ask.calls == nil {
+		if value, _ := v.Get(held.key, at(v.NowNS)); value.TAT != p.buckets[0].tatNS || value.HoldsLimits {
+			return false
+		}
+		_, err := v.Throttle(held.key, held.ask.bucket, -p.left, at(v.NowNS))
+		return err == nil
+	}
+	states, ours, all := statesOf(v.Store, &held.ask, held.key, v.NowNS)
+	if !all {
+		return false
+	}
+	buckets := p.buckets
+	for i, c := range held.ask.calls {
+		takenNS := uint64(p.nowNS)
+		if len(buckets) > 0 && buckets[0].call == i {
+			tat := buckets[0].tatNS
+			takenNS, buckets = 0, buckets[1:]
+			if states[ours[i]].State.A != tat {
+				all = false
+				continue
+			}
+		}
+		given, err := v.GiveBack(held.key, c.Limit, c.Policy, p.left, takenNS, at(v.NowNS))
+		all = all && err == nil && given == p.left
+	}
+	return all
+}
