@@ -83,7 +83,7 @@ var mutants = []mutant{
 	{"units go back twice", "ahead", "store/remote/ahead/grant.go", "p.left, takenNS, at(v.NowNS))\n", "2*p.left, takenNS, at(v.NowNS))\n"},
 	{"units are charged to one of two limits", "ahead", "store/remote/ahead/grant.go",
 		"for at, i := range ours {", "for at, i := range ours[:1] {"},
-	{"units do not end", "ahead", "store/remote/ahead/holding.go", "p.left >= cost && now.Before(p.end) {", "p.left >= cost {"},
+	{"units do not end", "ahead", "store/remote/ahead/holding.go", "p.left >= cost && now.Before(p.end) && upperNS < p.endNS {", "p.left >= cost {"},
 	{"leases do not end with their connection", "leases", "resp/session/session.go", "s.bound.Release(&s.srv.Later)", ""},
 
 	{"a write is answered before it is synced", "crashes", "persistence/logfile.go", "if err == nil && sync {", "if err == nil && sync && len(b) == 0 {"},

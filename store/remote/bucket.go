@@ -7,6 +7,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/ahead"
 	"celld/store/remote/queue"
 	"celld/store/remote/view"
 )
@@ -85,7 +86,12 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	s.waits.Take(r, a, deadline, b.answered)
+	s.waits.Take(r, a, deadline, func() {
+		if s.ahead.Lasts() > 0 && r.Err == nil && ahead.Suits(r) && !r.Taken.Limited {
+			s.ahead.PassedTake(r)
+		}
+		b.answered()
+	})
 }
 
 // takeAhead decides on a Take by units, if there are some and no rule applies.
@@ -134,8 +140,19 @@ func (o *call) Answer(err error) {
 			o.take.Calls[0].Key = key
 			o.store.failure.Take(o.take, err, o.access)
 		}
+	} else if o.store.ahead.Lasts() > 0 && !o.limited() {
+		o.passed()
 	}
 	o.pending.answered()
+}
+
+// passed tells what is held ahead of a call that has passed.
+func (o *call) passed() {
+	if o.throttle == nil {
+		o.store.ahead.PassedTake(o.take)
+	} else if o.throttle.Err == nil {
+		o.store.ahead.Passed(o.throttle)
+	}
 }
 
 // bucket is what a call asks for, in ns. incrementNS is negative for a refund.

@@ -124,8 +124,8 @@ func (k *ask) own(key []byte) ask {
 	return o
 }
 
-// suits reports whether units may decide a Take: it takes the same from limits of one key, and is answered at once.
-func suits(r *store.TakeRequest) bool {
+// Suits reports whether units may decide a Take: it takes the same from limits of one key, and is answered at once.
+func Suits(r *store.TakeRequest) bool {
 	if r.Mode != cell.Take || r.Cost <= 0 || r.UpTo || r.Look || r.Terms != nil {
 		return false
 	}
@@ -157,7 +157,7 @@ func (h *Ahead) Throttle(r *store.Request, a store.Access) (decided bool, later 
 
 // Take decides on a Take to which no rule applies, as Throttle does.
 func (h *Ahead) Take(r *store.TakeRequest, a store.Access) (decided bool, later func()) {
-	if h.aheadNS.Load() == 0 || !suits(r) {
+	if h.aheadNS.Load() == 0 || !Suits(r) {
 		return false, nothing
 	}
 	k := ask{calls: r.Calls}
@@ -208,15 +208,39 @@ func nothing() {}
 
 // use uses units for a call, if answer lets it pass.
 func (held *holding) use(cost int64, now time.Time, answer func(nowNS int64) bool) bool {
-	lower, known := held.clock.Lower()
+	lower, upper, known := held.clock.Bounds()
 	nowNS := max(lower, held.nowNS)
-	p := held.portionFor(cost, now, nowNS)
+	p := held.portionFor(cost, now, nowNS, upper)
 	if !known || p == nil || !answer(nowNS) {
 		return false
 	}
 	p.left -= cost
 	held.nowNS = nowNS
 	return true
+}
+
+// Passed notes a CL.THROTTLE, or a Take, that the engine has let pass. What replies tell then follows it.
+func (h *Ahead) Passed(r *store.Request) {
+	k := ask{bucket: r.Bucket}
+	h.note(r.Key, &k, func(nowNS int64) { _, _ = h.table.Throttle(r.Key, r.Bucket, r.Quantity, at(nowNS)) })
+}
+
+// PassedTake is Passed for a Take.
+func (h *Ahead) PassedTake(r *store.TakeRequest) {
+	k := ask{calls: slices.Clone(r.Calls)} // their decisions stay
+	h.note(r.Calls[0].Key, &k, func(nowNS int64) {
+		_, _ = h.table.Take(k.calls, store.TakeOptions{Mode: cell.Force, Cost: r.Cost}, at(nowNS))
+	})
+}
+
+// note changes what replies tell of a key, if it has units of the same ask.
+func (h *Ahead) note(key []byte, k *ask, change func(nowNS int64)) {
+	sh := h.shardOf(maphash.Bytes(h.seed, key))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if held := sh.keys[string(key)]; held != nil && held.ask.same(k) && len(held.portions) > 0 {
+		change(held.nowNS)
+	}
 }
 
 // Drop makes the units of a key void: it was deleted, or something was given back to it.

@@ -17,7 +17,8 @@ type grant struct {
 	n     int64 // units; 0: none were granted
 	lasts time.Duration
 	nowNS int64     // the engine's time at which they were taken
-	end   time.Time // by the clock of this process. The engine's time is not past their end then
+	endNS int64     // and at which they end
+	end   time.Time // the same by the clock of this process, which nobody sets
 
 	buckets []bucket           // what they have left of each bucket
 	tatNS   uint64             // of CL.THROTTLE, before
@@ -56,7 +57,8 @@ func (g *grant) decide(v *view.View) {
 	} else {
 		lasts = min(lasts, g.takeLimits(v))
 	}
-	g.end = asked.Add(time.Duration(g.nowNS + lasts - upper))
+	g.endNS = g.nowNS + lasts
+	g.end = asked.Add(time.Duration(g.endNS - upper))
 }
 
 // ruled reports whether a rule applies to the key.

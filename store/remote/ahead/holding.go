@@ -28,11 +28,11 @@ type portion struct {
 	left int64
 }
 
-// portionFor is one that has units for a call of a cost now; nil: there is none.
-func (held *holding) portionFor(cost int64, now time.Time, nowNS int64) *portion {
+// portionFor is one that has units for a call of a cost now, when the engine's time is between these; nil: there is none.
+func (held *holding) portionFor(cost int64, now time.Time, lowerNS, upperNS int64) *portion {
 	for i := range held.portions {
-		if p := &held.portions[i]; p.left >= cost && now.Before(p.end) {
-			if p.good(cost, nowNS) {
+		if p := &held.portions[i]; p.left >= cost && now.Before(p.end) && upperNS < p.endNS {
+			if p.good(cost, lowerNS) {
 				return p
 			}
 			return nil

@@ -37,8 +37,8 @@ func (c *Clock) Observe(timeNS int64, sent, got time.Time) {
 	c.timeNS, c.sent, c.got = timeNS, sent, got
 }
 
-// bounds are two instants between which the engine's time is. isFresh is false if no answer is fresh.
-func (c *Clock) bounds() (lower, upper int64, isFresh bool) {
+// Bounds are two instants between which the engine's time is. isFresh is false if no answer is fresh.
+func (c *Clock) Bounds() (lower, upper int64, isFresh bool) {
 	if c.fake != nil {
 		now := c.fake()
 		return now, now, true
@@ -52,19 +52,19 @@ func (c *Clock) bounds() (lower, upper int64, isFresh bool) {
 
 // Lower is an instant that the engine's time has reached. It returns false if no answer is fresh.
 func (c *Clock) Lower() (ns int64, ok bool) {
-	ns, _, ok = c.bounds()
+	ns, _, ok = c.Bounds()
 	return ns, ok
 }
 
 // Upper is an instant that the engine's time has not passed.
 func (c *Clock) Upper() (ns int64, ok bool) {
-	_, ns, ok = c.bounds()
+	_, ns, ok = c.Bounds()
 	return ns, ok
 }
 
 // Span is how far Upper may be ahead of the engine's time.
 func (c *Clock) Span() time.Duration {
-	lower, upper, _ := c.bounds()
+	lower, upper, _ := c.Bounds()
 	return time.Duration(upper - lower)
 }
 

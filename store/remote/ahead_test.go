@@ -1,0 +1,226 @@
+package remote
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"celld/cell"
+	"celld/internal/celldtest"
+	"celld/store"
+	"celld/store/remote/link/linktest"
+)
+
+// aheadStores are Stores on one engine that take ahead, and whose time a test sets.
+func aheadStores(t testing.TB, n int, ahead time.Duration) (all []*Store, now *atomic.Int64) {
+	socket := linktest.StartRedis(t)
+	now = &atomic.Int64{}
+	now.Store(4_102_444_800_000_000_000) // ahead of the engine, which lets keys expire by its own
+	for range n {
+		all = append(all, newTestStore(t, socket, Options{Time: now.Load, Ahead: ahead}))
+	}
+	return all, now
+}
+
+// settles waits until nothing is under way.
+func (s *Store) settles(t testing.TB) {
+	t.Helper()
+	celldtest.Eventually(t, "nothing is under way", func() bool { return s.queues.Bytes() == 0 })
+}
+
+// takes takes a cost from limits of a key, and reports whether it passes.
+func (s *Store) takes(t testing.TB, cost int64, key string, limits ...string) store.TakeRequest {
+	t.Helper()
+	var pairs []string
+	for _, l := range limits {
+		pairs = append(pairs, key, l)
+	}
+	r := store.TakeRequest{Calls: s.callsOf(t, pairs...), TakeOptions: store.TakeOptions{Cost: cost}}
+	s.takeNow(&r)
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	s.settles(t)
+	return r
+}
+
+// TestAheadAdmitsNoMore has several instances take ahead of drawn calls, and package cell says that each call that passes would also pass
+// if nobody took ahead.
+func TestAheadAdmitsNoMore(t *testing.T) {
+	for _, limits := range [][]string{
+		{"100/1s"}, {"40/2s,burst=90"}, {"60/1s,algo=window,align=clock"}, {"60/1s,algo=slide"}, {"90/3s,algo=slide,buckets=3"},
+		{"50/1s,burst=60", "200/5s,algo=window,align=clock"}, {"80/1s,algo=slide", "100/2s"},
+	} {
+		t.Run(limits[0], func(t *testing.T) {
+			ahead := time.Duration(60+rand.IntN(140)) * time.Millisecond
+			stores, now := aheadStores(t, 3, ahead)
+			states := make([]cell.State, len(limits))
+			passed, most := int64(0), time.Duration(1+rand.IntN(12))*time.Millisecond
+			for range 1500 {
+				now.Add(rand.Int64N(int64(most)))
+				r := stores[rand.IntN(3)].takes(t, 1+rand.Int64N(3), "k", limits...)
+				if r.Taken.Limited {
+					continue
+				}
+				passed++
+				for i := range limits {
+					l := r.Calls[i].Limit
+					l.Fit(&states[i], now.Load(), r.Cost)
+					if d := l.Decide(&states[i], now.Load(), r.Cost, cell.Take); d.Limited {
+						t.Fatalf("with %s ahead, a call of %d passes that %s denies: %+v", ahead, r.Cost, limits[i], d)
+					}
+				}
+			}
+			byUnits := int64(0)
+			for _, s := range stores {
+				byUnits += s.stats.Ahead.Decisions.Load()
+			}
+			t.Logf("%s ahead: %d pass, %d by units", ahead, passed, byUnits)
+			if byUnits == 0 {
+				t.Error("no unit was used")
+			}
+		})
+	}
+}
+
+// TestAheadAnswers: an instance that is alone answers as if it took nothing ahead, and asks the engine seldom.
+func TestAheadAnswers(t *testing.T) {
+	for _, limits := range [][]string{
+		{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=slide,buckets=6"}, {"1000/1h,algo=window", "2000/366d", "3000/1h,algo=slide"},
+	} {
+		stores, _ := aheadStores(t, 1, 100*time.Millisecond)
+		s, used := stores[0], int64(0)
+		calls := int64(0)
+		for used < 900 {
+			held := s.ahead.Held([]byte("k")) // which an answer of the engine's counts as used
+			r := s.takes(t, 1+rand.Int64N(2), "k", limits...)
+			used, calls = used+r.Cost, calls+1
+			for i := range limits {
+				d := r.Calls[i].Decision
+				if r.Taken.Limited || r.Taken.Granted != r.Cost || d.Limited || d.Limit-d.Remaining < used ||
+					d.Limit-d.Remaining > used+held {
+					t.Fatalf("%s: after %d, %+v and %+v", limits[i], used, r.Taken, d)
+				}
+			}
+		}
+		asked := s.stats.Requests.Load()
+		if byUnits := s.stats.Ahead.Decisions.Load(); byUnits < calls*9/10 || asked > calls/2 {
+			t.Errorf("%s: of %d calls units decided %d, and %d requests were sent", limits, calls, byUnits, asked)
+		}
+	}
+}
+
+// What is left over goes back when a Store is drained, and none of the limit is lost.
+func TestAheadGivesBack(t *testing.T) {
+	for _, limits := range [][]string{{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=window", "2000/366d"}} {
+		stores, _ := aheadStores(t, 2, 10*time.Second)
+		for range 20 {
+			stores[0].takes(t, 1, "k", limits...)
+		}
+		taken, decided := stores[0].stats.Ahead.Taken.Load(), stores[0].stats.Ahead.Decisions.Load()
+		if taken <= decided {
+			t.Fatalf("%d units were taken, and %d used", taken, decided)
+		}
+		if left := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining; left <= 21 {
+			t.Errorf("%s: the other sees %d as used", limits, left)
+		}
+		for range 3 { // so that what the other has taken is not the last
+			stores[0].takes(t, 1, "k", limits...)
+		}
+		stores[1].ahead.GiveBack()
+		stores[1].settles(t)
+		if !stores[0].Drain(context.Background())() {
+			t.Error("it is not drained")
+		}
+		n := &stores[0].stats.Ahead
+		if n.GivenBack.Load()+n.Ended.Load()+n.Decisions.Load() != n.Taken.Load() {
+			t.Errorf("of %d units %d were used, %d given back, %d ended", n.Taken.Load(), n.Decisions.Load(), n.GivenBack.Load(), n.Ended.Load())
+		}
+		if used := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining; n.Ended.Load() == 0 && used != 25 {
+			t.Errorf("%s: %d are used in the end, want 25", limits, used)
+		}
+	}
+}
+
+// Units are void once their key is gone, and end by time.
+func TestAheadEnds(t *testing.T) {
+	stores, now := aheadStores(t, 1, 10*time.Second)
+	s := stores[0]
+	hold := func() {
+		for range 10 {
+			s.takes(t, 1, "k", "1000/1h,algo=window,align=clock")
+		}
+		if s.ahead.Held([]byte("k")) == 0 {
+			t.Fatal("nothing is held")
+		}
+	}
+	hold()
+	w := make(signal, 1)
+	tx := s.Open([][]byte{[]byte("k")}, store.OpenOptions{}, w)
+	<-w
+	tx.Keys().Delete([]byte("k"), tx.TimeNS())
+	if !tx.Commit(w) {
+		<-w
+	}
+	tx.Close()
+	if n := s.ahead.Held([]byte("k")); n != 0 {
+		t.Errorf("%d units are held of a key that is gone", n)
+	}
+	hold()
+	now.Add(int64(10 * time.Second))
+	before := s.stats.Ahead.Decisions.Load()
+	if r := s.takes(t, 1, "k", "1000/1h,algo=window,align=clock"); r.Taken.Limited || s.stats.Ahead.Decisions.Load() != before {
+		t.Errorf("a unit that has ended is used: %+v", r.Taken)
+	}
+}
+
+// Near the edge the portions become small, and all of a limit can be taken: by one instance, and by several.
+func TestAheadLeavesNothing(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		for _, limit := range []string{"300/1h,algo=window", "300/366d"} {
+			stores, _ := aheadStores(t, n, time.Minute)
+			passed := 0
+			for i := range 800 {
+				if !stores[i%n].takes(t, 1, "k", limit).Taken.Limited {
+					passed++
+				} else if i%7 == 0 {
+					stores[(i+1)%n].ahead.GiveBack() // as its time would
+					stores[(i+1)%n].settles(t)
+				}
+			}
+			lost := int64(0)
+			for _, s := range stores {
+				lost += s.stats.Ahead.Ended.Load()
+			}
+			if passed > 300 || int64(passed) < 300-lost || passed < 290 {
+				t.Errorf("%d instances, %s: %d pass, and %d units have ended", n, limit, passed, lost)
+			}
+		}
+	}
+}
+
+// CL.THROTTLE is decided by units, too.
+func TestAheadThrottles(t *testing.T) {
+	stores, now := aheadStores(t, 2, 200*time.Millisecond)
+	b := bucketOf(t, 99, 2000, 10)
+	tat := uint64(0)
+	for i := range 2000 {
+		now.Add(rand.Int64N(int64(14 * time.Millisecond)))
+		s := stores[rand.IntN(2)]
+		reqs := []store.Request{{Key: []byte("k"), Bucket: b, Quantity: 1 + rand.Int64N(2)}}
+		s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+		s.settles(t)
+		if d := reqs[0].Decision; !d.Limited {
+			var of cell.Decision
+			if tat, of, _ = b.Throttle(tat, now.Load(), reqs[0].Quantity); of.Limited {
+				t.Fatalf("call %d passes, and would not by itself: %+v", i, d)
+			}
+		}
+	}
+	if n := stores[0].stats.Ahead.Decisions.Load() + stores[1].stats.Ahead.Decisions.Load(); n < 100 {
+		t.Error("units have decided " + strconv.FormatInt(n, 10))
+	}
+}
