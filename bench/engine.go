@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,14 +16,17 @@ type onEngine struct {
 	callers   int // in all
 	keys      int
 	limit     limitWords
-	limited   bool // the limit denies; else every call must pass
-	inUse     bool // all keys have had a call before
-	perSecond int  // of all callers; 0: as fast as they are answered
+	limited   bool   // the limit denies; else every call must pass
+	inUse     bool   // all keys have had a call before
+	perSecond int    // of all callers; 0: as fast as they are answered
+	ahead     int    // --store-ahead of celld, in ms
+	take      string // celld is asked by CL.TAKE for these limits, which are as large; empty: by CL.THROTTLE
 	duration  time.Duration
 }
 
 const (
 	engineCPU    metric = "engine_cpu_us_per_decision"
+	engineAsked  metric = "engine_commands_per_decision"
 	callersCPU   metric = "callers_cpu_us_per_decision"
 	allowedShare metric = "allowed_over_permitted"
 )
@@ -36,6 +40,8 @@ var (
 	hot = limitWords{4_999, 10_000, 1}
 	// warm is the same where a key is asked less often.
 	warm = limitWords{999, 2_000, 1}
+	// wide lets all pass, and never has little left.
+	wide = limitWords{999_999, 1_000_000, 60}
 	// slow is a hundredth of what each of 100 keys is asked.
 	slow = limitWords{0, 1, 1}
 )
@@ -49,6 +55,16 @@ var engineRows = []row{
 	{name: "engine-hot-20", title: "one key, 20 processes with 50 callers each", work: onEngine{processes: 20, callers: 1000, keys: 1, limit: hot, limited: true}},
 	{name: "engine-hot-20-load", title: "one key, 6,000/s of 20 processes with 50 callers each", work: onEngine{processes: 20, callers: 1000, keys: 1, limit: warm, limited: true, perSecond: 6_000}},
 	{name: "engine-denied", title: "100 keys at 100 × their rate, 10,000/s of 50 callers", work: onEngine{processes: 1, callers: 50, keys: 100, limit: slow, limited: true, perSecond: 10_000}},
+	{name: "ahead-1", title: "one key, 3,000/s of 50 callers", work: onEngine{processes: 1, callers: 50, keys: 1, limit: wide, perSecond: 3_000, ahead: 20}},
+	{name: "ahead-1-window", title: "the same with a window", work: onEngine{processes: 1, callers: 50, keys: 1, limit: wide, perSecond: 3_000, ahead: 20, take: "1000000/1m,algo=window"}},
+	{name: "ahead-1-three", title: "the same with three limits", work: onEngine{processes: 1, callers: 50, keys: 1, limit: wide, perSecond: 3_000, ahead: 20, take: "1000000/1m 2000000/1h,algo=window 1000000/1m,algo=slide"}},
+	{name: "ahead-hot-1", title: "one key, 50 callers", work: onEngine{processes: 1, callers: 50, keys: 1, limit: hot, limited: true, ahead: 20}},
+	{name: "ahead-8", title: "one key, 250/s each of 8 processes", work: onEngine{processes: 8, callers: 48, keys: 1, limit: wide, perSecond: 2_000, ahead: 20}},
+	{name: "ahead-8-window", title: "the same with a window", work: onEngine{processes: 8, callers: 48, keys: 1, limit: wide, perSecond: 2_000, ahead: 20, take: "1000000/1m,algo=window"}},
+	{name: "ahead-20", title: "one key, 6,000/s of 20 processes with 50 callers each", work: onEngine{processes: 20, callers: 1000, keys: 1, limit: warm, limited: true, perSecond: 6_000, ahead: 20}},
+	{name: "ahead-20-100ms", title: "the same, 100 ms ahead", work: onEngine{processes: 20, callers: 1000, keys: 1, limit: warm, limited: true, perSecond: 6_000, ahead: 100}},
+	{name: "ahead-100", title: "100 keys, 3,000/s of 50 callers, 100 ms ahead", work: onEngine{processes: 1, callers: 50, keys: 100, limit: wide, perSecond: 3_000, ahead: 100}},
+	{name: "engine-new-window", title: "100,000 new keys with a window, 50 callers", work: onEngine{processes: 1, callers: 50, keys: 100_000, limit: wide, perSecond: 5_000, take: "1000000/1m,algo=window"}},
 	{name: "engine-added", title: "1,000 keys in use, 10,000/s of 50 callers", work: added{onEngine{processes: 1, callers: 50, keys: 1000, limit: mounting, perSecond: 10_000}}},
 }
 
@@ -60,6 +76,22 @@ var engineGoals = []goal{
 	{row: "engine-denied", metric: engineCPU, peer: "redis-rate", atMost: 0.13},
 	{row: "engine-1m", metric: p50, peer: "redis-rate", atMost: 0.65},
 	{row: "engine-hot-20", metric: p99, peer: "redis-rate", atMost: 0.1},
+	{row: "ahead-1", metric: engineCPU, peer: "redis-rate", atMost: 0.1},
+	{row: "ahead-1-window", metric: engineCPU, peer: "redis-rate", atMost: 0.1},
+	{row: "ahead-1-three", metric: engineCPU, peer: "redis-rate", atMost: 0.1},
+	{row: "ahead-1", metric: engineAsked, atMost: 0.05},
+	{row: "ahead-1", metric: p50, peer: "redis-rate", atMost: 0.4},
+	{row: "ahead-hot-1", metric: engineCPU, peer: "redis-rate", atMost: 0.05},
+	{row: "ahead-8", metric: engineCPU, peer: "redis-rate", atMost: 0.45},
+	{row: "ahead-8-window", metric: engineCPU, peer: "redis-rate", atMost: 0.45},
+	{row: "ahead-8", metric: engineAsked, atMost: 0.3},
+	{row: "ahead-8-window", metric: engineAsked, atMost: 0.3},
+	{row: "ahead-20", metric: engineCPU, peer: "redis-rate", atMost: 0.4},
+	{row: "ahead-20-100ms", metric: engineCPU, peer: "redis-rate", atMost: 0.12},
+	{row: "ahead-100", metric: engineCPU, peer: "redis-rate", atMost: 0.4},
+	{row: "engine-new-window", metric: engineCPU, peer: "redis-rate", atMost: 0.8},
+	{row: "ahead-hot-1", metric: allowedShare, atLeast: 0.98},
+	{row: "ahead-20", metric: allowedShare, atLeast: 0.98},
 	{row: "engine-hot-1", metric: allowedShare, atLeast: 0.98},
 	{row: "engine-hot-20", metric: allowedShare, atLeast: 0.98},
 	{row: "engine-added", metric: addedP99, atMost: 0.5},
@@ -117,6 +149,7 @@ func (w onEngine) run(b *bench, p *peer) (sample, error) {
 		perSecond: n / took.Seconds(), p50: milliseconds(o.Taken.permille(500)), p99: milliseconds(o.Taken.permille(990)),
 	}
 	for i := range after.celld {
+		result[engineAsked] += float64(after.asked[i]-before.asked[i]) / n
 		result[cpuMicroseconds] += after.celld[i].since(before.celld[i]).Seconds() * 1e6 / n
 	}
 	if w.limited {
@@ -147,6 +180,9 @@ func (w onEngine) callersOf(p *peer, e *engine) []callers {
 	c := callers{Addrs: []string{e.server.addr}, Limit: w.limit, N: w.callers, Keys: w.keys, PerSecond: w.perSecond, Duration: w.lasts()}
 	if p.isCelld() {
 		c.Command, c.Addrs = append([]string{"CL.THROTTLE", keyWord}, w.limit.words()...), nil
+		if w.take != "" {
+			c.Command = append([]string{"CL.TAKE", keyWord}, strings.Fields(w.take)...)
+		}
 		for _, s := range e.celld {
 			c.Addrs = append(c.Addrs, s.addr)
 		}
@@ -171,6 +207,7 @@ type engine struct {
 type engineCPUs struct {
 	engine cpuClock
 	celld  []cpuClock
+	asked  []int // commands that each celld has sent to the engine
 }
 
 func (w onEngine) start(b *bench, p *peer) (_ *engine, err error) {
@@ -198,6 +235,9 @@ func (w onEngine) start(b *bench, p *peer) (_ *engine, err error) {
 		}
 		if e.celld = append(e.celld, s); !connects(b, s) {
 			return nil, fmt.Errorf("celld does not connect to the engine%s", s.lastLog())
+		}
+		if w.ahead > 0 { // a build before this setting goes without
+			_, _ = ask(s.addr, "CONFIG", "SET", "store-ahead", strconv.Itoa(w.ahead))
 		}
 	}
 	return e, nil
@@ -243,6 +283,15 @@ func (e *engine) cpu() (c engineCPUs, err error) {
 			return c, err
 		}
 		c.celld = append(c.celld, used)
+		info, err := ask(s.addr, "INFO", "stats")
+		if err != nil {
+			return c, err
+		}
+		asked, err := parseCount(info, "store_calls")
+		if err != nil {
+			return c, err
+		}
+		c.asked = append(c.asked, asked)
 	}
 	return c, nil
 }

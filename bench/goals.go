@@ -77,7 +77,7 @@ func (g goal) words() string {
 		shareOfCeiling: "two goroutines, share of the ceiling", twoOverOne: "two goroutines, calls a second × one's",
 		lateP99: "p99 of how late an answer comes, ms,", rateOff: "rate, % off the limit's,",
 		engineCPU: "the engine's CPU per decision", p50: "p50", allowedShare: "allowed, of what the limit permits,",
-		addedP99: "added to p99, ms", growingOverHit: "a new key, time × a hit's",
+		engineAsked: "commands of the engine per decision", addedP99: "added to p99, ms", growingOverHit: "a new key, time × a hit's",
 		floodOverHit: "a new key that evicts one, time × a hit's",
 	}[g.metric]
 	bound := fmt.Sprintf("≤ %v", g.atMost)

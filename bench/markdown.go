@@ -54,7 +54,7 @@ var (
 	engineColumns = []column{
 		{"engine CPU µs/decision", engineCPU, true, true}, {"decisions/s", perSecond, false, false}, {"p50 ms", p50, true, true},
 		{"p99 ms", p99, true, true}, {"celld CPU µs", cpuMicroseconds, false, false}, {"callers' CPU µs", callersCPU, false, false},
-		{"allowed/permitted", allowedShare, true, false},
+		{"allowed/permitted", allowedShare, true, false}, {"commands/decision", engineAsked, true, false},
 	}
 	addedColumns = []column{
 		{"p50 ms", p50, true, false}, {"the engine alone", directP50, false, false}, {"added", addedP50, true, false},

@@ -224,3 +224,41 @@ func TestAheadThrottles(t *testing.T) {
 		t.Error("units have decided " + strconv.FormatInt(n, 10))
 	}
 }
+
+// The scripts grant what package ahead computes from the same numbers.
+func TestAheadScripts(t *testing.T) {
+	stores, now := aheadStores(t, 1, 0)
+	s := stores[0]
+	for i := range 300 {
+		ahead := time.Duration(1+rand.IntN(300)) * time.Millisecond
+		s.SetAhead(ahead)
+		b := bucketOf(t, rand.Int64N(1000), 1+rand.Int64N(5000), 1+rand.Int64N(20))
+		if b.ToleranceNS() < 2*int64(ahead) {
+			continue
+		}
+		key := strconv.Itoa(i)
+		tat := uint64(0)
+		if rand.IntN(4) > 0 {
+			tat = uint64(now.Load() + rand.Int64N(b.ToleranceNS()))
+			s.do(t, "SET", key, strconv.FormatUint(tat, 10))
+		}
+		for range 2 { // the second is hot, and asks for units
+			reqs := []store.Request{{Key: []byte(key), Bucket: b, Quantity: 1}}
+			s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+			if next, _, _ := b.Throttle(tat, now.Load(), 1); next > 0 {
+				tat = next
+			}
+		}
+		s.settles(t)
+		most := (b.ToleranceNS() + int64(ahead)/4 - max(int64(tat)-now.Load(), int64(ahead))) / b.IntervalNS() / 8
+		if held := s.ahead.Held([]byte(key)); held != max(0, min(most, 1)) { // one call has passed lately
+			t.Fatalf("%+v, %s ahead, TAT %d after now: %d are held, want %d at most", b, ahead, int64(tat)-now.Load(), held, most)
+		}
+		if held := s.ahead.Held([]byte(key)); held > 0 {
+			tat = max(tat, uint64(now.Load()+int64(ahead))) + uint64(b.IntervalNS())
+		}
+		if text, _ := s.do(t, "GET", key).ToString(); text != strconv.FormatUint(tat, 10) && tat > uint64(now.Load()) {
+			t.Fatalf("%+v, %s ahead: the engine has %s, want %d", b, ahead, text, tat)
+		}
+	}
+}

@@ -25,6 +25,9 @@ type call struct {
 	field    string             // of take: the limit's in the hash
 	access   store.Access
 	pending  *pending
+	grant    *ahead.Grant // units that it asks for, too; nil: none
+	byUnit   bool         // units have decided it
+	shown    bool         // units were granted after it, so that what replies tell counts it already
 }
 
 // throttle decides on a CL.THROTTLE.
@@ -43,13 +46,13 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 		s.refuseQuantity(o, err)
 		return
 	}
-	decided, later := s.ahead.Throttle(r, a)
+	decided, grant := s.ahead.Throttle(r, a, false)
 	if decided {
 		b.answered()
 		return
 	}
+	o.grant = grant
 	s.decideBucket(o)
-	later()
 }
 
 // refuseQuantity answers a call that can never be decided. It first looks at the key, as redis-cell does: for another type it answers
@@ -72,34 +75,38 @@ func (s *Store) refuseQuantity(o *call, why error) {
 // take decides on a Take.
 func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b *pending) {
 	r.Err = nil
-	decided, later := s.takeAhead(r, a)
+	decided, grant := s.takeAhead(r, a, false)
 	if decided {
 		b.answered()
 		return
 	}
-	defer later()
 	if isBucket(r) && (!s.policies.HasRules() || r.Calls[0].Rule(s.policies, a.NowNS) == nil) {
 		c := &r.Calls[0]
 		if field := s.fieldOf(c); field != "" {
 			key := queue.Common{Key: s.options.Prefix + string(c.Key), Deadline: deadline}
-			s.decideBucket(&call{Common: key, store: s, take: r, field: field, access: a, pending: b})
+			s.decideBucket(&call{Common: key, store: s, take: r, field: field, access: a, pending: b, grant: grant})
 			return
 		}
 	}
-	s.waits.Take(r, a, deadline, func() {
-		if s.ahead.Lasts() > 0 && r.Err == nil && ahead.Suits(r) && !r.Taken.Limited {
-			s.ahead.PassedTake(r)
+	if s.ahead.Lasts() == 0 || !ahead.Suits(r) {
+		s.waits.Take(r, a, deadline, s.enqueueChange, b.answered)
+		return
+	}
+	t := &takenAhead{store: s, request: r, access: a, grant: grant}
+	s.waits.Take(r, a, deadline, t.enqueue, func() {
+		if r.Err == nil && !t.units && !r.Taken.Limited {
+			s.ahead.PassedTake(r, t.grant != nil && t.grant.Has())
 		}
 		b.answered()
 	})
 }
 
 // takeAhead decides on a Take by units, if there are some and no rule applies.
-func (s *Store) takeAhead(r *store.TakeRequest, a store.Access) (decided bool, later func()) {
+func (s *Store) takeAhead(r *store.TakeRequest, a store.Access, again bool) (decided bool, grant *ahead.Grant) {
 	if s.policies.HasRules() && slices.ContainsFunc(r.Calls, func(c store.Call) bool { return c.Rule(s.policies, a.NowNS) != nil }) {
-		return false, func() {}
+		return false, nil
 	}
-	return s.ahead.Take(r, a)
+	return s.ahead.Take(r, a, again)
 }
 
 // isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
@@ -120,13 +127,48 @@ func (o *call) GoesWith(other queue.Operation) bool {
 
 // Send is queue.Operation's.
 func (o *call) Send(b *queue.Group) {
+	o.store.useUnits(b)
+	if len(b.Operations) == 0 {
+		b.Next()
+		return
+	}
 	d := &deciding{Store: o.store, group: b, calls: make([]*call, len(b.Operations))}
 	for i, one := range b.Operations {
 		d.calls[i] = one.(*call)
+		if g := d.calls[i].grant; g != nil {
+			d.grant = g
+		}
 	}
-	if o.throttle == nil || !d.setNew() && !d.expect() {
+	if d.grant != nil || d.calls[0].throttle == nil || !d.setNew() && !d.expect() {
 		d.byScript()
 	}
+}
+
+// useUnits answers those of a group that units decide which have come since they were asked.
+func (s *Store) useUnits(b *queue.Group) {
+	if s.ahead.Lasts() == 0 {
+		return
+	}
+	b.Operations = slices.DeleteFunc(b.Operations, func(o queue.Operation) bool {
+		used := o.(interface{ byUnits() bool }).byUnits()
+		if used {
+			b.Answer(o, nil)
+		}
+		return used
+	})
+}
+
+// byUnits decides on a call by units, and reports whether it has.
+func (o *call) byUnits() (used bool) {
+	switch {
+	case o.grant != nil:
+	case o.throttle != nil:
+		used, _ = o.store.ahead.Throttle(o.throttle, o.access, true)
+	default:
+		used, _ = o.store.takeAhead(o.take, o.access, true)
+	}
+	o.byUnit = used
+	return used
 }
 
 // Answer is queue.Operation's.
@@ -140,19 +182,30 @@ func (o *call) Answer(err error) {
 			o.take.Calls[0].Key = key
 			o.store.failure.Take(o.take, err, o.access)
 		}
-	} else if o.store.ahead.Lasts() > 0 && !o.limited() {
-		o.passed()
+	} else if o.store.ahead.Lasts() > 0 && !o.byUnit && !o.limited() {
+		o.passed(o.shown || o.grant != nil && o.grant.Has())
+	}
+	if o.grant != nil {
+		o.grant.Done(err)
 	}
 	o.pending.answered()
 }
 
 // passed tells what is held ahead of a call that has passed.
-func (o *call) passed() {
+func (o *call) passed(shown bool) {
 	if o.throttle == nil {
-		o.store.ahead.PassedTake(o.take)
-	} else if o.throttle.Err == nil {
-		o.store.ahead.Passed(o.throttle)
+		o.store.ahead.PassedTake(o.take, shown)
+	} else if o.throttle.Err == nil && o.throttle.Quantity > 0 {
+		o.store.ahead.Passed(o.throttle, shown)
 	}
+}
+
+// limitBucket is the bucket of its limit.
+func (o *call) limitBucket() cell.Bucket {
+	if o.throttle != nil {
+		return o.throttle.Bucket
+	}
+	return o.take.Calls[0].Limit.Bucket()
 }
 
 // bucket is what a call asks for, in ns. incrementNS is negative for a refund.
@@ -216,6 +269,9 @@ func (s *Store) decideBucket(o *call) {
 		s.enqueueChange(o.AsChange())
 	case s.options.Denials > 0 && s.deniedAgain(o):
 		s.stats.DenialsAnswered.Add(1)
+		if o.grant != nil {
+			o.grant.Done(nil)
+		}
 		o.pending.answered()
 	default:
 		s.queues.Enqueue(o)
@@ -258,8 +314,11 @@ func (o *call) AsChange() *view.Change {
 		if o.take != nil {
 			o.take.Calls[0].Key = key
 			o.store.waits.Decide(v, o.take, o.access)
-			return
+		} else {
+			o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, v.At(o.access))
 		}
-		o.throttle.Decision, o.throttle.Err = v.Throttle(key, o.throttle.Bucket, o.throttle.Quantity, v.At(o.access))
+		if o.grant != nil {
+			o.grant.Decide(v)
+		}
 	}, o.Answer)
 }

@@ -10,6 +10,7 @@ import (
 
 	"celld/cell"
 	"celld/store"
+	"celld/store/remote/ahead"
 	"celld/store/remote/link"
 	"celld/store/remote/queue"
 	"celld/store/remote/view"
@@ -20,6 +21,9 @@ var lingerMs = strconv.FormatInt(view.Linger.Milliseconds(), 10)
 // The scripts decide on runs of equal calls. Their arguments are the time in ns, empty for the engine's own, then for each run the
 // tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 if
 // they have decided nothing, as they cannot compute with what the key holds. celld then computes each reply from that TAT and time.
+//
+// Five more arguments ask for units ahead of calls: how many, how long they last in ns, the tolerance, the interval, and 'ahead'. The fifth
+// number of the answer is how many are granted: see package ahead.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
 //
@@ -38,7 +42,8 @@ end
 	// scriptRuns decides on the runs from first on, with the TAT tat, false for none, of what the key holds, found. It leaves the next
 	// TAT and its ms in text and ms, if that is to be stored.
 	scriptRuns = `
-local debt = 0
+local debt, last, units = 0, #ARGV
+if ARGV[last] == 'ahead' then last = last - 5 end
 if tat then
 	if #tat > 19 or not string.find(tat, '^%d+$') then return {found, s, n, 1} end
 	if #tat > 9 then
@@ -48,7 +53,7 @@ if tat then
 	end
 end
 local before, gave = debt, false
-for i = first, #ARGV, 3 do
+for i = first, last, 3 do
 	local tolerance, increment, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
 	if increment > 0 then
 		local passing = math.floor((tolerance - debt) / increment)
@@ -59,6 +64,15 @@ for i = first, #ARGV, 3 do
 		if debt < 0 then debt = 0 end
 		gave = tat
 	end
+end
+if last < #ARGV then
+	local lasts, tolerance, interval = tonumber(ARGV[last + 2]), tonumber(ARGV[last + 3]), tonumber(ARGV[last + 4])
+	local base = debt
+	if base < lasts then base = lasts end
+	local soon = math.floor(lasts / ` + strconv.Itoa(ahead.Soon) + `)
+	units = math.floor(math.floor((tolerance + soon - base) / interval) / ` + strconv.Itoa(ahead.FairShare) + `)
+	if units > tonumber(ARGV[last + 1]) then units = tonumber(ARGV[last + 1]) end
+	if units > 0 then debt = base + units * interval else units = 0 end
 end
 local text, ms
 if debt > 0 and (debt ~= before or gave) then
@@ -81,7 +95,7 @@ if text then
 elseif gave and debt == 0 then
 	redis.call('DEL', KEYS[1])
 end
-return {found, s, n, 0}
+return {found, s, n, 0, units}
 `
 	takeText = scriptTime + `
 local hash, head = redis.call('HGETALL', KEYS[1]), ARGV[3]
@@ -95,7 +109,7 @@ if text then
 	redis.call('HSET', KEYS[1], ARGV[2], head .. text)
 	redis.call('PEXPIREAT', KEYS[1], ms)
 end
-return {found, s, n, 0}
+return {found, s, n, 0, units}
 `
 )
 
@@ -122,8 +136,10 @@ func headOf(l *cell.Limit) string {
 type deciding struct {
 	*Store
 	group *queue.Group
-	calls []*call // the group's operations
+	calls []*call      // the group's operations
+	grant *ahead.Grant // units that one of them asks for, too; nil: none does
 	sent  *link.Request
+	units int64 // that it was granted
 }
 
 func (d *deciding) key() string { return d.calls[0].Key }
@@ -141,8 +157,20 @@ func (d *deciding) byScript() {
 // run sends a script, whose last arguments are the runs of calls.
 func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis.RedisMessage, err error)) {
 	d.stats.Scripts.Add(1)
-	d.sent = &link.Request{Script: how, Keys: []string{d.key()}, Args: appendRuns(args, d.calls), Deadline: d.calls[0].Deadline, Done: done}
+	args = appendRuns(args, d.calls)
+	if d.grant != nil {
+		args = append(args, d.aheadArgs()...)
+	}
+	d.sent = &link.Request{Script: how, Keys: []string{d.key()}, Args: args, Deadline: d.calls[0].Deadline, Done: done}
 	d.link.Send(d.sent)
+}
+
+// aheadArgs ask a script for units.
+func (d *deciding) aheadArgs() []string {
+	want, lasts := d.grant.Bucket()
+	b := d.calls[0].limitBucket()
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []string{number(want), number(int64(lasts)), number(b.ToleranceNS()), number(b.IntervalNS()), "ahead"}
 }
 
 // timeArg is the time for a script: empty, except in tests.
@@ -177,10 +205,10 @@ func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 		return
 	}
 	var tat uint64
-	var now int64
+	var now, units int64
 	decided := false
 	if err == nil {
-		tat, now, decided, err = d.read(answer)
+		tat, now, decided, units, err = d.read(answer)
 	}
 	switch {
 	case err != nil:
@@ -189,21 +217,25 @@ func (d *deciding) ran(answer rueidis.RedisMessage, err error) {
 		d.views.Decide(d.group)
 	default:
 		d.link.Clock(d.key()).Observe(now, d.sent.Sent, time.Now())
+		d.units = units
 		d.decided(tat, now)
 	}
 }
 
-// read reads the answer of a script: the TAT that the key held, 0 for none, and the engine's time in ns.
-func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, decided bool, err error) {
+// read reads the answer of a script: the TAT that the key held, 0 for none, the engine's time in ns, and how many units it has granted.
+func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, decided bool, units int64, err error) {
 	found, err := answer.ToArray()
-	if err != nil || len(found) != 4 {
-		return 0, 0, false, link.ErrAnswer
+	if err != nil || len(found) < 4 || len(found) > 4 && d.grant == nil {
+		return 0, 0, false, 0, link.ErrAnswer
 	}
 	seconds, errS := found[1].ToInt64()
 	ns, errN := found[2].ToInt64()
 	undecided, errU := found[3].ToInt64()
-	if errS != nil || errN != nil || errU != nil {
-		return 0, 0, false, link.ErrAnswer
+	if len(found) > 4 {
+		units, err = found[4].ToInt64()
+	}
+	if errors.Join(errS, errN, errU, err) != nil {
+		return 0, 0, false, 0, link.ErrAnswer
 	}
 	text, _ := found[0].ToString() // nil: the key was not there
 	if d.calls[0].take != nil {
@@ -214,7 +246,7 @@ func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, d
 			err = link.ErrAnswer
 		}
 	}
-	return tat, seconds*1e9 + ns, undecided == 0, err
+	return tat, seconds*1e9 + ns, undecided == 0, units, err
 }
 
 // decided answers the calls: their key had this TAT at this time.
@@ -223,6 +255,12 @@ func (d *deciding) decided(tat uint64, nowNS int64) {
 	for _, o := range d.calls {
 		tat = o.decideAt(tat, nowNS)
 		denied = o.limited()
+	}
+	if d.grant != nil {
+		tat = d.grant.Granted(d.units, nowNS, tat, d.sent.Sent)
+		for _, o := range d.calls {
+			o.shown = d.units > 0
+		}
 	}
 	first := d.calls[0]
 	d.tatCache.note(first.Key, cachedTAT{tatNS: tat, field: first.field, params: first.params(), got: d.sent.Sent, denied: denied})

@@ -92,7 +92,7 @@ func newStore(o Options) *Store {
 	})
 	s.ahead = ahead.New(ahead.Options{
 		Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Views: s.views, Enqueue: s.enqueueChange,
-		Clock: s.link.Clock, Waits: s.waits.For, Counts: &s.stats.Ahead,
+		Renew: s.renew, Clock: s.link.Clock, Waits: s.waits.For, Counts: &s.stats.Ahead,
 	})
 	s.ahead.SetAhead(o.Ahead)
 	s.Keyspace = keyspace.New(keyspace.Options{

@@ -3,11 +3,10 @@
 //
 //	h := ahead.New(ahead.Options{…})
 //	h.SetAhead(20 * time.Millisecond)       // units end so long after they were taken; 0: nothing is taken ahead
-//	decided, later := h.Throttle(&req, access)
+//	decided, grant := h.Throttle(&req, access, false)
 //	if !decided {
-//		…                                   // the engine decides
+//		…                                   // the engine decides, and grants units for the calls that follow if grant is not nil
 //	}
-//	later()                                 // takes units for the calls that follow, where there shall be some
 //	h.Drop(key)                             // what was taken of a key is void
 //
 // # Why no limit admits more
@@ -46,6 +45,7 @@ type Options struct {
 	Policies *policy.Set
 	Views    *view.Views
 	Enqueue  func(c *view.Change)
+	Renew    func(g *Grant)               // asks for units, without a call
 	Clock    func(key string) *link.Clock // of a key on the engine
 	Waits    func(key string) bool        // callers wait for a key, as clients name it, and go first
 	Counts   *Counts
@@ -95,6 +95,8 @@ func (h *Ahead) SetAhead(d time.Duration) { h.aheadNS.Store(int64(d)) }
 // Lasts is how long units last; 0: nothing is taken ahead.
 func (h *Ahead) Lasts() time.Duration { return time.Duration(h.aheadNS.Load()) }
 
+func (sh *shard) heatOf(hash uint64) *heat { return &sh.heat[hash/shards%uint64(len(sh.heat))] }
+
 func (h *Ahead) shardOf(hash uint64) *shard { return &h.shards[hash%shards] }
 
 // ask is what calls of one kind ask for: CL.THROTTLE with a bucket, or CL.TAKE with some limits of one key.
@@ -138,14 +140,14 @@ func Suits(r *store.TakeRequest) bool {
 	return true
 }
 
-// Throttle decides on a CL.THROTTLE to which no rule applies, and reports whether it has. Where it has not, the caller calls later once it
-// has asked the engine.
-func (h *Ahead) Throttle(r *store.Request, a store.Access) (decided bool, later func()) {
+// Throttle decides on a CL.THROTTLE to which no rule applies, and reports whether it has. Where it has not and g is not nil, the request of
+// the call to the engine asks for units, too. again: the call has been asked before, and is not counted.
+func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided bool, g *Grant) {
 	if r.Quantity <= 0 || h.aheadNS.Load() == 0 {
-		return false, nothing
+		return false, nil
 	}
 	k := ask{bucket: r.Bucket}
-	return h.use(r.Key, &k, r.Quantity, func(nowNS int64) (passes bool) {
+	return h.use(r.Key, &k, r.Quantity, again, func(nowNS int64) (passes bool) {
 		a.NowNS = nowNS
 		d, err := h.table.Throttle(r.Key, r.Bucket, r.Quantity, a)
 		if passes = err == nil && !d.Limited; passes {
@@ -156,12 +158,12 @@ func (h *Ahead) Throttle(r *store.Request, a store.Access) (decided bool, later 
 }
 
 // Take decides on a Take to which no rule applies, as Throttle does.
-func (h *Ahead) Take(r *store.TakeRequest, a store.Access) (decided bool, later func()) {
+func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided bool, g *Grant) {
 	if h.aheadNS.Load() == 0 || !Suits(r) {
-		return false, nothing
+		return false, nil
 	}
 	k := ask{calls: r.Calls}
-	return h.use(r.Calls[0].Key, &k, r.Cost, func(nowNS int64) (passes bool) {
+	return h.use(r.Calls[0].Key, &k, r.Cost, again, func(nowNS int64) (passes bool) {
 		a.NowNS = nowNS
 		taken, err := h.table.Take(r.Calls, r.TakeOptions, a)
 		if passes = err == nil && !taken.Limited; passes {
@@ -172,39 +174,52 @@ func (h *Ahead) Take(r *store.TakeRequest, a store.Access) (decided bool, later 
 }
 
 // use uses units for a call of a cost, if answer lets it pass. Where it does not, the engine decides.
-func (h *Ahead) use(key []byte, k *ask, cost int64, answer func(nowNS int64) bool) (used bool, later func()) {
+func (h *Ahead) use(key []byte, k *ask, cost int64, again bool, answer func(nowNS int64) bool) (used bool, g *Grant) {
 	hash := maphash.Bytes(h.seed, key)
-	sh, now := h.shardOf(hash), time.Now()
+	sh, now, lasts := h.shardOf(hash), time.Now(), h.Lasts()
 	sh.mu.Lock()
-	lately := sh.heat[hash/shards%uint64(len(sh.heat))].note(hash, now, h.Lasts(), cost)
+	heat, lately := sh.heatOf(hash), counts{}
+	if !again {
+		lately = heat.note(hash, now, lasts)
+	}
 	held, asks := sh.keys[string(key)], false
 	switch {
 	case held != nil && held.ask.same(k):
 		used = !h.Waits(string(key)) && held.use(cost, now, answer)
-		asks = held.renews(now)
-	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards:
+		asks = !again && held.renews(now, used)
+	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards && k.lasts(lasts):
 		own := bytes.Clone(key)
 		held, asks = &holding{ahead: h, shard: sh, key: own, name: h.Prefix + string(own), ask: k.own(own)}, true
 		held.clock = h.Clock(held.name)
 		sh.keys[string(own)] = held
 	}
+	if used {
+		heat.pass(hash, cost)
+	}
 	if asks {
 		held.asking = true
+		g = &Grant{of: held, want: max(1, lately.passed*portionOf4/4), lasts: lasts}
 	}
 	sh.mu.Unlock()
 	if used {
 		h.Counts.Decisions.Add(1)
 	}
-	switch {
-	case asks && used:
-		held.take(lately.units)
-	case asks:
-		return false, func() { held.take(lately.units) }
+	if used && g != nil {
+		h.Renew(g)
+		g = nil
 	}
-	return used, nothing
+	return used, g
 }
 
-func nothing() {}
+// lasts reports whether units last for a short time, beside what the buckets hold.
+func (k *ask) lasts(lasts time.Duration) bool {
+	if k.calls == nil {
+		return k.bucket.ToleranceNS() >= 2*int64(lasts)
+	}
+	return !slices.ContainsFunc(k.calls, func(c store.Call) bool {
+		return c.Limit.WholeNS(&cell.State{}, 0) == cell.Never && c.Limit.Bucket().ToleranceNS() < 2*int64(lasts)
+	})
+}
 
 // use uses units for a call, if answer lets it pass.
 func (held *holding) use(cost int64, now time.Time, answer func(nowNS int64) bool) bool {
@@ -219,26 +234,28 @@ func (held *holding) use(cost int64, now time.Time, answer func(nowNS int64) boo
 	return true
 }
 
-// Passed notes a CL.THROTTLE, or a Take, that the engine has let pass. What replies tell then follows it.
-func (h *Ahead) Passed(r *store.Request) {
+// Passed notes a CL.THROTTLE, or a Take, that the engine has let pass. What replies tell follows it, unless it is shown already.
+func (h *Ahead) Passed(r *store.Request, shown bool) {
 	k := ask{bucket: r.Bucket}
-	h.note(r.Key, &k, func(nowNS int64) { _, _ = h.table.Throttle(r.Key, r.Bucket, r.Quantity, at(nowNS)) })
+	h.note(r.Key, &k, r.Quantity, shown, func(nowNS int64) { _, _ = h.table.Throttle(r.Key, r.Bucket, r.Quantity, at(nowNS)) })
 }
 
 // PassedTake is Passed for a Take.
-func (h *Ahead) PassedTake(r *store.TakeRequest) {
+func (h *Ahead) PassedTake(r *store.TakeRequest, shown bool) {
 	k := ask{calls: slices.Clone(r.Calls)} // their decisions stay
-	h.note(r.Calls[0].Key, &k, func(nowNS int64) {
+	h.note(r.Calls[0].Key, &k, r.Cost, shown, func(nowNS int64) {
 		_, _ = h.table.Take(k.calls, store.TakeOptions{Mode: cell.Force, Cost: r.Cost}, at(nowNS))
 	})
 }
 
-// note changes what replies tell of a key, if it has units of the same ask.
-func (h *Ahead) note(key []byte, k *ask, change func(nowNS int64)) {
-	sh := h.shardOf(maphash.Bytes(h.seed, key))
+// note counts what has passed, and changes what replies tell of a key, if it has units of the same ask.
+func (h *Ahead) note(key []byte, k *ask, cost int64, shown bool, change func(nowNS int64)) {
+	hash := maphash.Bytes(h.seed, key)
+	sh := h.shardOf(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if held := sh.keys[string(key)]; held != nil && held.ask.same(k) && len(held.portions) > 0 {
+	sh.heatOf(hash).pass(hash, cost)
+	if held := sh.keys[string(key)]; !shown && held != nil && held.ask.same(k) && len(held.portions) > 0 {
 		change(held.nowNS)
 	}
 }
@@ -267,7 +284,9 @@ func (h *Ahead) GiveBack() {
 		}
 		sh.mu.Unlock()
 		for held, portions := range all {
-			held.giveBack(portions)
+			for _, p := range slices.Backward(portions) { // a bucket takes the newest only, and then the one before it
+				held.giveBack(p)
+			}
 		}
 	}
 }

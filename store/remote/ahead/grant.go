@@ -10,12 +10,13 @@ import (
 	"celld/store/remote/view"
 )
 
-// grant is a request for units, and what the engine has granted.
-type grant struct {
+// Grant is a request for units, which goes with a call that the engine decides, or alone.
+type Grant struct {
 	of    *holding
 	want  int64
-	n     int64 // units; 0: none were granted
 	lasts time.Duration
+
+	n     int64     // units that were granted
 	nowNS int64     // the engine's time at which they were taken
 	endNS int64     // and at which they end
 	end   time.Time // the same by the clock of this process, which nobody sets
@@ -32,23 +33,46 @@ type bucket struct {
 	intervalNS, toleranceNS int64
 }
 
-// fairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that.
-const fairShare = 8
+// FairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that. Of a
+// bucket, Soon of the time for which they last is in what remains: later units would end before many calls have come. With all of that
+// time, 20 instances that were asked for three times as much as a limit has left 20 % of it unused, as units had ended.
+const (
+	FairShare = 8
+	Soon      = 4
+)
 
-// take asks for units.
-func (held *holding) take(want int64) {
-	h := held.ahead
-	g := &grant{of: held, want: max(1, want*portionOf8/8)}
-	h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), g.decide, g.done))
+// most is how many units of a bucket with this TAT are taken at most.
+func (g *Grant) most(b cell.Bucket, tatNS uint64) int64 {
+	base := int64(max(tatNS, uint64(g.latestNS()))) - g.nowNS
+	return max(0, (b.ToleranceNS()+int64(g.lasts)/Soon-base)/b.IntervalNS()/FairShare)
 }
 
-// decide takes the units from what the engine holds.
-func (g *grant) decide(v *view.View) {
+// Bucket is what a script is asked for that decides on one bucket: units, and how long they last.
+func (g *Grant) Bucket() (want int64, lasts time.Duration) { return g.want, g.lasts }
+
+// Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a bucket that then had this TAT; 0: none.
+func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time) (nextNS uint64) {
+	g.n, g.nowNS, g.endNS, g.end = n, nowNS, nowNS+int64(g.lasts), sent.Add(g.lasts-g.lasts/1000)
+	k, b := &g.of.ask, g.of.ask.bucket
+	if g.tatNS = tatNS; k.calls != nil {
+		c := &k.calls[0]
+		b = c.Limit.Bucket()
+		g.before = []store.LimitState{{Policy: c.Policy, Limit: *c.Limit, State: cell.State{A: tatNS}}}
+	}
+	if n > 0 {
+		tatNS = max(tatNS, uint64(g.endNS)) + uint64(n*b.IntervalNS())
+		g.buckets = []bucket{{0, tatNS, b.IntervalNS(), b.ToleranceNS()}}
+	}
+	return tatNS
+}
+
+// Decide takes the units from what the engine holds.
+func (g *Grant) Decide(v *view.View) {
 	held := g.of
 	h, asked := held.ahead, time.Now()
 	upper, known := held.clock.Upper()
-	g.n, g.lasts, g.nowNS, g.buckets, g.before, g.tatNS = 0, h.Lasts(), v.NowNS, nil, nil, 0
-	if !known || g.lasts == 0 || h.Waits(string(held.key)) || h.Policies.HasRules() && h.ruled(held, g.nowNS) {
+	g.n, g.nowNS, g.buckets, g.before, g.tatNS = 0, v.NowNS, nil, nil, 0
+	if !known || h.Waits(string(held.key)) || h.Policies.HasRules() && h.ruled(held, g.nowNS) {
 		return
 	}
 	lasts := int64(g.lasts - g.lasts/1000) // clocks drift apart by less
@@ -73,21 +97,17 @@ func (h *Ahead) ruled(held *holding, nowNS int64) bool {
 func at(nowNS int64) store.Access { return store.Access{NowNS: nowNS} }
 
 // latestNS is the latest moment at which the units may be used.
-func (g *grant) latestNS() int64 { return g.nowNS + int64(g.lasts) }
-
-// holds reports whether units last for a short time only, beside what a bucket holds.
-func (g *grant) holds(b cell.Bucket) bool { return b.ToleranceNS() >= 2*int64(g.lasts) }
+func (g *Grant) latestNS() int64 { return g.nowNS + int64(g.lasts) }
 
 // Units are taken by the arithmetic of package cell, and not by the table of the view. At the moment at which a bucket counts them, the
 // table would find that what the key holds is over, and remove it.
 
 // takeBucket takes units of CL.THROTTLE.
-func (g *grant) takeBucket(v *view.View) {
+func (g *Grant) takeBucket(v *view.View) {
 	key, b := g.of.key, g.of.ask.bucket
 	value, _ := v.Get(key, at(g.nowNS))
-	_, d, err := b.Throttle(value.TAT, g.latestNS(), 0)
-	n := min(g.want, d.Remaining/fairShare)
-	if err != nil || n < 1 || !g.holds(b) || value.HoldsLimits || value.Count != 0 {
+	n := min(g.want, g.most(b, value.TAT))
+	if n < 1 || value.HoldsLimits || value.Count != 0 {
 		return
 	}
 	next, _, err := b.Throttle(value.TAT, g.latestNS(), n)
@@ -99,13 +119,13 @@ func (g *grant) takeBucket(v *view.View) {
 }
 
 // puts makes the key hold something that lasts as long as it has something to remember.
-func (g *grant) puts(v *view.View, value store.Value) bool {
+func (g *Grant) puts(v *view.View, value store.Value) bool {
 	value.ExpiryNS = store.AtTAT
 	return v.Update(g.of.key, at(g.nowNS), func(store.Value, bool) (store.Value, bool) { return value, true }) == nil
 }
 
 // takeLimits takes units of CL.TAKE from all limits, or none. It returns how long they last at most, in ns.
-func (g *grant) takeLimits(v *view.View) (lasts int64) {
+func (g *Grant) takeLimits(v *view.View) (lasts int64) {
 	all, ours, ok := statesOf(v.Store, &g.of.ask, g.of.key, g.nowNS)
 	if !ok {
 		return 0
@@ -113,13 +133,12 @@ func (g *grant) takeLimits(v *view.View) (lasts int64) {
 	n, lasts := g.want, int64(g.lasts)
 	for _, i := range ours {
 		l := &all[i]
-		switch whole := l.Limit.WholeNS(&l.State, g.nowNS); {
-		case whole != cell.Never:
+		if whole := l.Limit.WholeNS(&l.State, g.nowNS); whole != cell.Never {
 			lasts = min(lasts, int64(whole)-g.nowNS)
-		case !g.holds(l.Limit.Bucket()):
-			return 0
+			n = min(n, l.Limit.Decide(&l.State, g.nowNS, 0, cell.Peek).Remaining/FairShare)
+		} else {
+			n = min(n, g.most(l.Limit.Bucket(), l.State.A))
 		}
-		n = min(n, l.Limit.Decide(&l.State, g.momentOf(l), 0, cell.Peek).Remaining/fairShare)
 	}
 	if n < 1 {
 		return 0
@@ -143,7 +162,7 @@ func (g *grant) takeLimits(v *view.View) (lasts int64) {
 }
 
 // momentOf is when a limit counts the units: a bucket as late as they may be used.
-func (g *grant) momentOf(l *store.LimitState) int64 {
+func (g *Grant) momentOf(l *store.LimitState) int64 {
 	if l.Limit.WholeNS(&l.State, g.nowNS) == cell.Never {
 		return g.latestNS()
 	}
@@ -171,14 +190,22 @@ func statesOf(t *memory.Store, k *ask, key []byte, nowNS int64) (all store.Limit
 	return all, ours, err == nil
 }
 
-// done adds the units to those that are held.
-func (g *grant) done(err error) {
+// Ask is what the units are for: CL.THROTTLE of a bucket or, with limits, CL.TAKE.
+func (g *Grant) Ask() (key []byte, name string, b cell.Bucket, limits []store.Call) {
+	return g.of.key, g.of.name, g.of.ask.bucket, g.of.ask.calls
+}
+
+// Has reports whether units were granted.
+func (g *Grant) Has() bool { return g.n > 0 }
+
+// Done adds the units to those that are held; err: the engine has not granted them.
+func (g *Grant) Done(err error) {
 	held := g.of
 	held.shard.mu.Lock()
 	held.asking = false
 	granted := err == nil && g.n > 0
 	if !granted {
-		held.again = time.Now().Add(held.ahead.Lasts())
+		held.again = time.Now().Add(g.lasts)
 	}
 	late := granted && held.gone
 	switch {
@@ -193,12 +220,13 @@ func (g *grant) done(err error) {
 		held.ahead.Counts.Taken.Add(g.n)
 	}
 	if late {
-		held.giveBack([]portion{{*g, g.n}})
+		held.giveBack(portion{*g, g.n})
 	}
 }
 
 // show puts what the key held before into the table from which replies come.
-func (g *grant) show(t *memory.Store, held *holding) {
+func (g *Grant) show(t *memory.Store) {
+	held := g.of
 	t.Delete(held.key, g.nowNS)
 	value := store.Value{TAT: g.tatNS, ExpiryNS: store.AtTAT}
 	if held.ask.calls != nil {
@@ -216,34 +244,31 @@ func (g *grant) show(t *memory.Store, held *holding) {
 }
 
 // giveAll gives n units back to all limits in a table.
-func (g *grant) giveAll(t *memory.Store, held *holding, n, nowNS int64) {
+func (g *Grant) giveAll(t *memory.Store, n int64) {
+	held := g.of
 	if held.ask.calls == nil {
-		_, _ = t.Throttle(held.key, held.ask.bucket, -n, at(nowNS))
+		_, _ = t.Throttle(held.key, held.ask.bucket, -n, at(g.nowNS))
 	}
 	for _, c := range held.ask.calls {
-		_, _ = t.Give(held.key, c.Limit, c.Policy, n, at(nowNS))
+		_, _ = t.Give(held.key, c.Limit, c.Policy, n, at(g.nowNS))
 	}
 }
 
-// giveBack gives back what is left of portions.
-func (held *holding) giveBack(portions []portion) {
-	h := held.ahead
-	for i := range portions {
-		p := &portions[i]
-		if p.left == 0 {
-			continue
-		}
-		given := false
-		h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), func(v *view.View) {
-			given = p.back(v)
-		}, func(err error) {
-			if err == nil && given {
-				h.Counts.GivenBack.Add(p.left)
-			} else {
-				h.Counts.Ended.Add(p.left)
-			}
-		}))
+// giveBack gives back what is left of a portion.
+func (held *holding) giveBack(p portion) {
+	h, given := held.ahead, false
+	if p.left == 0 {
+		return
 	}
+	h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), func(v *view.View) {
+		given = p.back(v)
+	}, func(err error) {
+		if err == nil && given {
+			h.Counts.GivenBack.Add(p.left)
+		} else {
+			h.Counts.Ended.Add(p.left)
+		}
+	}))
 }
 
 // back gives back to what the engine holds, and reports whether all limits have it: a bucket only if nobody has taken from it since.

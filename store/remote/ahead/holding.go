@@ -24,7 +24,7 @@ type holding struct {
 
 // portion is units that were taken together.
 type portion struct {
-	grant
+	Grant
 	left int64
 }
 
@@ -58,28 +58,34 @@ func (held *holding) left() (n int64) {
 	return n
 }
 
-// renews reports whether it asks for more now: before the last unit is used, so that no call waits for the answer.
-func (held *holding) renews(now time.Time) bool {
-	if held.asking || now.Before(held.again) || len(held.portions) == 0 {
+// renews reports whether it asks for more now, with a call that the engine decides or, if used, by itself.
+func (held *holding) renews(now time.Time, used bool) bool {
+	if held.asking || now.Before(held.again) {
 		return false
 	}
-	return held.left()*renewAt <= held.portions[len(held.portions)-1].n
+	if !used || len(held.portions) == 0 {
+		return true
+	}
+	last := held.portions[len(held.portions)-1].n
+	return last >= leastRenewed && held.left()*renewAt <= last
 }
 
-// A portion is for 5/8 of the calls that an interval H brings at the present rate, and the next is asked for when a quarter of it is left.
-// What is left when an eighth of H remains goes back.
+// A portion is for 3/4 of what has passed lately in an interval H, so that it is used up before it ends. The next comes with the next call
+// that the engine decides. For one of leastRenewed, a request without a call asks for it when an eighth is left, so that no call waits.
+// What is left of the last portion when an eighth of H remains goes back.
 const (
-	portionOf8 = 5
-	renewAt    = 4
-	giveBackAt = 8
+	portionOf4   = 3
+	leastRenewed = 8
+	renewAt      = 8
+	giveBackAt   = 8
 )
 
 // add adds what was granted. What this process holds of earlier portions is not used yet, so replies leave it out.
-func (held *holding) add(g *grant) {
+func (held *holding) add(g *Grant) {
 	h := held.ahead
-	g.show(h.table, held)
+	g.show(h.table)
 	if left := held.left(); left > 0 {
-		g.giveAll(h.table, held, left, g.nowNS)
+		g.giveAll(h.table, left)
 	}
 	held.portions = append(held.portions, portion{*g, g.n})
 	held.nowNS = max(held.nowNS, g.nowNS)
@@ -94,12 +100,18 @@ func (held *holding) next(now time.Time) time.Duration {
 	return p.end.Add(-p.lasts / giveBackAt).Sub(now)
 }
 
-// endSome ends the portions whose time has come.
+// endSome ends the portions whose time has come. One that is not the last ends without going back: a bucket would not take it, and a key that
+// is asked so often would cost the engine a request each time.
 func (held *holding) endSome() {
 	held.shard.mu.Lock()
-	var ended []portion
+	var last portion
 	for len(held.portions) > 0 && held.next(time.Now()) <= 0 {
-		ended, held.portions = append(ended, held.portions[0]), held.portions[1:]
+		held.ahead.Counts.Ended.Add(last.left)
+		last, held.portions = held.portions[0], held.portions[1:]
+	}
+	if len(held.portions) > 0 {
+		held.ahead.Counts.Ended.Add(last.left)
+		last.left = 0
 	}
 	switch {
 	case held.gone:
@@ -111,7 +123,7 @@ func (held *holding) endSome() {
 		}
 	}
 	held.shard.mu.Unlock()
-	held.giveBack(ended)
+	held.giveBack(last)
 }
 
 // remove forgets the key. It may become hot again.
@@ -128,10 +140,11 @@ type heat struct {
 	calls, before counts // from since on, and in the interval before that
 }
 
-type counts struct{ calls, units int64 }
+// counts are how many have come, and what those have cost that have passed.
+type counts struct{ calls, passed int64 }
 
 // note counts a call, and returns what has come lately in an interval of that length.
-func (t *heat) note(hash uint64, now time.Time, lasts time.Duration, cost int64) (lately counts) {
+func (t *heat) note(hash uint64, now time.Time, lasts time.Duration) (lately counts) {
 	switch passed := now.Sub(t.since); {
 	case t.hash != hash || passed >= 2*lasts:
 		*t = heat{hash: hash, since: now}
@@ -139,12 +152,19 @@ func (t *heat) note(hash uint64, now time.Time, lasts time.Duration, cost int64)
 		t.before, t.calls, t.since = t.calls, counts{}, t.since.Add(lasts)
 	}
 	t.calls.calls++
-	t.calls.units += cost
 	share := float64(lasts-now.Sub(t.since)) / float64(lasts)
 	lately.calls = t.calls.calls + int64(share*float64(t.before.calls))
-	lately.units = t.calls.units + int64(share*float64(t.before.units))
+	lately.passed = t.calls.passed + int64(share*float64(t.before.passed))
 	return lately
 }
 
-// hot is how many calls of a key have come lately where units are taken for it.
-const hot = 3
+// pass counts what has passed.
+func (t *heat) pass(hash uint64, cost int64) {
+	if t.hash == hash {
+		t.calls.passed += cost
+	}
+}
+
+// hot is how many calls of a key have come lately where units are taken for it. They come with the request of a call, so they cost the
+// engine nothing.
+const hot = 2

@@ -64,7 +64,7 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	if len(reqs) == 1 && s.waits.Waits(&reqs[0], a.NowNS) {
 		return s.waits.Enter(&reqs[0], a, w)
 	}
-	s.waits.Take(&reqs[0], a, time.Now().Add(s.waits.Timeout), w.Wake)
+	s.waits.Take(&reqs[0], a, time.Now().Add(s.waits.Timeout), s.waits.Enqueue, w.Wake)
 	return false
 }
 

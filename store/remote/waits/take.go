@@ -9,8 +9,8 @@ import (
 	"celld/store/remote/view"
 )
 
-// Take decides on a Take as a change, and then calls done. A call that would have to wait is denied.
-func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, done func()) {
+// Take decides on a Take as a change, which enqueue sends, and then calls done. A call that would have to wait is denied.
+func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, enqueue func(c *view.Change), done func()) {
 	var keys []string
 	for i := range r.Calls {
 		c := &r.Calls[i]
@@ -26,7 +26,7 @@ func (w *Waits) Take(r *store.TakeRequest, a store.Access, deadline time.Time, d
 		done()
 		return
 	}
-	w.Enqueue(w.Views.NewChange(keys, deadline, func(v *view.View) { w.Decide(v, r, a) }, func(err error) {
+	enqueue(w.Views.NewChange(keys, deadline, func(v *view.View) { w.Decide(v, r, a) }, func(err error) {
 		if err != nil {
 			w.Failure.Take(r, err, a)
 		}
