@@ -47,8 +47,7 @@ func (s *Store) takes(t testing.TB, cost int64, key string, limits ...string) st
 	return r
 }
 
-// TestAheadAdmitsNoMore has several instances take ahead of drawn calls, and package cell says that each call that passes would also pass
-// if nobody took ahead.
+// Several instances take ahead of drawn calls, and package cell says that each call that passes would also pass if nobody took ahead.
 func TestAheadAdmitsNoMore(t *testing.T) {
 	for _, limits := range [][]string{
 		{"100/1s"}, {"40/2s,burst=90"}, {"60/1s,algo=window,align=clock"}, {"60/1s,algo=slide"}, {"90/3s,algo=slide,buckets=3"},
@@ -89,7 +88,8 @@ func TestAheadAdmitsNoMore(t *testing.T) {
 // TestAheadAnswers: an instance that is alone answers as if it took nothing ahead, and asks the engine seldom.
 func TestAheadAnswers(t *testing.T) {
 	for _, limits := range [][]string{
-		{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=slide,buckets=6"}, {"1000/1h,algo=window", "2000/366d", "3000/1h,algo=slide"},
+		{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=slide,buckets=6"},
+		{"1000/1h,algo=window", "2000/366d", "3000/1h,algo=slide"},
 	} {
 		stores, _ := aheadStores(t, 1, 100*time.Millisecond)
 		s, used := stores[0], int64(0)
@@ -115,7 +115,9 @@ func TestAheadAnswers(t *testing.T) {
 
 // What is left over goes back when a Store is drained, and none of the limit is lost.
 func TestAheadGivesBack(t *testing.T) {
-	for _, limits := range [][]string{{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=window", "2000/366d"}} {
+	for _, limits := range [][]string{
+		{"1000/366d"}, {"1000/1h,algo=window"}, {"1000/1h,algo=slide"}, {"1000/1h,algo=window", "2000/366d"},
+	} {
 		stores, _ := aheadStores(t, 2, 10*time.Second)
 		for range 20 {
 			stores[0].takes(t, 1, "k", limits...)
@@ -137,7 +139,8 @@ func TestAheadGivesBack(t *testing.T) {
 		}
 		n := &stores[0].stats.Ahead
 		if n.GivenBack.Load()+n.Ended.Load()+n.Decisions.Load() != n.Taken.Load() {
-			t.Errorf("of %d units %d were used, %d given back, %d ended", n.Taken.Load(), n.Decisions.Load(), n.GivenBack.Load(), n.Ended.Load())
+			t.Errorf("of %d units %d were used, %d given back, %d ended", n.Taken.Load(), n.Decisions.Load(), n.GivenBack.Load(),
+				n.Ended.Load())
 		}
 		if used := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining; n.Ended.Load() == 0 && used != 25 {
 			t.Errorf("%s: %d are used in the end, want 25", limits, used)

@@ -100,8 +100,8 @@ func (held *holding) next(now time.Time) time.Duration {
 	return p.end.Add(-p.lasts / giveBackAt).Sub(now)
 }
 
-// endSome ends the portions whose time has come. One that is not the last ends without going back: a bucket would not take it, and a key that
-// is asked so often would cost the engine a request each time.
+// endSome ends the portions whose time has come. One that is not the last does not go back: a bucket would not take it, and a key that is
+// asked so often would cost the engine a request each time.
 func (held *holding) endSome() {
 	held.shard.mu.Lock()
 	var last portion
