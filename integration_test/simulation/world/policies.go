@@ -105,7 +105,7 @@ func (s *members) set(operator *caller, turn int) {
 				s.w.wrong("a temporary policy has not ended: %v", has)
 			case turn%3 == temporary:
 				c.do(append(words, "EX", "2")...)
-				s.ends = time.Now().Add(2*time.Second + mostLate + s.w.plan.ahead)
+				s.ends = time.Now().Add(2*time.Second + mostLate + max(s.w.plan.ahead, 0))
 			case file && !late:
 				m.reload() // the engine was away
 			default:

@@ -36,6 +36,24 @@ func (v *View) loadCached() bool {
 	return v.state == stateCached
 }
 
+// loadAbsent loads a view of keys that are not in the cache as keys that are not there, and reports whether it does: most of them are new, or
+// have ended. So a call on one takes one round trip. If the engine holds something, that is a conflict like any other, whose answer is what
+// it holds: then a call takes two, as if the keys were read first.
+func (v *View) loadAbsent() bool {
+	now, known := v.views.Link.Clock(v.keys[0].name).Lower()
+	if !known {
+		return false
+	}
+	for i := range v.keys {
+		if _, cached := v.views.cache.Get(v.keys[i].name); cached {
+			return false
+		}
+		v.keys[i].read = content{kind: kindNone, expiry: noExpiry}
+	}
+	v.state, v.NowNS, v.ticket.assumed = stateCached, now, true
+	return true
+}
+
 // cache puts what the key of a view holds into the cache.
 func (v *View) cache() {
 	if len(v.keys) != 1 {

@@ -63,7 +63,7 @@ func (s *Views) Decide(b *queue.Group) {
 			c.view.addAll(one.Keys)
 		}
 	}
-	if len(c.view.keys) == 0 || c.view.loadCached() {
+	if len(c.view.keys) == 0 || c.view.loadCached() || c.view.loadAbsent() {
 		c.decide()
 		return
 	}

@@ -45,6 +45,23 @@ local function answer(did, first)
 end
 `
 
+// newLua stores one key that is not there, and has no list of tickets, before anything else is computed: Lua makes anew each function that
+// the rest defines. At 5,000 calls a second on new keys with a window, one takes 28 µs of the engine's CPU, 34 without this, and 44 where the
+// key is read first.
+const newLua = `
+if ARGV[6] == 'none' and ARGV[3] == '0' and (#KEYS == 1 or #KEYS == 2 and ARGV[1] ~= '') and redis.call('EXISTS', unpack(KEYS)) == 0 then
+  local now, last, at = redis.call('TIME'), tonumber(ARGV[7]), 9
+  if not last or now[1] * 1000000 + now[2] <= last then
+    for _ = 1, tonumber(ARGV[8]) do
+      local n = tonumber(ARGV[at])
+      redis.call(ARGV[at + 1], KEYS[1], unpack(ARGV, at + 2, at + n))
+      at = at + n + 1
+    end
+    return {'stored', now[1], now[2], -1}
+  end
+end
+`
+
 // openScript answers what the keys hold, or that the view must wait until its ticket is first.
 var openScript = link.NewScript(ticketLua + readLua + `
 local first = before(false)
@@ -59,7 +76,7 @@ return answer('read', first)
 //
 // A key that is not there may have been there since it was read, and have expired: see Linger. So one that was read too long ago counts
 // as changed.
-var commitScript = link.NewScript(ticketLua + readLua + "local at = 3\n" + marksLua + `
+var commitScript = link.NewScript(newLua + ticketLua + readLua + "local at = 3\n" + marksLua + `
 local first = before(false)
 if first > 0 then return answer('wait', first) end
 local us = now[1] * 1000000 + now[2]
@@ -236,13 +253,19 @@ func (v *View) answered(how *link.Script, m rueidis.RedisMessage, sent time.Time
 		}
 		return false, nil
 	case "wait":
+		v.ticket.assumed = false
 		return true, nil
 	case "conflict":
-		v.ticket.conflicts++
+		if !v.ticket.assumed {
+			v.ticket.conflicts++
+		}
 	}
 	if how == commitScript {
 		v.state = stateConflict
-		v.views.Counts.Conflicts.Add(1)
+		if !v.ticket.assumed {
+			v.views.Counts.Conflicts.Add(1)
+		}
+		v.ticket.assumed = false
 	}
 	contents := answer[4:]
 	if did == "behind" && len(contents) > 0 {

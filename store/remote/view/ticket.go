@@ -30,6 +30,7 @@ type ticket struct {
 	name      string // of the view
 	early     bool   // it draws a ticket before it has read, if there is a list
 	none      bool   // it asks for none: a Cluster that moves a hash slot refuses scripts with a key that is not there, as lists mostly are
+	assumed   bool   // the keys were taken to be absent: a conflict only tells what they hold
 	conflicts int
 	place     int64 // in the list, from 1; 0: it is not in it
 }
