@@ -67,15 +67,18 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 // A Take on a new key takes one round trip, whatever its limits are, and one on a key that another instance has taken from takes two.
 func TestNewKeysTakeOneTrip(t *testing.T) {
 	stores := testStores(t, 2)
-	for i, limits := range [][]string{{"5/1h,algo=window"}, {"5/1h,algo=slide"}, {"5/1h,algo=log"}, {"5/1h,algo=window", "7/1h"}, {"5/1h,algo=conc"}} {
+	for i, limits := range [][]string{
+		{"5/1h,algo=window"}, {"5/1h,algo=slide"}, {"5/1h,algo=log"}, {"5/1h,algo=window", "7/1h"}, {"5/1h,algo=conc"},
+	} {
 		stores[0].takes(t, 1, "knows the time", "5/1h,algo=window")
 		stores[1].takes(t, 1, "knows the time", "5/1h,algo=window")
 		key := fmt.Sprint("k", i)
 		for n, want := range []int64{1, 2} {
 			before := stores[n].stats.Requests.Load()
 			r := stores[n].takes(t, 1, key, limits...)
-			if asked := stores[n].stats.Requests.Load() - before; asked != want || r.Taken.Limited || r.Calls[0].Decision.Remaining != int64(4-n) {
-				t.Errorf("%s: instance %d: %d requests, want %d: %+v", limits, n, asked, want, r.Calls[0].Decision)
+			asked, d := stores[n].stats.Requests.Load()-before, r.Calls[0].Decision
+			if asked != want || r.Taken.Limited || d.Remaining != int64(4-n) {
+				t.Errorf("%s: instance %d: %d requests, want %d: %+v", limits, n, asked, want, d)
 			}
 		}
 	}

@@ -36,9 +36,9 @@ func (v *View) loadCached() bool {
 	return v.state == stateCached
 }
 
-// loadAbsent loads a view of keys that are not in the cache as keys that are not there, and reports whether it does: most of them are new, or
-// have ended. So a call on one takes one round trip. If the engine holds something, that is a conflict like any other, whose answer is what
-// it holds: then a call takes two, as if the keys were read first.
+// loadAbsent loads a view of keys that are not in the cache as keys that are not there, and reports whether it does: most are new, or have
+// ended. So a call on one takes one round trip. If the engine holds something, that is a conflict like any other, whose answer is what it
+// holds: then a call takes two, as if the keys were read first.
 func (v *View) loadAbsent() bool {
 	now, known := v.views.Link.Clock(v.keys[0].name).Lower()
 	if !known {
