@@ -99,6 +99,7 @@ type OverviewEngine struct {
 	Since    int64  `json:"since_unix_ms"`
 	Calls    int64  `json:"calls"`
 	Failures int64  `json:"failures"`
+	Ahead    int64  `json:"decided_ahead"`   // by units that were taken ahead
 	Without  int64  `json:"decided_without"` // by --store-failure allow, deny or local
 	Refused  int64  `json:"refused"`         // by --store-failure error
 }

@@ -22,6 +22,7 @@ type Store interface {
 
 	Away() error // why it does not answer; nil: it does
 	Facts() Facts
+	AheadOf(c *Call) int64 // how many units of its key this process has taken ahead of calls, and holds
 
 	// Drain is called before a server stops. It returns a function that waits for all changes that no caller waits for. That returns false
 	// if ctx ends before.

@@ -24,7 +24,7 @@ type Settings struct {
 	with                remote.Options
 	passwordFile        string
 	denials, localShare int64
-	ahead               *config.Param[int64]
+	ahead               *config.Param[string]
 	failure             *config.Param[string]
 
 	store *remote.Store // nil: there is no engine
@@ -55,7 +55,7 @@ func (s *Settings) rows(*config.Config) []config.Setting {
 		{Name: "store-timeout", Group: group, Value: config.Into(&s.with.Timeout, config.NewDuration(500*time.Millisecond, time.Millisecond, time.Minute)), Help: "longest time that a call waits for the engine"},
 		{Name: "store-max-waiting", Group: group, Value: config.Into(&s.with.MaxWaiting, config.NewSize(64<<20, 64<<10)), Help: "most bytes of calls that wait for the engine; one more gets an error"},
 		{Name: "store-denials", Group: group, Value: config.Into(&s.denials, config.NewInt(65536, 0, 1<<24, "n")), Help: "most denied keys to remember, for a second at most, so that the engine is not asked again; 0: none"},
-		{Name: "store-ahead", Group: group, Value: config.In(&s.ahead, config.NewInt(0, 0, 1000, "ms")), Mutable: true, Help: "take units of hot keys ahead of their calls, which end after so many ms: then most calls need no request to the engine; 0: none are taken"},
+		{Name: "store-ahead", Group: group, Value: config.In(&s.ahead, config.NewText("0", "ms", config.Readable(remote.ParseAhead))), Mutable: true, Help: "take units of hot keys ahead of their calls, which end after so many ms: then most calls need no request to the engine; 0: none are taken; and for policies: 20,login=0"},
 		{Name: "store-failure", Group: group, Value: config.In(&s.failure, config.NewText("error", "modes", config.Readable(remote.ParseFailures))), Mutable: true, Help: "what calls get while the engine does not answer: error, allow, deny, or local (a share of the limit, in memory); and for policies: error,api=local,login=deny"},
 		{Name: "store-local-share", Group: group, Value: config.Into(&s.localShare, config.NewInt(20, 1, 1<<20, "n")), Help: "with local, each celld allows the limit divided by this"},
 	}
@@ -103,7 +103,7 @@ func (s *Settings) Options(c *config.Config) remote.Options {
 	o := s.with
 	o.Denials, o.LocalShare, o.LocalKeys, o.LocalBytes = int(s.denials), int(s.localShare), c.MaxKeys.Get(), c.MaxMemory.Get()
 	o.Failures, _ = remote.ParseFailures(s.failure.Get())
-	o.Ahead = time.Duration(s.ahead.Get()) * time.Millisecond
+	o.Ahead, _ = remote.ParseAhead(s.ahead.Get())
 	return o
 }
 
@@ -145,7 +145,11 @@ func (s *Settings) open(o *resp.Options) error {
 			store.SetFailures(modes)
 		}
 	})
-	s.ahead.OnSet(func(ms int64) { store.SetAhead(time.Duration(ms) * time.Millisecond) })
+	s.ahead.OnSet(func(text string) {
+		if times, err := remote.ParseAhead(text); err == nil {
+			store.SetAhead(times)
+		}
+	})
 	o.Engine = store
 	return nil
 }

@@ -50,7 +50,7 @@ func EngineCounters(l *List, n store.Counts) {
 		Help: "Decisions repeated because the key had changed meanwhile.", Value: n.Conflicts})
 	l.Counter(Metric{Field: "store_denials_remembered", Name: "celld_store_denials_remembered_total",
 		Help: "Calls denied without asking the engine again.", Value: n.DenialsRemembered})
-	l.Counter(Metric{Field: "store_decided_ahead", Name: "celld_store_decided_ahead_total",
+	l.Counter(Metric{Field: "store_decided_ahead", Name: "celld_store_decided_ahead_total", JSON: "engine.decided_ahead",
 		Help: "Calls decided by units that were taken ahead, without asking the engine.", Value: n.DecidedAhead})
 	for _, of := range []struct {
 		what  string

@@ -11,16 +11,17 @@ import (
 	"celld/cell"
 	"celld/internal/celldtest"
 	"celld/store"
+	"celld/store/remote/ahead"
 	"celld/store/remote/link/linktest"
 )
 
 // aheadStores are Stores on one engine that take ahead, and whose time a test sets.
-func aheadStores(t testing.TB, n int, ahead time.Duration) (all []*Store, now *atomic.Int64) {
+func aheadStores(t testing.TB, n int, lasts time.Duration) (all []*Store, now *atomic.Int64) {
 	socket := linktest.StartRedis(t)
 	now = &atomic.Int64{}
 	now.Store(4_102_444_800_000_000_000) // ahead of the engine, which lets keys expire by its own
 	for range n {
-		all = append(all, newTestStore(t, socket, Options{Time: now.Load, Ahead: ahead}))
+		all = append(all, newTestStore(t, socket, Options{Time: now.Load, Ahead: AheadTimes{All: ahead.Ms(lasts.Milliseconds())}}))
 	}
 	return all, now
 }
@@ -54,8 +55,8 @@ func TestAheadAdmitsNoMore(t *testing.T) {
 		{"50/1s,burst=60", "200/5s,algo=window,align=clock"}, {"80/1s,algo=slide", "100/2s"},
 	} {
 		t.Run(limits[0], func(t *testing.T) {
-			ahead := time.Duration(60+rand.IntN(140)) * time.Millisecond
-			stores, now := aheadStores(t, 3, ahead)
+			lasts := time.Duration(60+rand.IntN(140)) * time.Millisecond
+			stores, now := aheadStores(t, 3, lasts)
 			states := make([]cell.State, len(limits))
 			passed, most := int64(0), time.Duration(1+rand.IntN(12))*time.Millisecond
 			for range 1500 {
@@ -69,7 +70,7 @@ func TestAheadAdmitsNoMore(t *testing.T) {
 					l := r.Calls[i].Limit
 					l.Fit(&states[i], now.Load(), r.Cost)
 					if d := l.Decide(&states[i], now.Load(), r.Cost, cell.Take); d.Limited {
-						t.Fatalf("with %s ahead, a call of %d passes that %s denies: %+v", ahead, r.Cost, limits[i], d)
+						t.Fatalf("with %s ahead, a call of %d passes that %s denies: %+v", lasts, r.Cost, limits[i], d)
 					}
 				}
 			}
@@ -77,7 +78,7 @@ func TestAheadAdmitsNoMore(t *testing.T) {
 			for _, s := range stores {
 				byUnits += s.stats.Ahead.Decisions.Load()
 			}
-			t.Logf("%s ahead: %d pass, %d by units", ahead, passed, byUnits)
+			t.Logf("%s ahead: %d pass, %d by units", lasts, passed, byUnits)
 			if byUnits == 0 {
 				t.Error("no unit was used")
 			}
@@ -233,10 +234,10 @@ func TestAheadScripts(t *testing.T) {
 	stores, now := aheadStores(t, 1, 0)
 	s := stores[0]
 	for i := range 300 {
-		ahead := time.Duration(1+rand.IntN(300)) * time.Millisecond
-		s.SetAhead(ahead)
+		lasts := time.Duration(1+rand.IntN(300)) * time.Millisecond
+		s.SetAhead(AheadTimes{All: ahead.Ms(lasts.Milliseconds())})
 		b := bucketOf(t, rand.Int64N(1000), 1+rand.Int64N(5000), 1+rand.Int64N(20))
-		if b.ToleranceNS() < 2*int64(ahead) {
+		if b.ToleranceNS() < 2*int64(lasts) {
 			continue
 		}
 		key := strconv.Itoa(i)
@@ -253,15 +254,15 @@ func TestAheadScripts(t *testing.T) {
 			}
 		}
 		s.settles(t)
-		most := (b.ToleranceNS() + int64(ahead)/4 - max(int64(tat)-now.Load(), int64(ahead))) / b.IntervalNS() / 8
+		most := (b.ToleranceNS() + int64(lasts)/4 - max(int64(tat)-now.Load(), int64(lasts))) / b.IntervalNS() / 8
 		if held := s.ahead.Held([]byte(key)); held != max(0, min(most, 1)) { // one call has passed lately
-			t.Fatalf("%+v, %s ahead, TAT %d after now: %d are held, want %d at most", b, ahead, int64(tat)-now.Load(), held, most)
+			t.Fatalf("%+v, %s ahead, TAT %d after now: %d are held, want %d at most", b, lasts, int64(tat)-now.Load(), held, most)
 		}
 		if held := s.ahead.Held([]byte(key)); held > 0 {
-			tat = max(tat, uint64(now.Load()+int64(ahead))) + uint64(b.IntervalNS())
+			tat = max(tat, uint64(now.Load()+int64(lasts))) + uint64(b.IntervalNS())
 		}
 		if text, _ := s.do(t, "GET", key).ToString(); text != strconv.FormatUint(tat, 10) && tat > uint64(now.Load()) {
-			t.Fatalf("%+v, %s ahead: the engine has %s, want %d", b, ahead, text, tat)
+			t.Fatalf("%+v, %s ahead: the engine has %s, want %d", b, lasts, text, tat)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	if s.ahead.Lasts() == 0 || !ahead.Suits(r) {
+	if !s.ahead.On() || !ahead.Suits(r) {
 		s.waits.Take(r, a, deadline, s.enqueueChange, b.answered)
 		return
 	}
@@ -146,7 +146,7 @@ func (o *call) Send(b *queue.Group) {
 
 // useUnits answers those of a group that units decide which have come since they were asked.
 func (s *Store) useUnits(b *queue.Group) {
-	if s.ahead.Lasts() == 0 {
+	if !s.ahead.On() {
 		return
 	}
 	b.Operations = slices.DeleteFunc(b.Operations, func(o queue.Operation) bool {
@@ -182,7 +182,7 @@ func (o *call) Answer(err error) {
 			o.take.Calls[0].Key = key
 			o.store.failure.Take(o.take, err, o.access)
 		}
-	} else if o.store.ahead.Lasts() > 0 && !o.byUnit && !o.limited() {
+	} else if o.store.ahead.On() && !o.byUnit && !o.limited() {
 		o.passed(o.shown || o.grant != nil && o.grant.Has())
 	}
 	if o.grant != nil {
@@ -284,7 +284,7 @@ func (s *Store) deniedAgain(o *call) bool {
 	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	tat, ok := s.tatCache.denied(o.Key, o.field, o.params(), s.denialLasts())
+	tat, ok := s.tatCache.denied(o.Key, o.field, o.params(), o.denialLasts())
 	if ok && o.gives() {
 		s.tatCache.forget(o.Key)
 		return false
@@ -298,8 +298,12 @@ func (s *Store) deniedAgain(o *call) bool {
 }
 
 // denialLasts is for how long a denial is remembered. What others hold may come back after the time for which units last.
-func (s *Store) denialLasts() time.Duration {
-	if ahead := s.ahead.Lasts(); ahead > 0 {
+func (o *call) denialLasts() time.Duration {
+	policy := ""
+	if o.take != nil && o.take.Calls[0].Policy != nil {
+		policy = o.take.Calls[0].Policy.Policy.Name
+	}
+	if ahead := o.store.ahead.Lasts(policy); ahead > 0 {
 		return min(ahead, denialLasts)
 	}
 	return denialLasts

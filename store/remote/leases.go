@@ -42,7 +42,7 @@ type drain struct {
 // ended.
 func (s *Store) Drain(ctx context.Context) (drained func() bool) {
 	s.drain.again.Store(&ctx)
-	s.ahead.SetAhead(0)
+	s.ahead.SetAhead(AheadTimes{})
 	s.ahead.GiveBack()
 	return func() bool {
 		for s.drain.left.Load() > 0 || s.queues.Bytes() > 0 {

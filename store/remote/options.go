@@ -22,7 +22,7 @@ type Options struct {
 	Timeout    time.Duration // of a call, from its arrival; 0: 500 ms
 	MaxWaiting int64         // most bytes of calls that wait for the engine; 0: 64 MB
 	Denials    int           // most denied keys that are remembered; 0: none
-	Ahead      time.Duration // how long units last that are taken ahead of calls: see package ahead; 0: none are taken
+	Ahead      AheadTimes    // how long units last that are taken ahead of calls: see package ahead
 
 	Failures   Failures
 	LocalShare int   // of the mode local: a limit's 1/LocalShare; 0: 20

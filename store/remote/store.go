@@ -26,6 +26,12 @@ type Failures = failure.Modes
 // ParseFailures reads --store-failure: see failure.Parse.
 func ParseFailures(text string) (Failures, error) { return failure.Parse(text) }
 
+// AheadTimes say how long units last that are taken ahead. The zero value takes none.
+type AheadTimes = ahead.Times
+
+// ParseAhead reads --store-ahead: see ahead.Parse.
+func ParseAhead(text string) (AheadTimes, error) { return ahead.Parse(text) }
+
 // Store keeps states on an engine. Its methods may be called by many goroutines at once.
 type Store struct {
 	policy.Keeper // those of settings
@@ -145,7 +151,7 @@ func (s *Store) Mode() (name string, since time.Time) {
 }
 
 // SetAhead says how long units last that are taken ahead from now on; 0: none are taken.
-func (s *Store) SetAhead(d time.Duration) { s.ahead.SetAhead(d) }
+func (s *Store) SetAhead(t AheadTimes) { s.ahead.SetAhead(t) }
 
 // SetFailures says what is answered from now on while the engine does not answer.
 func (s *Store) SetFailures(f Failures) { s.failure.SetModes(f) }
@@ -188,6 +194,9 @@ func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Wake
 	}
 	return b.done()
 }
+
+// AheadOf is store.Store's.
+func (s *Store) AheadOf(c *store.Call) int64 { return s.ahead.Held(c.Key) }
 
 // Leave is store.Leases's, as are Waiting, WaitingFor and SetMaxWaiters.
 func (s *Store) Leave(r *store.TakeRequest, why error) bool { return s.waits.Leave(r, why) }

@@ -20,6 +20,7 @@ type shown struct {
 	blockedNS uint64
 	leases    int
 	waiting   int64
+	ahead     int64 // units that this process holds
 }
 
 // asideBytes is how many bytes of limits take longer than a millisecond to go through.
@@ -87,7 +88,8 @@ func Look(s store.Store, keys store.Keys, key []byte, a store.Access) (all []Sho
 	slices.SortFunc(list, func(a, b shown) int { return a.compare(&b) })
 	for i := range list {
 		l := &list[i]
-		l.waiting = s.WaitingFor(&store.Call{Key: key, Limit: &l.limit, Policy: l.policy})
+		c := &store.Call{Key: key, Limit: &l.limit, Policy: l.policy}
+		l.waiting, l.ahead = s.WaitingFor(c), s.AheadOf(c)
 		all = append(all, l.facts())
 	}
 	return all, err
@@ -154,9 +156,13 @@ func (s *shown) facts() Shown {
 	if s.next.Limited {
 		next = s.next.RetryAfterNS
 	}
-	return Shown{{"limit", s.limit.String()}, {"policy", name}, {"capacity", s.next.Limit}, {"used", s.used},
+	facts := Shown{{"limit", s.limit.String()}, {"policy", name}, {"capacity", s.next.Limit}, {"used", s.used},
 		{"remaining", s.next.Remaining}, {"full_in_ms", wholeMS(s.next.ResetAfterNS)}, {"next_in_ms", wholeMS(next)},
 		{"waiting", s.waiting}, {"leases", int64(s.leases)}, {"blocked_ms", wholeMS(s.blockedNS)}}
+	if s.ahead > 0 { // on an engine
+		facts = append(facts, Fact{"ahead", s.ahead})
+	}
+	return facts
 }
 
 // stringFacts tells of a string. A TAT is written as GET answers it: Lua's numbers cannot hold it.

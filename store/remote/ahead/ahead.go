@@ -2,7 +2,7 @@
 // neither who waits nor what is answered while the engine is away.
 //
 //	h := ahead.New(ahead.Options{…})
-//	h.SetAhead(20 * time.Millisecond)       // units end so long after they were taken; 0: nothing is taken ahead
+//	h.SetAhead(times)                       // units end so long after they were taken; 0: nothing is taken ahead
 //	decided, grant := h.Throttle(&req, access, false)
 //	if !decided {
 //		…                                   // the engine decides, and grants units for the calls that follow if grant is not nil
@@ -24,8 +24,11 @@ package ahead
 
 import (
 	"bytes"
+	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,10 +65,10 @@ type Counts struct {
 // Ahead keeps the units of all keys. Its methods may be called by many goroutines at once.
 type Ahead struct {
 	Options
-	aheadNS atomic.Int64
-	seed    maphash.Seed
-	shards  [shards]shard
-	table   *memory.Store // keys as they would be if nothing were taken ahead: replies come from it
+	times  atomic.Pointer[Times] // nil: nothing is taken ahead
+	seed   maphash.Seed
+	shards [shards]shard
+	table  *memory.Store // keys as they would be if nothing were taken ahead: replies come from it
 }
 
 const (
@@ -89,11 +92,61 @@ func New(o Options) *Ahead {
 	return h
 }
 
-// SetAhead says how long units last that are taken from now on. 0: none are.
-func (h *Ahead) SetAhead(d time.Duration) { h.aheadNS.Store(int64(d)) }
+// Times are how long units last: for all calls, and for those under some policies.
+type Times = policy.Per[Ms]
 
-// Lasts is how long units last; 0: nothing is taken ahead.
-func (h *Ahead) Lasts() time.Duration { return time.Duration(h.aheadNS.Load()) }
+// Ms is a time in ms.
+type Ms int64
+
+// MostMs is the longest time for which units last.
+const MostMs = 1000
+
+// Parse reads a time in ms, 0 to MostMs, followed by those of policies that have another: 20,login=0. See policy.ParsePer.
+func Parse(text string) (Times, error) {
+	return policy.ParsePer(text, "ms", func(word string) (Ms, error) {
+		n, err := strconv.ParseUint(word, 10, 64)
+		if err != nil || n > MostMs {
+			return 0, fmt.Errorf("argument must be ms from 0 to %d, not '%s'", MostMs, word)
+		}
+		return Ms(n), nil
+	})
+}
+
+// SetAhead says how long units last that are taken from now on. 0: none are.
+func (h *Ahead) SetAhead(t Times) {
+	if slices.Max(t.Values()) == 0 {
+		h.times.Store(nil)
+	} else {
+		h.times.Store(&t)
+	}
+}
+
+// On reports whether units are taken for some calls.
+func (h *Ahead) On() bool { return h.times.Load() != nil }
+
+// Lasts is how long units last of a policy; "": of none. 0: there are none.
+func (h *Ahead) Lasts(policy string) time.Duration {
+	if t := h.times.Load(); t != nil {
+		return time.Duration(t.Of(policy)) * time.Millisecond
+	}
+	return 0
+}
+
+// lasts is how long units last of an ask: the shortest time of its policies.
+func (h *Ahead) lasts(k *ask) time.Duration {
+	if k.calls == nil {
+		return h.Lasts("")
+	}
+	lasts := time.Duration(math.MaxInt64)
+	for i := range k.calls {
+		name := ""
+		if p := k.calls[i].Policy; p != nil {
+			name = p.Policy.Name
+		}
+		lasts = min(lasts, h.Lasts(name))
+	}
+	return lasts
+}
 
 func (sh *shard) heatOf(hash uint64) *heat { return &sh.heat[hash/shards%uint64(len(sh.heat))] }
 
@@ -143,7 +196,7 @@ func Suits(r *store.TakeRequest) bool {
 // Throttle decides on a CL.THROTTLE to which no rule applies, and reports whether it has. Where it has not and g is not nil, the request of
 // the call to the engine asks for units, too. again: the call has been asked before, and is not counted.
 func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided bool, g *Grant) {
-	if r.Quantity <= 0 || h.aheadNS.Load() == 0 {
+	if r.Quantity <= 0 || !h.On() {
 		return false, nil
 	}
 	k := ask{bucket: r.Bucket}
@@ -159,7 +212,7 @@ func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided 
 
 // Take decides on a Take to which no rule applies, as Throttle does.
 func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided bool, g *Grant) {
-	if h.aheadNS.Load() == 0 || !Suits(r) {
+	if !h.On() || !Suits(r) {
 		return false, nil
 	}
 	k := ask{calls: r.Calls}
@@ -176,7 +229,10 @@ func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided 
 // use uses units for a call of a cost, if answer lets it pass. Where it does not, the engine decides.
 func (h *Ahead) use(key []byte, k *ask, cost int64, again bool, answer func(nowNS int64) bool) (used bool, g *Grant) {
 	hash := maphash.Bytes(h.seed, key)
-	sh, now, lasts := h.shardOf(hash), time.Now(), h.Lasts()
+	sh, now, lasts := h.shardOf(hash), time.Now(), h.lasts(k)
+	if lasts == 0 {
+		return false, nil
+	}
 	sh.mu.Lock()
 	heat, lately := sh.heatOf(hash), counts{}
 	if !again {

@@ -58,7 +58,7 @@ func New(o Options) *Decider {
 func (f *Decider) SetModes(m Modes) { f.modes.Store(&m) }
 
 // Mode is the mode of calls, except under policies that have another.
-func (f *Decider) Mode() Mode { return f.modes.Load().all }
+func (f *Decider) Mode() Mode { return f.modes.Load().All }
 
 // Begins notes that the engine does not answer from now on.
 func (f *Decider) Begins(why string) {
@@ -90,7 +90,7 @@ func (f Mode) decision(capacity int64) cell.Decision {
 // Throttle answers a call that the engine has not decided, for this reason. The call's key must be its own, which nobody else changes. The
 // caller checks the rules first.
 func (f *Decider) Throttle(r *store.Request, cause error, a store.Access) {
-	mode := f.modes.Load().all
+	mode := f.modes.Load().All
 	if !f.decides(mode, cause) {
 		r.Decision, r.Err = cell.Decision{}, cause
 		return
@@ -167,8 +167,8 @@ func (f *Decider) ruled(r *store.TakeRequest, a store.Access) bool {
 // modeOf is the strictest Mode of some calls.
 func (f *Decider) modeOf(calls []store.Call) Mode {
 	modes := f.modes.Load()
-	if len(modes.policies) == 0 {
-		return modes.all
+	if modes.Alike() {
+		return modes.All
 	}
 	mode := Allow
 	for i := range calls {
@@ -176,7 +176,7 @@ func (f *Decider) modeOf(calls []store.Call) Mode {
 		if l := calls[i].Policy; l != nil {
 			name = l.Policy.Name
 		}
-		if m := modes.of(name); strictness[m] > strictness[mode] {
+		if m := modes.Of(name); strictness[m] > strictness[mode] {
 			mode = m
 		}
 	}

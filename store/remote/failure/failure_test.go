@@ -327,7 +327,7 @@ func TestModesOfPolicies(t *testing.T) {
 	if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || !r.Taken.Limited {
 		t.Errorf("%+v, %v", r.Taken, r.Err)
 	}
-	s.SetModes(Modes{all: Allow})
+	s.SetModes(Modes{All: Allow})
 	if s.Take(&r, sent, store.Access{NowNS: atNS}); r.Err != nil || r.Taken.Limited {
 		t.Errorf("it was changed, and then: %+v, %v", r.Taken, r.Err)
 	}
