@@ -90,11 +90,12 @@ func drawUnits(p *plan, r *rand.Rand) {
 	}
 }
 
-// drawAhead: machines take ahead of many calls for few keys, to the last of what limits have.
+// drawAhead: machines take ahead of many calls for few keys, to the last of what limits have. Where clients call all at once, units that are
+// older meet a limit that is full again.
 func drawAhead(p *plan, r *rand.Rand) {
 	p.set("store-ahead", oneOf(r, "20", "100", "500"))
 	p.clients, p.pipeline, p.think = 3+r.IntN(4), oneOf(r, 1, 1, 4), oneOf(r, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond)
-	p.calls = 100 + r.IntN(150)
+	p.calls, p.bursts = 100+r.IntN(150), oneOf(r, 0, 60*time.Millisecond, 300*time.Millisecond)
 	p.keys = p.keys[:min(len(p.keys), 1+r.IntN(2))]
 	for i := range p.keys {
 		k := &p.keys[i]

@@ -40,6 +40,7 @@ type plan struct {
 	scenes    []scene
 	turns     time.Duration // the most between two configurations
 	binds     bool          // all leases end with their connection
+	bursts    time.Duration // clients call all at once, so often; 0: each as it likes
 	focus     string        // "": none
 	faults    []fault
 }

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"celld/integration_test/harness"
+	"celld/integration_test/harness/engines"
+	"celld/internal/celldtest"
+)
+
+// bursts are limits of which clients know by their own clocks how much may pass.
+var bursts = []kind{
+	rates,
+	{"bucket", 150, "CL.TAKE %[1]s 400/1s,burst=150", nil, 400},
+	{"window", 800, "CL.TAKE %[1]s 400/1s,algo=window,align=clock", nil, 400}, // of the first and the last, all may pass
+	{"slide", 800, "CL.TAKE %[1]s 400/1s,algo=slide", nil, 400},
+	{"several", 150, "CL.TAKE %[1]s 400/1s,burst=150 100000/1h,algo=window", nil, 400},
+}
+
+// TestAheadBesideFaults has instances take ahead of calls, one that does not beside them, while the engine stands and instances are killed.
+func TestAheadBesideFaults(t *testing.T) {
+	t.Parallel()
+	for _, kind := range engines.Kinds[:2] {
+		t.Run(kind.Name, func(t *testing.T) {
+			f := kind.Start(engines.Redis(t), t)
+			var all []*harness.Server
+			for _, ms := range []string{"20", "100", "0"} {
+				all = append(all, harness.Start(t, "--store", f.URL, "--store-ahead", ms))
+			}
+			killed := harness.Spec{Flags: []string{"--store", f.URL, "--store-ahead", "50"}, Dies: true}.Start(t)
+			l := (&load{clients: 4, keys: 1}).start(t, all, bursts...)
+			c := harness.Dial(t, killed.Addr)
+			for range 100 {
+				for _, k := range bursts {
+					c.Do(k.words(k.name + "0")...)
+				}
+			}
+			_ = killed.Cmd.Process.Kill()
+			for range 3 {
+				master := f.Nodes[0]
+				if kind.Name == "cluster" {
+					master = f.MasterOf("bucket0")
+				}
+				master.Pause()
+				time.Sleep(150 * time.Millisecond)
+				master.Resume()
+				l.goesOn(time.Now())
+			}
+			l.check(0)
+			for i, srv := range all {
+				info := harness.Dial(t, srv.Addr).Do("INFO", "stats")
+				_, n, _ := strings.Cut(info, "store_decided_ahead:")
+				if n, _, _ = strings.Cut(n, "\r"); (n == "0") != (i == 2) {
+					t.Errorf("instance %d has decided %s ahead", i, n)
+				}
+			}
+			celldtest.Eventually(t, "nobody holds units", func() bool {
+				return !strings.Contains(harness.Dial(t, all[0].Addr).Do("CL.SHOW", "bucket0"), "ahead")
+			})
+		})
+	}
+}
