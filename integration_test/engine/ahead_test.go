@@ -19,7 +19,7 @@ var bursts = []kind{
 	{"several", 150, "CL.TAKE %[1]s 400/1s,burst=150 100000/1h,algo=window", nil, 400},
 }
 
-// TestAheadBesideFaults has instances take ahead of calls, one that does not beside them, while the engine stands and instances are killed.
+// Instances take ahead of calls, and one beside them does not, while the engine stands and an instance is killed.
 func TestAheadBesideFaults(t *testing.T) {
 	t.Parallel()
 	for _, kind := range engines.Kinds[:2] {

@@ -69,8 +69,7 @@ if last < #ARGV then
 	local lasts, tolerance, interval = tonumber(ARGV[last + 2]), tonumber(ARGV[last + 3]), tonumber(ARGV[last + 4])
 	local base = debt
 	if base < lasts then base = lasts end
-	local soon = math.floor(lasts / ` + strconv.Itoa(ahead.Soon) + `)
-	units = math.floor(math.floor((tolerance + soon - base) / interval) / ` + strconv.Itoa(ahead.FairShare) + `)
+	units = math.floor(math.floor((tolerance - debt) / interval) / ` + strconv.Itoa(ahead.FairShare) + `)
 	if units > tonumber(ARGV[last + 1]) then units = tonumber(ARGV[last + 1]) end
 	if units > 0 then debt = base + units * interval else units = 0 end
 end

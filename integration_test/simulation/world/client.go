@@ -43,7 +43,7 @@ func (c *client) run() {
 		if c.w.plan.think > 0 {
 			time.Sleep(time.Duration(c.asks.Int64N(int64(c.w.plan.think))))
 		}
-		if bursts := c.w.plan.bursts; bursts > 0 && c.asks.IntN(8) == 0 {
+		if bursts := c.w.plan.bursts; bursts > 0 && c.asks.IntN(20) == 0 {
 			time.Sleep(bursts - c.w.since()%bursts)
 		}
 		n := min(left, 1+c.asks.IntN(c.w.plan.pipeline))

@@ -90,8 +90,8 @@ func drawUnits(p *plan, r *rand.Rand) {
 	}
 }
 
-// drawAhead: machines take ahead of many calls for few keys, to the last of what limits have. Where clients call all at once, units that are
-// older meet a limit that is full again.
+// drawAhead: machines take ahead of many calls for few keys, to the last of what limits have. Where clients call all at once, units that
+// are older meet a limit that is full again.
 func drawAhead(p *plan, r *rand.Rand) {
 	p.set("store-ahead", oneOf(r, "20", "100", "500"))
 	p.clients, p.pipeline, p.think = 3+r.IntN(4), oneOf(r, 1, 1, 4), oneOf(r, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond)
@@ -100,10 +100,10 @@ func drawAhead(p *plan, r *rand.Rand) {
 	for i := range p.keys {
 		k := &p.keys[i]
 		*k = key{name: k.name}
-		text := oneOf(r, "", "100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
+		text := oneOf(r, "", "", "30/1s", "100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
 			"200/1m,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
 		if text == "" {
-			k.burst = [3]int64{30 + r.Int64N(50), 50, 1}
+			k.burst = [3]int64{20 + r.Int64N(40), 40, 1}
 			continue
 		}
 		for j, text := range strings.Fields(text) {

@@ -200,7 +200,7 @@ func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided 
 		return false, nil
 	}
 	k := ask{bucket: r.Bucket}
-	return h.use(r.Key, &k, r.Quantity, again, func(nowNS int64) (passes bool) {
+	return h.use(r.Key, &k, r.Quantity, a.NowNS, again, func(nowNS int64) (passes bool) {
 		a.NowNS = nowNS
 		d, err := h.table.Throttle(r.Key, r.Bucket, r.Quantity, a)
 		if passes = err == nil && !d.Limited; passes {
@@ -216,7 +216,7 @@ func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided 
 		return false, nil
 	}
 	k := ask{calls: r.Calls}
-	return h.use(r.Calls[0].Key, &k, r.Cost, again, func(nowNS int64) (passes bool) {
+	return h.use(r.Calls[0].Key, &k, r.Cost, a.NowNS, again, func(nowNS int64) (passes bool) {
 		a.NowNS = nowNS
 		taken, err := h.table.Take(r.Calls, r.TakeOptions, a)
 		if passes = err == nil && !taken.Limited; passes {
@@ -227,7 +227,7 @@ func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided 
 }
 
 // use uses units for a call of a cost, if answer lets it pass. Where it does not, the engine decides.
-func (h *Ahead) use(key []byte, k *ask, cost int64, again bool, answer func(nowNS int64) bool) (used bool, g *Grant) {
+func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer func(nowNS int64) bool) (used bool, g *Grant) {
 	hash := maphash.Bytes(h.seed, key)
 	sh, now, lasts := h.shardOf(hash), time.Now(), h.lasts(k)
 	if lasts == 0 {
@@ -236,7 +236,7 @@ func (h *Ahead) use(key []byte, k *ask, cost int64, again bool, answer func(nowN
 	sh.mu.Lock()
 	heat, lately := sh.heatOf(hash), counts{}
 	if !again {
-		lately = heat.note(hash, now, lasts)
+		lately = heat.note(hash, nowNS, lasts)
 	}
 	held, asks := sh.keys[string(key)], false
 	switch {
@@ -254,7 +254,7 @@ func (h *Ahead) use(key []byte, k *ask, cost int64, again bool, answer func(nowN
 	}
 	if asks {
 		held.asking = true
-		g = &Grant{of: held, want: max(1, lately.passed*portionOf4/4), lasts: lasts}
+		g = &Grant{of: held, want: max(1, (lately.passed*portionOf4+3)/4), lasts: lasts}
 	}
 	sh.mu.Unlock()
 	if used {

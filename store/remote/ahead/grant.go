@@ -33,18 +33,15 @@ type bucket struct {
 	intervalNS, toleranceNS int64
 }
 
-// FairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that. Of a
-// bucket, Soon of the time for which they last is in what remains: later units would end before many calls have come. With all of that
-// time, 20 instances that were asked for three times as much as a limit has left 20 % of it unused, as units had ended.
-const (
-	FairShare = 8
-	Soon      = 4
-)
+// FairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that. Where
+// nothing is left now, none are taken, though a bucket would give units of the near future: many of these end before a call comes. With
+// them, 20 instances that were asked for three times as much as a limit has left 6 to 20 % of it unused.
+const FairShare = 8
 
 // most is how many units of a bucket with this TAT are taken at most.
 func (g *Grant) most(b cell.Bucket, tatNS uint64) int64 {
-	base := int64(max(tatNS, uint64(g.latestNS()))) - g.nowNS
-	return max(0, (b.ToleranceNS()+int64(g.lasts)/Soon-base)/b.IntervalNS()/FairShare)
+	debt := int64(max(tatNS, uint64(g.nowNS))) - g.nowNS
+	return max(0, (b.ToleranceNS()-debt)/b.IntervalNS()/FairShare)
 }
 
 // Bucket is what a script is asked for that decides on one bucket: units, and how long they last.

@@ -136,7 +136,7 @@ func (held *holding) remove() {
 // heat counts the calls of a key. Where two keys share one, each takes it from the other, and neither is hot.
 type heat struct {
 	hash          uint64
-	since         time.Time
+	sinceNS       int64
 	calls, before counts // from since on, and in the interval before that
 }
 
@@ -144,15 +144,15 @@ type heat struct {
 type counts struct{ calls, passed int64 }
 
 // note counts a call, and returns what has come lately in an interval of that length.
-func (t *heat) note(hash uint64, now time.Time, lasts time.Duration) (lately counts) {
-	switch passed := now.Sub(t.since); {
+func (t *heat) note(hash uint64, nowNS int64, lasts time.Duration) (lately counts) {
+	switch passed := time.Duration(nowNS - t.sinceNS); {
 	case t.hash != hash || passed >= 2*lasts:
-		*t = heat{hash: hash, since: now}
+		*t = heat{hash: hash, sinceNS: nowNS}
 	case passed >= lasts:
-		t.before, t.calls, t.since = t.calls, counts{}, t.since.Add(lasts)
+		t.before, t.calls, t.sinceNS = t.calls, counts{}, t.sinceNS+int64(lasts)
 	}
 	t.calls.calls++
-	share := float64(lasts-now.Sub(t.since)) / float64(lasts)
+	share := float64(int64(lasts)-(nowNS-t.sinceNS)) / float64(lasts)
 	lately.calls = t.calls.calls + int64(share*float64(t.before.calls))
 	lately.passed = t.calls.passed + int64(share*float64(t.before.passed))
 	return lately
