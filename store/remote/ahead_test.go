@@ -154,7 +154,8 @@ func TestAheadGivesBack(t *testing.T) {
 			t.Errorf("of %d units %d were used, %d given back, %d ended", n.Taken.Load(), n.Decisions.Load(), n.GivenBack.Load(),
 				n.Ended.Load())
 		}
-		if used := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining; n.Ended.Load() == 0 && used != 25 || used < 25 {
+		used := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining
+		if n.Ended.Load() == 0 && used != 25 || used < 25 {
 			t.Errorf("%s: %d are used in the end, want 25", limits, used)
 		}
 	}
@@ -186,7 +187,8 @@ func TestAheadEnds(t *testing.T) {
 	}
 	for limit, after := range map[string]time.Duration{ // when its units end
 		"1000/1h,algo=window,align=clock": 10 * time.Second, "1000/366d": 10 * time.Second, "1000/1s,algo=window,align=clock": time.Second,
-		"1000/1s,algo=slide": time.Second, "1000/8s,algo=slide,buckets=4": 2 * time.Second, "1000/1h,algo=window 1000/1s,algo=slide": time.Second,
+		"1000/1s,algo=slide": time.Second, "1000/8s,algo=slide,buckets=4": 2 * time.Second,
+		"1000/1h,algo=window 1000/1s,algo=slide": time.Second,
 	} {
 		limits := strings.Fields(limit)
 		for i := 0; i < 10 || s.ahead.Held([]byte(limit)) == 0; i++ {

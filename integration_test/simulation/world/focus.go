@@ -100,7 +100,8 @@ func drawAhead(p *plan, r *rand.Rand) {
 	for i := range p.keys {
 		k := &p.keys[i]
 		*k = key{name: k.name}
-		text := oneOf(r, "", "", "30/1s", "100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
+		text := oneOf(r, "", "", "30/1s",
+			"100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
 			"200/1m,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
 		if text == "" {
 			k.burst = [3]int64{20 + r.Int64N(40), 40, 1}
