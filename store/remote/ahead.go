@@ -66,7 +66,7 @@ func (t *takenAhead) byUnits() bool {
 // renew asks for units of a key, for no call.
 func (s *Store) renew(g *ahead.Grant) {
 	key, name, bucket, limits := g.Ask()
-	o := &call{Common: queue.Common{Key: name, Deadline: s.deadline()}, store: s, pending: newPending(1, nobody{}), grant: g}
+	o := &call{Common: queue.Common{Key: name, Deadline: s.deadline()}, store: s, pending: newPending(1, nobody{}), grant: g, renews: true}
 	switch {
 	case limits == nil:
 		o.throttle = &store.Request{Key: key, Bucket: bucket}

@@ -287,3 +287,26 @@ func TestAheadScripts(t *testing.T) {
 		}
 	}
 }
+
+// Callers use their keys for something else once they have asked, and units follow the keys as they were.
+func TestAheadKeysAreItsOwn(t *testing.T) {
+	stores, now := aheadStores(t, 1, 10*time.Second)
+	s, b, key := stores[0], bucketOf(t, 999, 1, 1000), make([]byte, 1)
+	for used := int64(1); used < 300; used++ {
+		key[0] = 'k'
+		held := s.ahead.Held(key)
+		reqs := []store.Request{{Key: key, Bucket: b, Quantity: 1}}
+		w := make(signal, 1)
+		if done := s.ThrottleBatch(reqs, store.Access{NowNS: now.Load()}, w); !done {
+			key[0] = 'x'
+			<-w
+		}
+		if d := reqs[0].Decision; d.Limit-d.Remaining < used || d.Limit-d.Remaining > used+held {
+			t.Fatalf("call %d is answered %+v, and %d units are held", used, d, held)
+		}
+		s.settles(t)
+	}
+	if n := s.ahead.Held([]byte("x")); n != 0 {
+		t.Errorf("%d units are held of another key", n)
+	}
+}

@@ -26,6 +26,7 @@ type call struct {
 	access   store.Access
 	pending  *pending
 	grant    *ahead.Grant // units that it asks for, too; nil: none
+	renews   bool         // it is for the units only: nobody waits for its answer
 	byUnit   bool         // units have decided it
 	shown    bool         // units were granted after it, so that what replies tell counts it already
 }
@@ -160,6 +161,7 @@ func (s *Store) useUnits(b *queue.Group) {
 
 // byUnits decides on a call by units, and reports whether it has.
 func (o *call) byUnits() (used bool) {
+	o.ownKey()
 	switch {
 	case o.grant != nil:
 	case o.throttle != nil:
@@ -173,16 +175,14 @@ func (o *call) byUnits() (used bool) {
 
 // Answer is queue.Operation's.
 func (o *call) Answer(err error) {
-	if err != nil {
-		key := []byte(o.Key[len(o.store.options.Prefix):]) // the caller may have changed its own
+	if err != nil && !o.renews {
+		o.ownKey()
 		if o.throttle != nil {
-			o.throttle.Key = key
 			o.store.failure.Throttle(o.throttle, err, o.access)
 		} else {
-			o.take.Calls[0].Key = key
 			o.store.failure.Take(o.take, err, o.access)
 		}
-	} else if o.store.ahead.On() && !o.byUnit && !o.limited() {
+	} else if err == nil && o.store.ahead.On() && !o.byUnit && !o.renews && !o.limited() {
 		o.passed(o.shown || o.grant != nil && o.grant.Has())
 	}
 	if o.grant != nil {
@@ -191,8 +191,19 @@ func (o *call) Answer(err error) {
 	o.pending.answered()
 }
 
+// ownKey gives the request a copy of its key: the caller may have changed its own since.
+func (o *call) ownKey() {
+	key := []byte(o.Key[len(o.store.options.Prefix):])
+	if o.throttle != nil {
+		o.throttle.Key = key
+	} else {
+		o.take.Calls[0].Key = key
+	}
+}
+
 // passed tells what is held ahead of a call that has passed.
 func (o *call) passed(shown bool) {
+	o.ownKey()
 	if o.throttle == nil {
 		o.store.ahead.PassedTake(o.take, shown)
 	} else if o.throttle.Err == nil && o.throttle.Quantity > 0 {
