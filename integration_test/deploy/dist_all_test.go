@@ -364,7 +364,11 @@ func (i image) runs(t *testing.T, authority *celldtest.Authority) {
 	if status := c.of(t, "status"); !regexp.MustCompile(`(?m)^CapEff:\s0+$`).MatchString(status) {
 		t.Errorf("it has capabilities:\n%s", status)
 	}
-	if got := harness.Dial(t, srv.Addr).Throttle("k", "15", "30", "60", "1"); got != [5]int64{0, 16, 15, -1, 2} {
+	asks := harness.Dial(t, srv.Addr)
+	celldtest.Eventually(t, "celld has connected to its engine", func() bool {
+		return !strings.HasPrefix(asks.Do("CL.THROTTLE", "k", "15", "30", "60", "0"), "-STOREDOWN")
+	})
+	if got := asks.Throttle("k", "15", "30", "60", "1"); got != [5]int64{0, 16, 15, -1, 2} {
 		t.Errorf("CL.THROTTLE: %v", got)
 	}
 	words := c.words("exec", append([]string{c.id}, i.config.Healthcheck.Test[1:]...)...)
