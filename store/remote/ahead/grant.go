@@ -67,7 +67,7 @@ func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time) (nex
 func (g *Grant) Decide(v *view.View) {
 	held := g.of
 	h, asked := held.ahead, time.Now()
-	upper, known := held.clock.Upper()
+	upper, known := h.Clock(held.name).Upper()
 	g.n, g.nowNS, g.buckets, g.before, g.tatNS = 0, v.NowNS, nil, nil, 0
 	if !known || h.Waits(string(held.key)) || h.Policies.HasRules() && h.ruled(held, g.nowNS) {
 		return

@@ -89,6 +89,7 @@ func (held *holding) add(g *Grant) {
 	}
 	held.portions = append(held.portions, portion{*g, g.n})
 	held.nowNS = max(held.nowNS, g.nowNS)
+	held.clock = h.Clock(held.name) // a Cluster may have moved the key
 	if held.timer == nil {
 		held.timer = time.AfterFunc(held.next(time.Now()), held.endSome)
 	}
@@ -146,7 +147,7 @@ type counts struct{ calls, passed int64 }
 // note counts a call, and returns what has come lately in an interval of that length.
 func (t *heat) note(hash uint64, nowNS int64, lasts time.Duration) (lately counts) {
 	switch passed := time.Duration(nowNS - t.sinceNS); {
-	case t.hash != hash || passed >= 2*lasts:
+	case t.hash != hash || passed >= 2*lasts || passed < 0:
 		*t = heat{hash: hash, sinceNS: nowNS}
 	case passed >= lasts:
 		t.before, t.calls, t.sinceNS = t.calls, counts{}, t.sinceNS+int64(lasts)
