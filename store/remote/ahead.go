@@ -63,6 +63,17 @@ func (t *takenAhead) byUnits() bool {
 	return t.units
 }
 
+// changesOtherwise gives back what is held of the keys of a Take that units do not decide, so that it finds what the keys have by then. One
+// that only looks finds what is held as used.
+func (s *Store) changesOtherwise(r *store.TakeRequest) {
+	if !s.ahead.On() || ahead.Suits(r) || r.Cost >= 0 && !r.Takes() {
+		return
+	}
+	for i := range r.Calls {
+		s.ahead.GiveBackOf(r.Calls[i].Key)
+	}
+}
+
 // renew asks for units of a key, for no call.
 func (s *Store) renew(g *ahead.Grant) {
 	key, name, bucket, limits := g.Ask()
@@ -71,7 +82,7 @@ func (s *Store) renew(g *ahead.Grant) {
 	case limits == nil:
 		o.throttle = &store.Request{Key: key, Bucket: bucket}
 	case len(limits) == 1 && limits[0].Limit.IsBucket():
-		o.take = &store.TakeRequest{Calls: limits[:1:1], TakeOptions: store.TakeOptions{Mode: 0}}
+		o.take = &store.TakeRequest{Calls: limits[:1:1]}
 		o.field = s.fieldOf(&limits[0])
 	}
 	if o.throttle == nil && o.field == "" || !o.exact() {

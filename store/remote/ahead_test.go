@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -288,25 +289,77 @@ func TestAheadScripts(t *testing.T) {
 	}
 }
 
-// Callers use their keys for something else once they have asked, and units follow the keys as they were.
+// Callers use their keys for something else once they have asked, and units follow the keys as they were. Of three calls at once the first
+// asks for units, and the others wait behind it.
 func TestAheadKeysAreItsOwn(t *testing.T) {
 	stores, now := aheadStores(t, 1, 10*time.Second)
-	s, b, key := stores[0], bucketOf(t, 999, 1, 1000), make([]byte, 1)
-	for used := int64(1); used < 300; used++ {
-		key[0] = 'k'
-		held := s.ahead.Held(key)
-		reqs := []store.Request{{Key: key, Bucket: b, Quantity: 1}}
-		w := make(signal, 1)
-		if done := s.ThrottleBatch(reqs, store.Access{NowNS: now.Load()}, w); !done {
-			key[0] = 'x'
+	s, b, used := stores[0], bucketOf(t, 999, 1, 1000), int64(0)
+	for used < 900 {
+		held := s.ahead.Held([]byte("k"))
+		var reqs []store.Request
+		for range 1 + rand.IntN(4) {
+			reqs = append(reqs, store.Request{Key: []byte("k"), Bucket: b, Quantity: 1 + rand.Int64N(2)})
+		}
+		keys := slices.Clone(reqs)
+		if w := make(signal, 1); !s.ThrottleBatch(reqs, store.Access{NowNS: now.Load()}, w) {
+			for i := range keys {
+				keys[i].Key[0] = 'x'
+			}
 			<-w
 		}
-		if d := reqs[0].Decision; d.Limit-d.Remaining < used || d.Limit-d.Remaining > used+held {
-			t.Fatalf("call %d is answered %+v, and %d units are held", used, d, held)
-		}
 		s.settles(t)
+		for i := range reqs {
+			used += reqs[i].Quantity
+		}
+		held = max(held, s.ahead.Held([]byte("k")))
+		if d := reqs[len(reqs)-1].Decision; len(reqs) == 1 && (d.Limit-d.Remaining < used || d.Limit-d.Remaining > used+held) {
+			t.Fatalf("%d are used, and a call is answered %+v while %d units are held", used, d, held)
+		}
 	}
 	if n := s.ahead.Held([]byte("x")); n != 0 {
 		t.Errorf("%d units are held of another key", n)
+	}
+}
+
+// A call that units do not decide finds what was used, and so do the replies after it.
+func TestAheadBesideOtherCalls(t *testing.T) {
+	stores, now := aheadStores(t, 1, 10*time.Second)
+	s, used := stores[0], int64(0)
+	limit, b := "1000/1h,algo=window", bucketOf(t, 999, 1, 1000)
+	take := func(o store.TakeOptions) cell.Decision {
+		reqs := []store.TakeRequest{{Calls: s.callsOf(t, "k", limit), TakeOptions: o}}
+		if w := make(signal, 1); !s.TakeBatch(reqs, store.Access{NowNS: now.Load()}, w) {
+			<-w
+		}
+		s.settles(t)
+		return reqs[0].Calls[0].Decision
+	}
+	throttle := func(quantity int64) cell.Decision {
+		reqs := []store.Request{{Key: []byte("b"), Bucket: b, Quantity: quantity}}
+		s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+		s.settles(t)
+		return reqs[0].Decision
+	}
+	for range 20 {
+		for range 12 {
+			used++
+			if d := take(store.TakeOptions{Cost: 1}); d.Limit-d.Remaining < used {
+				t.Fatalf("%d are used, and %d of %d remain", used, d.Remaining, d.Limit)
+			}
+			throttle(1)
+		}
+		used += 2
+		if d := take(store.TakeOptions{Cost: 2, Mode: cell.Force}); d.Limit-d.Remaining != used {
+			t.Fatalf("%d are used, and after FORCE %d of %d remain", used, d.Remaining, d.Limit)
+		}
+		throttle(2)
+		if d := throttle(-1); d.Limit-d.Remaining != used-1 {
+			t.Fatalf("%d are used, and after a refund %d of %d remain", used-1, d.Remaining, d.Limit)
+		}
+		used--
+		take(store.TakeOptions{Cost: -1})
+	}
+	if s.stats.Ahead.Decisions.Load() == 0 {
+		t.Error("units have decided nothing")
 	}
 }

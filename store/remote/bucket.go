@@ -47,6 +47,9 @@ func (s *Store) throttle(r *store.Request, a store.Access, deadline time.Time, b
 		s.refuseQuantity(o, err)
 		return
 	}
+	if o.gives() && s.ahead.On() {
+		s.ahead.GiveBackOf(r.Key)
+	}
 	decided, grant := s.ahead.Throttle(r, a, false)
 	if decided {
 		b.answered()

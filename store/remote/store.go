@@ -184,6 +184,9 @@ func (s *Store) ThrottleBatch(reqs []store.Request, a store.Access, w store.Wake
 
 // TakeBatch is store.Limiter's.
 func (s *Store) TakeBatch(reqs []store.TakeRequest, a store.Access, w store.Waker) bool {
+	for i := range reqs {
+		s.changesOtherwise(&reqs[i])
+	}
 	if len(reqs) == 1 && s.waits.Waits(&reqs[0], a.NowNS) {
 		return s.waits.Enter(&reqs[0], a, w)
 	}

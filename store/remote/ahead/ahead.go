@@ -323,9 +323,20 @@ func (h *Ahead) Drop(key string) {
 	defer sh.mu.Unlock()
 	if held := sh.keys[key]; held != nil {
 		h.Counts.Ended.Add(held.left())
-		held.portions = nil
-		held.remove()
+		held.end()
 	}
+}
+
+// GiveBackOf gives back what is held of a key, before the engine is asked about it in another way.
+func (h *Ahead) GiveBackOf(key []byte) {
+	sh := h.shardOf(maphash.Bytes(h.seed, key))
+	sh.mu.Lock()
+	held, portions := sh.keys[string(key)], []portion(nil)
+	if held != nil {
+		portions = held.end()
+	}
+	sh.mu.Unlock()
+	held.giveBackAll(portions)
 }
 
 // GiveBack gives back all that is held.
@@ -335,14 +346,11 @@ func (h *Ahead) GiveBack() {
 		sh.mu.Lock()
 		all := map[*holding][]portion{}
 		for _, held := range sh.keys {
-			all[held], held.portions = held.portions, nil
-			held.remove()
+			all[held] = held.end()
 		}
 		sh.mu.Unlock()
 		for held, portions := range all {
-			for _, p := range slices.Backward(portions) { // a bucket takes the newest only, and then the one before it
-				held.giveBack(p)
-			}
+			held.giveBackAll(portions)
 		}
 	}
 }

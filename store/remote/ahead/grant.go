@@ -251,6 +251,13 @@ func (g *Grant) giveAll(t *memory.Store, n int64) {
 	}
 }
 
+// giveBackAll gives back what is left of portions. A bucket takes the newest only, and then the one before it.
+func (held *holding) giveBackAll(portions []portion) {
+	for _, p := range slices.Backward(portions) {
+		held.giveBack(p)
+	}
+}
+
 // giveBack gives back what is left of a portion.
 func (held *holding) giveBack(p portion) {
 	h, given := held.ahead, false

@@ -127,6 +127,13 @@ func (held *holding) endSome() {
 	held.giveBack(last)
 }
 
+// end forgets the key, and returns what was held of it.
+func (held *holding) end() (portions []portion) {
+	portions, held.portions = held.portions, nil
+	held.remove()
+	return portions
+}
+
 // remove forgets the key. It may become hot again.
 func (held *holding) remove() {
 	held.gone = true

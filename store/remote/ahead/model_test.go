@@ -58,7 +58,7 @@ type state struct {
 	now                    int8
 	tat, count             int8 // what the engine has
 	wasTAT, wasCount       int8 // what it had before the last grant
-	last                   int8 // who has the last grant; see lastOf
+	last                   int8 // who has the last grant: an instance, nobody, or direct
 	real, used             int8 // what the calls that have passed leave, where nobody takes ahead
 	realBefore, usedBefore int8 // without those of the last grant
 	grace                  int8 // units that the engine has forgotten, and was given back nevertheless
