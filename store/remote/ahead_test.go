@@ -363,3 +363,32 @@ func TestAheadBesideOtherCalls(t *testing.T) {
 		t.Error("units have decided nothing")
 	}
 }
+
+// Calls of other buckets on the same key go with the call that asks for units, and these are charged by their own.
+func TestAheadBesideOtherBuckets(t *testing.T) {
+	stores, now := aheadStores(t, 1, 10*time.Second)
+	s, key := stores[0], []byte("k")
+	quick, slow := bucketOf(t, 99_999, 100, 1), bucketOf(t, 9_999, 1, 10)
+	tat := uint64(now.Load())
+	for range 100 {
+		var reqs []store.Request
+		for range 2 + rand.IntN(4) {
+			b := slow
+			if rand.IntN(2) == 0 {
+				b = quick
+			}
+			reqs = append(reqs, store.Request{Key: key, Bucket: b, Quantity: 1})
+			tat += uint64(b.IntervalNS())
+		}
+		s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+		s.settles(t)
+		held := uint64(s.ahead.Held(key) * slow.IntervalNS()) // at most
+		text, _ := s.do(t, "GET", "k").ToString()
+		if is, err := strconv.ParseUint(text, 10, 64); err != nil || is < tat || is > tat+held+uint64(10*time.Second) {
+			t.Fatalf("the engine has TAT %s, %v, and what was used makes it %d; %d units are held", text, err, tat, s.ahead.Held(key))
+		}
+	}
+	if s.stats.Ahead.Decisions.Load() == 0 {
+		t.Error("units have decided nothing")
+	}
+}

@@ -92,12 +92,15 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 			return
 		}
 	}
-	if !s.ahead.On() || !ahead.Suits(r) {
+	if grant == nil && (!s.ahead.On() || !ahead.Suits(r)) {
 		s.waits.Take(r, a, deadline, s.enqueueChange, b.answered)
 		return
 	}
 	t := &takenAhead{store: s, request: r, access: a, grant: grant}
 	s.waits.Take(r, a, deadline, t.enqueue, func() {
+		if t.Change == nil && grant != nil { // a rule has come meanwhile, and has decided
+			grant.Done(nil)
+		}
 		if r.Err == nil && !t.units && !r.Taken.Limited {
 			s.ahead.PassedTake(r, t.grant != nil && t.grant.Has())
 		}
@@ -212,14 +215,6 @@ func (o *call) passed(shown bool) {
 	} else if o.throttle.Err == nil && o.throttle.Quantity > 0 {
 		o.store.ahead.Passed(o.throttle, shown)
 	}
-}
-
-// limitBucket is the bucket of its limit.
-func (o *call) limitBucket() cell.Bucket {
-	if o.throttle != nil {
-		return o.throttle.Bucket
-	}
-	return o.take.Calls[0].Limit.Bucket()
 }
 
 // bucket is what a call asks for, in ns. incrementNS is negative for a refund.

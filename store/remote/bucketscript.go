@@ -166,8 +166,7 @@ func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis
 
 // aheadArgs ask a script for units.
 func (d *deciding) aheadArgs() []string {
-	want, lasts := d.grant.Bucket()
-	b := d.calls[0].limitBucket()
+	b, want, lasts := d.grant.Bucket()
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{number(want), number(int64(lasts)), number(b.ToleranceNS()), number(b.IntervalNS()), "ahead"}
 }

@@ -44,16 +44,22 @@ func (g *Grant) most(b cell.Bucket, tatNS uint64) int64 {
 	return max(0, (b.ToleranceNS()-debt)/b.IntervalNS()/FairShare)
 }
 
-// Bucket is what a script is asked for that decides on one bucket: units, and how long they last.
-func (g *Grant) Bucket() (want int64, lasts time.Duration) { return g.want, g.lasts }
+// Bucket is what a script is asked for that decides on one bucket: how many units of it, and how long they last. Other calls of the key may
+// have other buckets.
+func (g *Grant) Bucket() (b cell.Bucket, want int64, lasts time.Duration) {
+	b = g.of.ask.bucket
+	if calls := g.of.ask.calls; calls != nil {
+		b = calls[0].Limit.Bucket()
+	}
+	return b, g.want, g.lasts
+}
 
 // Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a bucket that then had this TAT; 0: none.
 func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time) (nextNS uint64) {
 	g.n, g.nowNS, g.endNS, g.end = n, nowNS, nowNS+int64(g.lasts), sent.Add(g.lasts-g.lasts/1000)
-	k, b := &g.of.ask, g.of.ask.bucket
-	if g.tatNS = tatNS; k.calls != nil {
-		c := &k.calls[0]
-		b = c.Limit.Bucket()
+	b, _, _ := g.Bucket()
+	if g.tatNS = tatNS; g.of.ask.calls != nil {
+		c := &g.of.ask.calls[0]
 		g.before = []store.LimitState{{Policy: c.Policy, Limit: *c.Limit, State: cell.State{A: tatNS}}}
 	}
 	if n > 0 {
@@ -69,7 +75,7 @@ func (g *Grant) Decide(v *view.View) {
 	h, asked := held.ahead, time.Now()
 	upper, known := h.Clock(held.name).Upper()
 	g.n, g.nowNS, g.buckets, g.before, g.tatNS = 0, v.NowNS, nil, nil, 0
-	if !known || h.Waits(string(held.key)) || h.Policies.HasRules() && h.ruled(held, g.nowNS) {
+	if !known || h.Waits(string(held.key)) || h.void(held, g.nowNS) {
 		return
 	}
 	lasts := int64(g.lasts - g.lasts/1000) // clocks drift apart by less
@@ -82,12 +88,10 @@ func (g *Grant) Decide(v *view.View) {
 	g.end = asked.Add(time.Duration(g.endNS - upper))
 }
 
-// ruled reports whether a rule applies to the key.
-func (h *Ahead) ruled(held *holding, nowNS int64) bool {
-	if held.ask.calls == nil {
-		return h.Policies.Rule(held.key, nil, nowNS) != nil
-	}
-	return held.ask.calls[0].Rule(h.Policies, nowNS) != nil
+// void reports whether a rule applies to the key now, or a policy that it asks for has gone.
+func (h *Ahead) void(held *holding, nowNS int64) bool {
+	return h.Policies.HasRules() && h.Policies.Rule(held.key, nil, nowNS) != nil ||
+		slices.ContainsFunc(held.ask.calls, func(c store.Call) bool { return c.Policy != nil && h.Policies.LimitOf(c.Policy.ID) == nil })
 }
 
 // at is an access at a time.
