@@ -291,3 +291,41 @@ func TestCheckDuringAScript(t *testing.T) {
 	w.Door.Gate.Set(gate.Busy, false)
 	w.Want("DBSIZE", ":0\r\n")
 }
+
+// The end of a lease needs the right to all keys that it is of, of a caller whose rights are the user default's.
+func TestEndsLeasesOfItsKeysOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var lease int64
+	both := door.Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}, Options: []door.Option{{Name: "LEASE", N: 60_000}}}
+	if err := w.Door.Take(t.Context(), inside, []door.Ask{both}, func(t *door.Taken, _ error) { lease = t.Lease }); err != nil || lease == 0 {
+		t.Fatal(lease, err)
+	}
+	w.Want("ACL SETUSER default resetkeys ~k*", "+OK\r\n")
+	release := change("cl.release", lease, 0)
+	if did, err := w.Door.ChangeLease(door.Caller{Addr: "192.0.2.1:7"}, release); did || err == nil || !strings.HasPrefix(err.Error(), "NOPERM ") {
+		t.Errorf("who has no right to the other key: %v, %v", did, err)
+	}
+	if got := w.Do("ACL", "LOG"); !strings.Contains(got, "other") || !strings.Contains(got, "addr=192.0.2.1:7") {
+		t.Errorf("it is not logged: %q", got)
+	}
+	if did, err := w.Door.ChangeLease(inside, release); !did || err != nil {
+		t.Errorf("who may do everything: %v, %v", did, err)
+	}
+}
+
+// Calls are in LATENCY as commands are, with the time that each has taken.
+func TestLatencyOfCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Want("CONFIG SET latency-monitor-threshold 1", "+OK\r\n")
+	clock := w.Door.Clock
+	w.Door.Clock = func() int64 { w.nowNS += 2e6; return clock() }
+	if _, err := w.Door.Show(inside, "k"); err != nil {
+		t.Error(err)
+	}
+	w.Door.Clock = clock
+	if got := w.Do("LATENCY", "LATEST"); !strings.Contains(got, "fast-command") {
+		t.Errorf("%q", got)
+	}
+}

@@ -73,7 +73,8 @@ func (d *Door) Take(ctx context.Context, from Caller, asks []Ask, answer func(t 
 			case refused != nil:
 				answer(nil, refused)
 			case r.Err != nil:
-				answer(nil, d.failed(c, d.rowOf(&asks[i]), StoreText(r.Err), r.Err))
+				row := d.rowOf(&asks[i])
+				answer(nil, d.failed(c, row, d.textOf(from, row, r.Err), r.Err))
 			default:
 				c.stats.Count(d.rowOf(&asks[i]), 1, c.lane)
 				taken.set(r)
@@ -208,7 +209,7 @@ func (d *Door) onKey(
 	q := &keyed{d: d, of: d.Commands.Find([]byte(name)), key: []byte(key), args: args, do: do}
 	return d.askOnce(from, q, func(*desk) (text string, cause error) {
 		if q.err != nil {
-			return StoreText(q.err), q.err
+			return d.textOf(from, q.of, q.err), q.err
 		}
 		return q.text, nil
 	})

@@ -2,12 +2,14 @@ package door
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 
 	"celld/resp/acl"
 	"celld/resp/client"
 	"celld/resp/command"
+	"celld/store"
 )
 
 // Refused is why a caller may not run a command, whatever its keys; nil: it may. It is a *CallError.
@@ -43,6 +45,16 @@ func (d *Door) refuse(from Caller, row *command.Row, keys iter.Seq[[]byte]) (ref
 		d.Stats.Rejected(row, refused.Text)
 	}
 	return refused
+}
+
+// textOf is the text of what the store has refused. A key to which a lease leads, and to which the caller has no right, is refused and
+// logged as one that the call names.
+func (d *Door) textOf(from Caller, row *command.Row, err error) string {
+	if refused := (*store.NoRightError)(nil); errors.As(err, &refused) {
+		d.noteRefused(from, row, acl.DeniedKey, string(refused.Key))
+		return ErrNoPermKey
+	}
+	return StoreText(err)
 }
 
 // noteRefused logs what the user default may not do.

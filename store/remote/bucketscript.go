@@ -22,8 +22,8 @@ var lingerMs = strconv.FormatInt(view.Linger.Milliseconds(), 10)
 // tolerance, the increment and how many calls there are. They answer what the key held, the time in s and ns, and 1 if
 // they have decided nothing, as they cannot compute with what the key holds. celld then computes each reply from that TAT and time.
 //
-// Five more arguments ask for units ahead of calls: how many, how long they last in ns, the tolerance, the interval, and 'ahead'. The fifth
-// number of the answer is how many are granted: see package ahead.
+// Five more arguments ask for units ahead of calls: the numbers of ahead.Grant, and 'ahead'. The fifth number of the answer is how many are
+// granted: see package ahead.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
 //
@@ -166,9 +166,11 @@ func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis
 
 // aheadArgs ask a script for units.
 func (d *deciding) aheadArgs() []string {
-	b, want, lasts := d.grant.Bucket()
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return []string{number(want), number(int64(lasts)), number(b.ToleranceNS()), number(b.IntervalNS()), "ahead"}
+	args := make([]string, 0, 5)
+	for _, n := range d.grant.Numbers() {
+		args = append(args, strconv.FormatInt(n, 10))
+	}
+	return append(args, "ahead")
 }
 
 // timeArg is the time for a script: empty, except in tests.
@@ -249,18 +251,18 @@ func (d *deciding) read(answer rueidis.RedisMessage) (tat uint64, nowNS int64, d
 
 // decided answers the calls: their key had this TAT at this time.
 func (d *deciding) decided(tat uint64, nowNS int64) {
-	denied := false
+	denied, first := false, d.calls[0]
+	alone := d.grant != nil && d.tatCache.isLast(first.Key, first.field, tat, nowNS)
 	for _, o := range d.calls {
 		tat = o.decideAt(tat, nowNS)
 		denied = o.limited()
 	}
 	if d.grant != nil {
-		tat = d.grant.Granted(d.units, nowNS, tat, d.sent.Sent)
+		tat = d.grant.Granted(d.units, nowNS, tat, d.sent.Sent, alone)
 		for _, o := range d.calls {
 			o.shown = d.units > 0
 		}
 	}
-	first := d.calls[0]
 	d.tatCache.note(first.Key, cachedTAT{tatNS: tat, field: first.field, params: first.params(), got: d.sent.Sent, denied: denied})
 	d.group.End(nil)
 }

@@ -76,6 +76,12 @@ func (t *tatCache) tat(key string) uint64 {
 	return 0
 }
 
+// isLast reports whether a key that holds a TAT at nowNS has the cached one: nobody else has changed it since.
+func (t *tatCache) isLast(key, field string, tatNS uint64, nowNS int64) bool {
+	last, ok := t.of(key).Get(key)
+	return ok && last.field == field && max(last.tatNS, uint64(nowNS)) == max(tatNS, uint64(nowNS))
+}
+
 // inUse reports whether the engine is known to hold a TAT of a key at nowNS.
 func (t *tatCache) inUse(key string, nowNS int64) bool {
 	last, ok := t.of(key).Get(key)

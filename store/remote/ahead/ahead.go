@@ -200,13 +200,19 @@ func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided 
 		return false, nil
 	}
 	k := ask{bucket: r.Bucket}
-	return h.use(r.Key, &k, r.Quantity, a.NowNS, again, func(nowNS int64) (passes bool) {
-		a.NowNS = nowNS
-		d, err := h.table.Throttle(r.Key, r.Bucket, r.Quantity, a)
-		if passes = err == nil && !d.Limited; passes {
+	return h.use(r.Key, &k, r.Quantity, a.NowNS, again, func(nowNS int64, passes bool) (right bool) {
+		var d cell.Decision
+		var err error
+		if a.NowNS = nowNS; passes {
+			d, err = h.table.Throttle(r.Key, r.Bucket, r.Quantity, a)
+		} else {
+			value, _ := h.table.Get(r.Key, a)
+			_, d, err = r.Bucket.Throttle(value.TAT, nowNS, r.Quantity)
+		}
+		if right = err == nil && d.Limited != passes; right {
 			r.Decision, r.Err = d, nil
 		}
-		return passes
+		return right
 	})
 }
 
@@ -216,18 +222,21 @@ func (h *Ahead) Take(r *store.TakeRequest, a store.Access, again bool) (decided 
 		return false, nil
 	}
 	k := ask{calls: r.Calls}
-	return h.use(r.Calls[0].Key, &k, r.Cost, a.NowNS, again, func(nowNS int64) (passes bool) {
-		a.NowNS = nowNS
-		taken, err := h.table.Take(r.Calls, r.TakeOptions, a)
-		if passes = err == nil && !taken.Limited; passes {
+	return h.use(r.Calls[0].Key, &k, r.Cost, a.NowNS, again, func(nowNS int64, passes bool) (right bool) {
+		o := r.TakeOptions
+		if a.NowNS = nowNS; !passes {
+			o.Mode = cell.Peek
+		}
+		taken, err := h.table.Take(r.Calls, o, a)
+		if right = err == nil && taken.Limited != passes; right {
 			r.Taken, r.Err = taken, nil
 		}
-		return passes
+		return right
 	})
 }
 
-// use uses units for a call of a cost, if answer lets it pass. Where it does not, the engine decides.
-func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer func(nowNS int64) bool) (used bool, g *Grant) {
+// use decides on a call of a cost by units, if answer says the same. Where it does not, the engine decides.
+func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer answer) (decided bool, g *Grant) {
 	hash := maphash.Bytes(h.seed, key)
 	sh, now, lasts := h.shardOf(hash), time.Now(), h.lasts(k)
 	if lasts == 0 {
@@ -238,33 +247,35 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer fu
 	if !again {
 		lately = heat.note(hash, nowNS, lasts)
 	}
-	held, asks := sh.keys[string(key)], false
+	held, asks, passes := sh.keys[string(key)], false, false
 	switch {
 	case held != nil && held.ask.same(k):
-		used = !h.Waits(string(key)) && held.use(cost, now, answer)
-		asks = !again && held.renews(now, used)
+		if !h.Waits(string(key)) {
+			decided, passes = held.use(cost, now, answer)
+		}
+		asks = !again && held.renews(now, decided)
 	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards && k.lasts(lasts):
 		own := bytes.Clone(key)
 		held, asks = &holding{ahead: h, shard: sh, key: own, name: h.Prefix + string(own), ask: k.own(own)}, true
 		held.clock = h.Clock(held.name)
 		sh.keys[string(own)] = held
 	}
-	if used {
+	if passes {
 		heat.pass(hash, cost)
 	}
 	if asks {
 		held.asking = true
-		g = &Grant{of: held, want: max(1, (lately.passed*portionOf4+3)/4), lasts: lasts}
+		g = &Grant{of: held, want: max(1, (lately.passed*portionOf4+3)/4), lasts: lasts, nearNS: held.nearNS(lasts)}
 	}
 	sh.mu.Unlock()
-	if used {
+	if decided {
 		h.Counts.Decisions.Add(1)
 	}
-	if used && g != nil {
+	if decided && g != nil {
 		h.Renew(g)
 		g = nil
 	}
-	return used, g
+	return decided, g
 }
 
 // lasts reports whether units last for a short time, beside what the buckets hold.
@@ -277,17 +288,25 @@ func (k *ask) lasts(lasts time.Duration) bool {
 	})
 }
 
-// use uses units for a call, if answer lets it pass.
-func (held *holding) use(cost int64, now time.Time, answer func(nowNS int64) bool) bool {
+// answer answers a call as if nothing were taken ahead, and reports whether it passes, or not, as the units say.
+type answer func(nowNS int64, passes bool) (right bool)
+
+// use decides on a call by units: it passes, or is denied until they are good.
+func (held *holding) use(cost int64, now time.Time, answer answer) (decided, passes bool) {
 	lower, upper, known := held.clock.Bounds()
 	nowNS := max(lower, held.nowNS)
-	p := held.portionFor(cost, now, nowNS, upper)
-	if !known || p == nil || !answer(nowNS) {
-		return false
+	p := held.portionFor(cost, now, upper)
+	if !known || p == nil {
+		return false, false
 	}
-	p.left -= cost
-	held.nowNS = nowNS
-	return true
+	passes = p.good(cost, nowNS)
+	if !answer(nowNS, passes) {
+		return false, false
+	}
+	if held.nowNS = nowNS; passes {
+		p.left -= cost
+	}
+	return true, passes
 }
 
 // Passed notes a CL.THROTTLE, or a Take, that the engine has let pass. What replies tell follows it, unless it is shown already.

@@ -16,6 +16,9 @@ type Grant struct {
 	want  int64
 	lasts time.Duration
 
+	nearNS int64 // so much later than at once a unit may become good
+	alone  bool  // nobody else has taken from the bucket since this process did
+
 	n     int64     // units that were granted
 	nowNS int64     // the engine's time at which they were taken
 	endNS int64     // and at which they end
@@ -33,31 +36,35 @@ type bucket struct {
 	intervalNS, toleranceNS int64
 }
 
-// FairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that. Where
-// nothing is left now, none are taken, though a bucket would give units of the near future: many of these end before a call comes. With
-// them, 20 instances that were asked for three times as much as a limit has left 6 to 20 % of it unused.
+// FairShare is which part of what remains is taken at most. So portions become small where little is left, and instances share that.
 const FairShare = 8
 
 // most is how many units of a bucket with this TAT are taken at most.
 func (g *Grant) most(b cell.Bucket, tatNS uint64) int64 {
 	debt := int64(max(tatNS, uint64(g.nowNS))) - g.nowNS
-	return max(0, (b.ToleranceNS()-debt)/b.IntervalNS()/FairShare)
+	return max(0, (b.ToleranceNS()+g.nearNS-debt)/b.IntervalNS()/FairShare)
 }
 
-// Bucket is what a script is asked for that decides on one bucket: how many units of it, and how long they last. Other calls of the key may
-// have other buckets.
-func (g *Grant) Bucket() (b cell.Bucket, want int64, lasts time.Duration) {
-	b = g.of.ask.bucket
+// bucket is the one of an ask on which a script decides. Other calls of the key may have other buckets.
+func (g *Grant) bucket() cell.Bucket {
 	if calls := g.of.ask.calls; calls != nil {
-		b = calls[0].Limit.Bucket()
+		return calls[0].Limit.Bucket()
 	}
-	return b, g.want, g.lasts
+	return g.of.ask.bucket
+}
+
+// Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves room
+// for more of which interval, all times in ns.
+func (g *Grant) Numbers() [4]int64 {
+	b := g.bucket()
+	return [4]int64{g.want, int64(g.lasts), b.ToleranceNS() + g.nearNS, b.IntervalNS()}
 }
 
 // Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a bucket that then had this TAT; 0: none.
-func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time) (nextNS uint64) {
-	g.n, g.nowNS, g.endNS, g.end = n, nowNS, nowNS+int64(g.lasts), sent.Add(g.lasts-g.lasts/1000)
-	b, _, _ := g.Bucket()
+// alone: nobody else has taken from the bucket since this process did.
+func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time, alone bool) (nextNS uint64) {
+	g.n, g.nowNS, g.endNS, g.end, g.alone = n, nowNS, nowNS+int64(g.lasts), sent.Add(g.lasts-g.lasts/1000), alone
+	b := g.bucket()
 	if g.tatNS = tatNS; g.of.ask.calls != nil {
 		c := &g.of.ask.calls[0]
 		g.before = []store.LimitState{{Policy: c.Policy, Limit: *c.Limit, State: cell.State{A: tatNS}}}
@@ -203,7 +210,7 @@ func (g *Grant) Has() bool { return g.n > 0 }
 func (g *Grant) Done(err error) {
 	held := g.of
 	held.shard.mu.Lock()
-	held.asking = false
+	held.asking, held.alone = false, g.alone
 	granted := err == nil && g.n > 0
 	if !granted {
 		held.again = time.Now().Add(g.lasts)

@@ -17,6 +17,7 @@ type holding struct {
 	portions []portion // the oldest first
 	nowNS    int64     // the latest limit time at which units were used
 	asking   bool      // a request for more is under way
+	alone    bool      // nobody else had taken from its bucket when the last request was answered
 	again    time.Time // nothing was granted, and it does not ask before
 	gone     bool
 	timer    *time.Timer // of the first portion that ends; nil: there was none yet
@@ -28,14 +29,11 @@ type portion struct {
 	left int64
 }
 
-// portionFor is one that has units for a call of a cost now, when the engine's time is between these; nil: there is none.
-func (held *holding) portionFor(cost int64, now time.Time, lowerNS, upperNS int64) *portion {
+// portionFor is one that has units for a call of a cost now, when the engine's time is upperNS at most; nil: there is none.
+func (held *holding) portionFor(cost int64, now time.Time, upperNS int64) *portion {
 	for i := range held.portions {
 		if p := &held.portions[i]; p.left >= cost && now.Before(p.end) && upperNS < p.endNS {
-			if p.good(cost, lowerNS) {
-				return p
-			}
-			return nil
+			return p
 		}
 	}
 	return nil
@@ -69,6 +67,18 @@ func (held *holding) renews(now time.Time, used bool) bool {
 	last := held.portions[len(held.portions)-1].n
 	return last >= leastRenewed && held.left()*renewAt <= last
 }
+
+// nearNS is how much later than at once a unit of a bucket may become good that is taken. Where others take, too, a unit that no call uses
+// is lost, so it must be good for leastGood. Where nobody else takes, it goes back.
+func (held *holding) nearNS(lasts time.Duration) int64 {
+	if held.alone {
+		return int64(lasts / 2)
+	}
+	return int64(max(0, min(lasts/4, lasts-leastGood)))
+}
+
+// leastGood: with 15 ms, 20 instances that were asked for three times as much as a limit has left 6 % of it unused.
+const leastGood = 40 * time.Millisecond
 
 // A portion is for 3/4 of what has passed lately in an interval H, so that it is used up before it ends. The next comes with the next call
 // that the engine decides. For one of leastRenewed, a request without a call asks for it when an eighth is left, so that no call waits.
