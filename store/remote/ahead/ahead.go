@@ -256,7 +256,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 		asks = !again && held.renews(now, decided)
 	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards && k.lasts(lasts):
 		own := bytes.Clone(key)
-		held, asks = &holding{ahead: h, shard: sh, key: own, name: h.Prefix + string(own), ask: k.own(own)}, true
+		held, asks = &holding{ahead: h, shard: sh, key: own, hash: hash, name: h.Prefix + string(own), ask: k.own(own)}, true
 		held.clock = h.Clock(held.name)
 		sh.keys[string(own)] = held
 	}
@@ -265,7 +265,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 	}
 	if asks {
 		held.asking = true
-		g = &Grant{of: held, want: max(1, (lately.passed*portionOf4+3)/4), lasts: lasts, nearNS: held.nearNS(lasts)}
+		g = &Grant{of: held, want: heat.want(lately.passed), lasts: lasts, nearNS: heat.nearNS(lasts)}
 	}
 	sh.mu.Unlock()
 	if decided {

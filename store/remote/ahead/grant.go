@@ -1,6 +1,7 @@
 package ahead
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -210,8 +211,14 @@ func (g *Grant) Has() bool { return g.n > 0 }
 func (g *Grant) Done(err error) {
 	held := g.of
 	held.shard.mu.Lock()
-	held.asking, held.alone = false, g.alone
+	held.asking = false
 	granted := err == nil && g.n > 0
+	if t := held.shard.heatOf(held.hash); t.hash == held.hash {
+		t.alone, t.flows = err == nil && g.alone, 0
+		if granted {
+			t.flows = g.flows()
+		}
+	}
 	if !granted {
 		held.again = time.Now().Add(g.lasts)
 	}
@@ -284,6 +291,21 @@ func (held *holding) giveBack(p portion) {
 			h.Counts.Ended.Add(p.left)
 		}
 	}))
+}
+
+// flows is how many units of the buckets flow back while units last, if all that was taken of them by now flows back in twice that time;
+// else 0, and where units are of other limits, too.
+func (g *Grant) flows() (n int64) {
+	if len(g.buckets) < max(1, len(g.of.ask.calls)) {
+		return 0
+	}
+	n = math.MaxInt64
+	for _, b := range g.buckets {
+		if n = min(n, int64(g.lasts)/b.intervalNS); b.tatNS > uint64(g.nowNS+2*int64(g.lasts)) {
+			return 0
+		}
+	}
+	return n
 }
 
 // back gives back to what the engine holds, and reports whether all limits have it: a bucket only if nobody has taken from it since.

@@ -11,13 +11,13 @@ type holding struct {
 	ahead    *Ahead
 	shard    *shard
 	key      []byte
+	hash     uint64
 	name     string // of the key on the engine
 	ask      ask
 	clock    *link.Clock
 	portions []portion // the oldest first
 	nowNS    int64     // the latest limit time at which units were used
 	asking   bool      // a request for more is under way
-	alone    bool      // nobody else had taken from its bucket when the last request was answered
 	again    time.Time // nothing was granted, and it does not ask before
 	gone     bool
 	timer    *time.Timer // of the first portion that ends; nil: there was none yet
@@ -70,8 +70,8 @@ func (held *holding) renews(now time.Time, used bool) bool {
 
 // nearNS is how much later than at once a unit of a bucket may become good that is taken. Where others take, too, a unit that no call uses
 // is lost, so it must be good for leastGood. Where nobody else takes, it goes back.
-func (held *holding) nearNS(lasts time.Duration) int64 {
-	if held.alone {
+func (t *heat) nearNS(lasts time.Duration) int64 {
+	if t.alone {
 		return int64(lasts / 2)
 	}
 	return int64(max(0, min(lasts/4, lasts-leastGood)))
@@ -80,9 +80,15 @@ func (held *holding) nearNS(lasts time.Duration) int64 {
 // leastGood: with 15 ms, 20 instances that were asked for three times as much as a limit has left 6 % of it unused.
 const leastGood = 40 * time.Millisecond
 
-// A portion is for 3/4 of what has passed lately in an interval H, so that it is used up before it ends. The next comes with the next call
-// that the engine decides. For one of leastRenewed, a request without a call asks for it when an eighth is left, so that no call waits.
-// What is left of the last portion when an eighth of H remains goes back.
+// want is how many units to ask for, where so many calls have passed lately in an interval H: for 3/4 of these, so that they are used up
+// before they end. Of a bucket from which so little is taken that what is left flows back soon, they are for twice as many, and nothing goes
+// back: with 100 keys, each asked 30 times a second, and 100 ms, half of the requests gave back one unit of a bucket that was nearly full.
+func (t *heat) want(passed int64) int64 {
+	return max(1, (passed*portionOf4+3)/4, min(2*passed, t.flows))
+}
+
+// The next portion comes with the next call that the engine decides. For one of leastRenewed, a request without a call asks for it when an
+// eighth is left, so that no call waits. What is left of the last portion when an eighth of H remains goes back, unless it flows back.
 const (
 	portionOf4   = 3
 	leastRenewed = 8
@@ -105,9 +111,12 @@ func (held *holding) add(g *Grant) {
 	}
 }
 
-// next is how long until what is left of the first portion goes back.
+// next is how long until what is left of the first portion goes back, or ends.
 func (held *holding) next(now time.Time) time.Duration {
 	p := &held.portions[0]
+	if p.flows() > 0 {
+		return p.end.Sub(now)
+	}
 	return p.end.Add(-p.lasts / giveBackAt).Sub(now)
 }
 
@@ -120,7 +129,7 @@ func (held *holding) endSome() {
 		held.ahead.Counts.Ended.Add(last.left)
 		last, held.portions = held.portions[0], held.portions[1:]
 	}
-	if len(held.portions) > 0 {
+	if len(held.portions) > 0 || last.of != nil && last.flows() > 0 {
 		held.ahead.Counts.Ended.Add(last.left)
 		last.left = 0
 	}
@@ -156,6 +165,8 @@ type heat struct {
 	hash          uint64
 	sinceNS       int64
 	calls, before counts // from since on, and in the interval before that
+	alone         bool   // nobody else had taken from the bucket when the last request for units was answered
+	flows         int64  // of the units that it has granted: see Grant.flows
 }
 
 // counts are how many have come, and what those have cost that have passed.
