@@ -297,13 +297,15 @@ func TestEndsLeasesOfItsKeysOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var lease int64
-	both := door.Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"}, Options: []door.Option{{Name: "LEASE", N: 60_000}}}
-	if err := w.Door.Take(t.Context(), inside, []door.Ask{both}, func(t *door.Taken, _ error) { lease = t.Lease }); err != nil || lease == 0 {
+	both := door.Ask{Keys: []string{"k", "other"}, Limits: []string{"5/1h", "5/1h"},
+		Options: []door.Option{{Name: "LEASE", N: 60_000}}}
+	err := w.Door.Take(t.Context(), inside, []door.Ask{both}, func(t *door.Taken, _ error) { lease = t.Lease })
+	if err != nil || lease == 0 {
 		t.Fatal(lease, err)
 	}
 	w.Want("ACL SETUSER default resetkeys ~k*", "+OK\r\n")
-	release := change("cl.release", lease, 0)
-	if did, err := w.Door.ChangeLease(door.Caller{Addr: "192.0.2.1:7"}, release); did || err == nil || !strings.HasPrefix(err.Error(), "NOPERM ") {
+	release, stranger := change("cl.release", lease, 0), door.Caller{Addr: "192.0.2.1:7"}
+	if did, err := w.Door.ChangeLease(stranger, release); did || err == nil || !strings.HasPrefix(err.Error(), "NOPERM ") {
 		t.Errorf("who has no right to the other key: %v, %v", did, err)
 	}
 	if got := w.Do("ACL", "LOG"); !strings.Contains(got, "other") || !strings.Contains(got, "addr=192.0.2.1:7") {

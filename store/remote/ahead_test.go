@@ -251,8 +251,8 @@ func TestAheadThrottles(t *testing.T) {
 	}
 }
 
-// An instance that is alone with a bucket that is used up takes units of the near future. Until these are good it denies calls by itself, and
-// each call is answered as if nothing were taken ahead.
+// An instance that is alone with a bucket that is used up takes units of the near future. Until these are good it denies calls by itself,
+// and each call is answered as if nothing were taken ahead.
 func TestAheadOfTheNearFuture(t *testing.T) {
 	for _, how := range []string{"CL.THROTTLE", "CL.TAKE"} {
 		stores, now := aheadStores(t, 1, 10*time.Second)

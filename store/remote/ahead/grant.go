@@ -54,8 +54,8 @@ func (g *Grant) bucket() cell.Bucket {
 	return g.of.ask.bucket
 }
 
-// Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves room
-// for more of which interval, all times in ns.
+// Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves
+// room for more of which interval, all times in ns.
 func (g *Grant) Numbers() [4]int64 {
 	b := g.bucket()
 	return [4]int64{g.want, int64(g.lasts), b.ToleranceNS() + g.nearNS, b.IntervalNS()}

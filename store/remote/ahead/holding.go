@@ -81,8 +81,9 @@ func (t *heat) nearNS(lasts time.Duration) int64 {
 const leastGood = 40 * time.Millisecond
 
 // want is how many units to ask for, where so many calls have passed lately in an interval H: for 3/4 of these, so that they are used up
-// before they end. Of a bucket from which so little is taken that what is left flows back soon, they are for twice as many, and nothing goes
-// back: with 100 keys, each asked 30 times a second, and 100 ms, half of the requests gave back one unit of a bucket that was nearly full.
+// before they end. Of a bucket from which so little is taken that what is left flows back soon, they are for twice as many, and nothing
+// goes back: with 100 keys, each asked 30 times a second, and 100 ms, half of the requests gave back one unit of a bucket that was nearly
+// full.
 func (t *heat) want(passed int64) int64 {
 	return max(1, (passed*portionOf4+3)/4, min(2*passed, t.flows))
 }
