@@ -81,7 +81,7 @@ func (s *Store) renew(g *ahead.Grant) {
 	switch {
 	case limits == nil:
 		o.throttle = &store.Request{Key: key, Bucket: bucket}
-	case len(limits) == 1 && limits[0].Limit.IsBucket():
+	case len(limits) == 1 && hasScript(limits[0].Limit):
 		o.take = &store.TakeRequest{Calls: limits[:1:1]}
 		o.field = s.fieldOf(&limits[0])
 	}

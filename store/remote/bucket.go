@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (s *Store) take(r *store.TakeRequest, a store.Access, deadline time.Time, b
 		b.answered()
 		return
 	}
-	if isBucket(r) && (!s.policies.HasRules() || r.Calls[0].Rule(s.policies, a.NowNS) == nil) {
+	if scripted(r) && (!s.policies.HasRules() || r.Calls[0].Rule(s.policies, a.NowNS) == nil) {
 		c := &r.Calls[0]
 		if field := s.fieldOf(c); field != "" {
 			key := queue.Common{Key: s.options.Prefix + string(c.Key), Deadline: deadline}
@@ -116,10 +117,17 @@ func (s *Store) takeAhead(r *store.TakeRequest, a store.Access, again bool) (dec
 	return s.ahead.Take(r, a, again)
 }
 
-// isBucket reports whether a script can decide a Take: it is of one limit with algo=gcra, and just passes or not.
-func isBucket(r *store.TakeRequest) bool {
+// scripted reports whether a script can decide a Take: it is of one bucket or window, and just passes or not.
+func scripted(r *store.TakeRequest) bool {
 	c := &r.Calls[0]
-	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && c.Limit.IsBucket()
+	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && hasScript(c.Limit)
+}
+
+func hasScript(l *cell.Limit) bool { return l.IsBucket() || isWindow(l) }
+
+// isWindow reports that a limit is a window of which two numbers are remembered: when it ends, and what was used.
+func isWindow(l *cell.Limit) bool {
+	return l.Algo == cell.Window && !l.Leases && l.BlockNS == 0 && !l.Shadow && l.Count <= math.MaxUint32
 }
 
 // GoesWith is queue.Operation's: one script can decide on both.
@@ -217,12 +225,16 @@ func (o *call) passed(shown bool) {
 	}
 }
 
-// bucket is what a call asks for, in ns. incrementNS is negative for a refund.
-func (o *call) bucket() (toleranceNS, incrementNS int64) {
+// asks is what a call asks for, in ns, and of a window the count and the cost. increment is negative for a refund.
+func (o *call) asks() (tolerance, increment int64) {
 	if o.throttle != nil {
 		return o.throttle.Bucket.ToleranceNS(), o.throttle.Bucket.IntervalNS() * o.throttle.Quantity
 	}
-	b := o.take.Calls[0].Limit.Bucket()
+	l := o.take.Calls[0].Limit
+	if isWindow(l) {
+		return l.Count, o.take.Cost
+	}
+	b := l.Bucket()
 	if o.take.Cost > b.Capacity() { // it never passes, and its cost may not fit
 		return b.ToleranceNS(), b.ToleranceNS() + 1
 	}
@@ -239,28 +251,27 @@ func (o *call) params() cell.Params {
 
 // exact reports whether a script can compute with the call's numbers.
 func (o *call) exact() bool {
-	tolerance, increment := o.bucket()
+	tolerance, increment := o.asks()
 	return tolerance < exactNS && increment < exactNS && increment > -exactNS
 }
 
-// decideAt decides on a call for a key with a TAT, and returns the next TAT. 0 stands for none.
-func (o *call) decideAt(tatNS uint64, nowNS int64) (next uint64) {
+// decideAt decides on a call for a key with a state, of CL.THROTTLE a TAT, and returns the next. The zero value stands for none.
+func (o *call) decideAt(st cell.State, nowNS int64) (next cell.State) {
 	if r := o.throttle; r != nil {
-		next, r.Decision, r.Err = r.Bucket.Throttle(tatNS, nowNS, r.Quantity)
+		st.A, r.Decision, r.Err = r.Bucket.Throttle(st.A, nowNS, r.Quantity)
 	} else {
-		r, c, st := o.take, &o.take.Calls[0], cell.State{A: tatNS}
+		r, c := o.take, &o.take.Calls[0]
 		c.Decision = c.Limit.Decide(&st, nowNS, r.Cost, cell.Take)
-		next = st.A
 		if d := &c.Decision; d.Limited && !c.Limit.Shadow {
 			r.Taken = store.Taken{Limited: true, RetryAfterNS: d.RetryAfterNS, ResetAfterNS: d.ResetAfterNS}
 		} else {
 			r.Taken = store.Taken{Granted: r.Cost, RetryAfterNS: cell.Never, ResetAfterNS: d.ResetAfterNS}
 		}
 	}
-	if next <= uint64(nowNS) {
-		return 0
+	if st.A <= uint64(nowNS) {
+		return cell.State{}
 	}
-	return next
+	return st
 }
 
 // limited reports whether decideAt has denied it.
@@ -287,22 +298,22 @@ func (s *Store) decideBucket(o *call) {
 	}
 }
 
-// deniedAgain decides on a call by the TAT with which the last one was denied, at a time that the engine has reached, and reports whether
+// deniedAgain decides on a call by the state with which the last one was denied, at a time that the engine has reached, and reports whether
 // it is denied, too. Others may have given something back meanwhile: the call notices that after a second at most.
 func (s *Store) deniedAgain(o *call) bool {
 	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	tat, ok := s.tatCache.denied(o.Key, o.field, o.params(), o.denialLasts())
+	st, ok := s.tatCache.denied(o.Key, o.field, o.params(), o.denialLasts())
 	if ok && o.gives() {
 		s.tatCache.forget(o.Key)
 		return false
 	}
 	now, known := s.link.Clock(o.Key).Lower()
-	if _, increment := o.bucket(); !ok || !known || increment == 0 { // a peek is never denied
+	if _, increment := o.asks(); !ok || !known || increment == 0 { // a peek is never denied
 		return false
 	}
-	o.decideAt(tat, now)
+	o.decideAt(st, now)
 	return o.limited()
 }
 

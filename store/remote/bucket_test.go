@@ -224,7 +224,7 @@ func TestBuckets(t *testing.T) {
 	l := linktest.Literal(t, "5/10s")
 	for _, own := range []bool{false, true} {
 		r := store.TakeRequest{Calls: []store.Call{{Limit: l, Own: own, Cost: 2}}, TakeOptions: store.TakeOptions{Cost: 1}}
-		if got := isBucket(&r); got == own {
+		if got := scripted(&r); got == own {
 			t.Errorf("with a cost of its own, %v: %v", own, got)
 		}
 	}

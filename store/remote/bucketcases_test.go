@@ -114,8 +114,8 @@ func TestRulesDecideWithoutTheEngine(t *testing.T) {
 	})
 }
 
-// What a script decides: one limit with algo=gcra that takes something or not.
-func TestWhichTakesAreBuckets(t *testing.T) {
+// What a script decides: one bucket or window that takes something or not.
+func TestWhichTakesHaveAScript(t *testing.T) {
 	s := alone(t, "error")
 	of := func(o store.TakeOptions, pairs ...string) *store.TakeRequest {
 		return &store.TakeRequest{Calls: s.callsOf(t, pairs...), TakeOptions: o}
@@ -137,8 +137,15 @@ func TestWhichTakesAreBuckets(t *testing.T) {
 		{of(store.TakeOptions{Cost: 1, Terms: &store.Terms{}}, one...), false},
 		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=log"), false},
 		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,block=1s"), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=window"), true},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/month,tz=+08:00"), true},
+		{of(store.TakeOptions{Cost: 1}, "k", "4294967295/1m,algo=window"), true},
+		{of(store.TakeOptions{Cost: 1}, "k", "4294967296/1m,algo=window"), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=window,block=1s"), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=window,shadow"), false},
+		{of(store.TakeOptions{Cost: 1}, "k", "10/1m,algo=slide"), false},
 	} {
-		if is := isBucket(c.r); is != c.want {
+		if is := scripted(c.r); is != c.want {
 			t.Errorf("%d: %v", i, is)
 		}
 	}
@@ -210,7 +217,7 @@ func TestWhatAnOperationAsks(t *testing.T) {
 		{s.takeOf(t, "k", "10/10s", 11), 10e9, 10e9 + 1, true},
 		{s.takeOf(t, "k", "10/10s", math.MaxInt64), 10e9, 10e9 + 1, true},
 	} {
-		if tolerance, increment := c.o.bucket(); tolerance != c.tolerance || increment != c.increment || c.o.exact() != c.exact {
+		if tolerance, increment := c.o.asks(); tolerance != c.tolerance || increment != c.increment || c.o.exact() != c.exact {
 			t.Errorf("%d: %d, %d, exact %v", i, tolerance, increment, c.o.exact())
 		}
 	}
@@ -249,7 +256,7 @@ func TestDecisionsForATAT(t *testing.T) {
 		{s.throttleOf("k", bucketOf(t, 9, 10, 10), 0), uint64(atNS + 1), uint64(atNS + 1), false, store.Taken{}},
 		{s.throttleOf("k", bucketOf(t, 9, 10, 10), -1), uint64(atNS + 1e9), 0, false, store.Taken{}},
 	} {
-		next := c.o.decideAt(c.tat, atNS)
+		next := c.o.decideAt(cell.State{A: c.tat}, atNS).A
 		if c.o.limited() != c.limited || i != 2 && next != c.next {
 			t.Errorf("%d: next %d, limited %v", i, int64(next)-atNS, c.o.limited())
 		}

@@ -6,7 +6,7 @@
 //
 // # How a call is decided
 //
-//	                 ┌─ bucket: a script ─────────────────┐
+//	                 ┌─ bucket or window: a script ───────┐
 //	call ─▶ queue ───┤                                    ├─▶ pipeline ─▶ engine
 //	        of a key └─ change: view, a table in between ─┘   of link
 //
@@ -16,9 +16,9 @@
 //  2. Store.decideBucket in bucket.go denies a call at once that is known to be denied: tatcache.go keeps what keys held last. Any other
 //     call goes into the queue of its key, by Queues.Enqueue in store/remote/queue/queue.go. While a request for the key is under way,
 //     calls gather there, and the next request decides them together.
-//  3. A bucket (CL.THROTTLE, and CL.TAKE with one gcra limit) is decided on the engine, in its time, by deciding.byScript in
-//     bucketscript.go. The script takes runs of equal calls, and answers the TAT that it found and the time. From these call.decideAt in
-//     bucket.go computes each reply, by package cell.
+//  3. A bucket or a window (CL.THROTTLE, and CL.TAKE with one limit of gcra or window) is decided on the engine, in its time, by
+//     deciding.byScript in bucketscript.go. The script takes runs of equal calls, and answers the state that it found and the time. From
+//     these call.decideAt in bucket.go computes each reply, by package cell.
 //  4. Two ways are shorter. A key that seems unused is first tried by SET NX GET, for a fifth of the engine's CPU: deciding.setNew in
 //     shortcut.go. If the TAT of a key of CL.THROTTLE is cached, and the outcome does not depend on the exact time, celld decides, and the
 //     script only compares and stores, for half: deciding.expect in shortcut.go. If the key holds another TAT, the same script decides.

@@ -283,3 +283,65 @@ func TestDrawnTakes(t *testing.T) {
 		c.holds(t, "HGET", "k", field)
 	})
 }
+
+func TestDrawnWindows(t *testing.T) {
+	onDrawn(t, func(t *rapid.T, c *drawnCase) {
+		count := rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, math.MaxUint32), rapid.Just[int64](math.MaxUint32)).Draw(t, "count")
+		period := fmt.Sprint(rapid.OneOf(rapid.Int64Range(1, 100_000), rapid.Int64Range(1, 31e9)).Draw(t, "period"), "ms,algo=window")
+		if c.options.Time != nil {
+			period = rapid.SampledFrom([]string{period, period + ",align=clock", "hour", "week", "month", "day,tz=+08:00"}).Draw(t, "as")
+		}
+		limit := linktest.Literal(c.T, fmt.Sprint(count, "/", period))
+		var st cell.State
+		force := func(atNS int64) {
+			cost := rapid.OneOf(rapid.Int64Range(1, 20), rapid.Custom(func(t *rapid.T) int64 {
+				return max(1, near(t, count, count/2, cell.MaxCost-2))
+			})).Draw(t, "used")
+			limit.Fit(&st, atNS, cost)
+			limit.Decide(&st, atNS, cost, cell.Force)
+		}
+		if rapid.Bool().Draw(t, "holds") {
+			force(c.nowNS - rapid.OneOf(rapid.Int64Range(0, 9), rapid.Int64Range(limit.PeriodNS-9, limit.PeriodNS+9),
+				rapid.Int64Range(0, 2*limit.PeriodNS)).Draw(t, "age"))
+		}
+		c.by = true
+		if !limit.Aligned() && st.A > uint64(c.nowNS) && rapid.IntRange(0, 9).Draw(t, "booked") == 0 {
+			st = cell.State{A: st.A + uint64(limit.PeriodNS)}
+			st.Ring = nil
+			text := fmt.Sprintf("%suntil=%d used=1 before=%d", headOf(limit), st.A, count)
+			_, st, _ = cell.ParseState(text)
+			c.by = false
+		}
+		var calls []*call
+		field := ""
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			cost := rapid.OneOf(rapid.Int64Range(1, 3), rapid.Custom(func(t *rapid.T) int64 {
+				return near(t, count, count/2, count-int64(min(st.B, uint64(count))), exactNS-3)
+			})).Draw(t, "cost")
+			for range rapid.IntRange(1, 3).Draw(t, "calls") {
+				one := store.Call{Key: []byte("k"), Limit: limit}
+				field = c.fieldOf(&one)
+				calls = append(calls, &call{field: field, take: &store.TakeRequest{Calls: []store.Call{one},
+					TakeOptions: store.TakeOptions{Cost: max(cost, 1)}}})
+			}
+		}
+		if st.A > 0 {
+			c.held = string(limit.AppendState(nil, &st))
+			c.do(c.T, "HSET", "k", field, c.held)
+		}
+		c.decide(t, (*deciding).byScript, calls...)
+		for i, o := range calls {
+			limit.Fit(&st, c.nowNS, o.take.Cost)
+			got, want := o.take.Calls[0].Decision, limit.Decide(&st, c.nowNS, o.take.Cost, cell.Take)
+			if o.take.Err != nil || got != want || o.take.Taken.Limited != want.Limited {
+				t.Fatalf("call %d of %d, %d of %s: %+v, %v, want %+v", i, len(calls), o.take.Cost, limit, got, o.take.Err, want)
+			}
+			if !want.Limited {
+				c.tat, c.held, c.expires = st.A, string(limit.AppendState(nil, &st)), true
+			}
+		}
+		if c.by {
+			c.holds(t, "HGET", "k", field)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"celld/cell"
 	"celld/store"
 	"celld/store/remote/link"
 	"celld/store/remote/view"
@@ -75,10 +76,11 @@ func (d *deciding) setNew() bool {
 	if d.tatCache.inUse(d.key(), now) {
 		return false
 	}
-	tat := uint64(0)
+	st := cell.State{}
 	for _, o := range d.calls {
-		tat = o.decideAt(tat, now)
+		st = o.decideAt(st, now)
 	}
+	tat := st.A
 	if tat == 0 { // nothing to store, so the key must be read
 		return false
 	}
@@ -116,9 +118,9 @@ func (d *deciding) taken(tat uint64, now int64, asked time.Time, ahead time.Dura
 	case took > store.CommitWithin:
 		d.again(tat)
 	case ahead > took:
-		time.AfterFunc(ahead-took, func() { d.decided(0, now) })
+		time.AfterFunc(ahead-took, func() { d.decided(cell.State{}, now) })
 	default:
-		d.decided(0, now)
+		d.decided(cell.State{}, now)
 	}
 }
 
@@ -175,14 +177,16 @@ func (d *deciding) expect() bool {
 	if !ok || !fresh || tat <= uint64(now) {
 		return false
 	}
-	early, next := tat, tat
+	early := cell.State{A: tat}
+	st := early
 	for _, o := range d.calls {
 		early = o.decideAt(early, from)
 		limited := o.limited()
-		if next = o.decideAt(next, now); next != early || limited != o.limited() {
+		if st = o.decideAt(st, now); st.A != early.A || limited != o.limited() {
 			return false
 		}
 	}
+	next := st.A
 	if next == tat || next == 0 {
 		return false
 	}
@@ -191,7 +195,7 @@ func (d *deciding) expect() bool {
 		switch {
 		case err == nil && answer.IsInt64():
 			d.stats.Expected.Add(1)
-			d.decided(tat, now)
+			d.decided(cell.State{A: tat}, now)
 			return
 		case err == nil:
 			d.stats.ExpectedMissed.Add(1)

@@ -24,7 +24,8 @@ type tatCache struct {
 }
 
 type cachedTAT struct {
-	tatNS  uint64
+	tatNS  uint64      // of a window: when it ends
+	used   uint64      // of a window
 	field  string      // of a limit; "" for CL.THROTTLE's
 	params cell.Params // of a limit: under others, what was used of it is carried over
 	got    time.Time   // before it was asked for
@@ -88,8 +89,8 @@ func (t *tatCache) inUse(key string, nowNS int64) bool {
 	return ok && last.tatNS+uint64(view.Linger) > uint64(nowNS)
 }
 
-// denied returns the TAT with which a call was denied lately.
-func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (tatNS uint64, ok bool) {
+// denied returns the state with which a call was denied lately.
+func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (st cell.State, ok bool) {
 	last, ok := t.of(key).Get(key)
-	return last.tatNS, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
+	return cell.State{A: last.tatNS, B: last.used}, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
 }

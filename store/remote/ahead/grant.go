@@ -55,26 +55,35 @@ func (g *Grant) bucket() cell.Bucket {
 }
 
 // Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves
-// room for more of which interval, all times in ns.
+// room for more of which interval, all times in ns. Of a window they are how many, 0, its count, and 1.
 func (g *Grant) Numbers() [4]int64 {
+	if calls := g.of.ask.calls; calls != nil && !calls[0].Limit.IsBucket() {
+		return [4]int64{g.want, 0, calls[0].Limit.Count, 1}
+	}
 	b := g.bucket()
 	return [4]int64{g.want, int64(g.lasts), b.ToleranceNS() + g.nearNS, b.IntervalNS()}
 }
 
-// Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a bucket that then had this TAT; 0: none.
-// alone: nobody else has taken from the bucket since this process did.
-func (g *Grant) Granted(n int64, nowNS int64, tatNS uint64, sent time.Time, alone bool) (nextNS uint64) {
-	g.n, g.nowNS, g.endNS, g.end, g.alone = n, nowNS, nowNS+int64(g.lasts), sent.Add(g.lasts-g.lasts/1000), alone
-	b := g.bucket()
-	if g.tatNS = tatNS; g.of.ask.calls != nil {
-		c := &g.of.ask.calls[0]
-		g.before = []store.LimitState{{Policy: c.Policy, Limit: *c.Limit, State: cell.State{A: tatNS}}}
+// Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a limit that then had this state. alone:
+// nobody else has taken from the bucket since this process did. It returns the state after the units.
+func (g *Grant) Granted(n, nowNS int64, st cell.State, sent time.Time, alone bool) (next cell.State) {
+	g.n, g.nowNS, g.alone, g.tatNS = n, nowNS, alone, st.A
+	calls, lasts := g.of.ask.calls, int64(g.lasts)
+	if calls != nil {
+		g.before = []store.LimitState{{Policy: calls[0].Policy, Limit: *calls[0].Limit, State: st}}
 	}
-	if n > 0 {
-		tatNS = max(tatNS, uint64(g.endNS)) + uint64(n*b.IntervalNS())
-		g.buckets = []bucket{{0, tatNS, b.IntervalNS(), b.ToleranceNS()}}
+	switch {
+	case n == 0:
+	case calls != nil && !calls[0].Limit.IsBucket():
+		calls[0].Limit.Decide(&st, nowNS, n, cell.Take)
+		lasts = min(lasts, int64(st.A)-nowNS)
+	default:
+		b := g.bucket()
+		st.A = max(st.A, uint64(nowNS+lasts)) + uint64(n*b.IntervalNS())
+		g.buckets = []bucket{{0, st.A, b.IntervalNS(), b.ToleranceNS()}}
 	}
-	return tatNS
+	g.endNS, g.end = nowNS+lasts, sent.Add(time.Duration(lasts-lasts/1000))
+	return st
 }
 
 // Decide takes the units from what the engine holds.
