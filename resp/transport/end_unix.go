@@ -22,13 +22,29 @@ func awaitEnd(socket net.Conn, half bool) error {
 	return raw.Read(func(fd uintptr) bool { return hasEnded(fd, half) })
 }
 
+// hasInput reports whether a socket has input, or has ended, so that a read would not wait.
+func hasInput(socket net.Conn) (has bool) {
+	if of, ok := socket.(syscall.Conn); ok {
+		if raw, err := of.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { has = polled(fd, unix.POLLIN) })
+		}
+	}
+	return has
+}
+
 // hasEnded reports whether a connection is broken or, with half, its peer has closed its half. Systems other than Linux
 // do not tell that while there is something to read.
 func hasEnded(fd uintptr, half bool) bool {
-	poll := []unix.PollFd{{Fd: int32(fd)}}
+	events := int16(0)
 	if half {
-		poll[0].Events = pollHalf
+		events = pollHalf
 	}
+	return polled(fd, events)
+}
+
+// polled reports whether one of these events, an error or an end is there.
+func polled(fd uintptr, events int16) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	for {
 		if _, err := unix.Poll(poll, 0); err != unix.EINTR {
 			return poll[0].Revents != 0

@@ -145,10 +145,6 @@ func (e *epollCarrier) owes(patience time.Duration) bool {
 	return owes
 }
 
-// onItsWay bounds the input, in bytes, that a stopping server still answers on a connection that had input when it was told to
-// stop. Two sockets hold about as much: input that a peer can have sent and that is not read yet.
-const onItsWay = 8 << 20
-
 // owesStep is at how many connections a loop looks between two rounds: at 10,000 it looks for 10 ms.
 const owesStep = 512
 

@@ -66,3 +66,47 @@ func TestGoroutinesSettle(t *testing.T) {
 		}
 	})
 }
+
+// Input that has arrived is owed an answer also while its goroutine does not run, and what comes after much of it is not.
+func TestAGoroutineThatDoesNotRun(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	g := &goroutineCarrier{}
+	c := &goroutineConn{carrier: g, socket: ours}
+	g.conns = map[any]func(){c: func() {}}
+	if _, err := theirs.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if !g.owes(0) {
+			t.Fatal("it is not owed")
+		}
+	}
+	c.heard.Store(onItsWay)
+	if g.owes(0); g.owes(0) {
+		t.Error("what comes later is owed, too")
+	}
+	c.heard.Store(0)
+	if !g.owes(0) {
+		t.Error("it is not owed any more")
+	}
+	if _, err := ours.Read(make([]byte, 9)); err != nil {
+		t.Fatal(err)
+	}
+	if g.owes(0); g.owes(0) {
+		t.Error("what was read is owed")
+	}
+}

@@ -60,6 +60,10 @@ func (t *Transport) Owes(patience time.Duration) bool {
 	return t.carrier.owes(patience) || shaking
 }
 
+// onItsWay bounds the input, in bytes, that a stopping server still answers on a connection that had input when it was told to
+// stop. Two sockets hold about as much: input that a peer can have sent and that is not read yet.
+const onItsWay = 8 << 20
+
 // Settle returns when each event loop has gone round, or when ctx ends.
 func (t *Transport) Settle(ctx context.Context) {
 	t.carrier.settle(ctx)

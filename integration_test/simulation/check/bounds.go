@@ -16,6 +16,7 @@ func Bounds(h History) (faults []string) {
 	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
 		for i := 0; !h.Evicts && i < 1+len(calls[0].Others); i++ {
 			faults = append(faults, tooMany(key, byLimit(calls, i), h.Losses)...)
+			faults = append(faults, tooManyInWindow(key, byLimit(calls, i), h.Losses)...)
 		}
 		if h.AheadNS == 0 && len(calls[0].Others) == 0 { // else others may hold what is left, or another limit denies
 			faults = append(faults, tooFew(key, calls, &h)...)
@@ -118,6 +119,33 @@ func tooMany(key string, calls []Call, losses []Loss) []string {
 				return []string{fmt.Sprintf("key %s: what passed between events %d and %d takes %d, and %d were there with %s",
 					key, began, ended, used, most, c.Text)}
 			}
+		}
+	}
+	return nil
+}
+
+// tooManyInWindow says which window of the clock has let more pass than its count, of calls that surely were in it.
+func tooManyInWindow(key string, calls []Call, losses []Loss) []string {
+	type window struct{ used, began, ended int64 }
+	windows := map[uint64]window{}
+	for _, c := range calls {
+		if c.Kind == Del {
+			losses = append(slices.Clip(losses), Loss{Began: c.Began, Ended: math.MaxInt64})
+		}
+		if !c.counts() || !c.Limit.Aligned() || !c.Granted() || c.aheadNS() > 0 {
+			continue
+		}
+		end := c.Limit.WholeNS(&cell.State{}, c.FromNS)
+		if uint64(c.ToNS) >= end {
+			continue
+		}
+		w, known := windows[end]
+		if w.used += c.Cost; !known || c.Began < w.began {
+			w.began = c.Began
+		}
+		w.ended = max(w.ended, c.Ended)
+		if windows[end] = w; w.used > c.Limit.Capacity() && !lost(losses, w.began, w.ended) {
+			return []string{fmt.Sprintf("key %s: between events %d and %d, %d pass in a window of %s", key, w.began, w.ended, w.used, c.Text)}
 		}
 	}
 	return nil

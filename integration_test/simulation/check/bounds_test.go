@@ -91,6 +91,30 @@ func TestBoundsOfSpans(t *testing.T) {
 	}
 }
 
+func TestWindowsOfTheClock(t *testing.T) {
+	l, err := cell.ParseLimit("2/10s,algo=window,align=clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(number, fromNS, toNS int64) Call {
+		return Call{Key: "k", Kind: Take, Limit: l, Cost: 1, Began: number, Ended: number, FromNS: fromNS, ToNS: toNS,
+			Answer: []int64{0, 2, 0, -1, 0, 1, 0}, Bounded: true}
+	}
+	first, second := pass(1, 5*s, 6*s), pass(2, 9*s, 10*s-1)
+	for name, c := range map[string]struct {
+		third Call
+		loss  []Loss
+		wrong bool
+	}{
+		"in the same": {pass(3, 7*s, 8*s), nil, true}, "perhaps in the next": {pass(3, 9*s, 10*s), nil, false},
+		"after a loss": {pass(3, 7*s, 8*s), []Loss{{Began: 2, Ended: 2}}, false},
+	} {
+		if faults := Bounds(History{Calls: []Call{first, second, c.third}, Losses: c.loss}); (len(faults) > 0) != c.wrong {
+			t.Errorf("%s: %v", name, faults)
+		}
+	}
+}
+
 func TestOrderOfThoseWhoWait(t *testing.T) {
 	waits := func(number, fromNS, toNS int64) Call {
 		c := call(int(number), number, number, []int64{0, 2, 0, -1, 0}, fromNS)

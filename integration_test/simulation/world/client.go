@@ -43,10 +43,16 @@ func (c *client) run() {
 		if c.w.plan.think > 0 {
 			time.Sleep(time.Duration(c.asks.Int64N(int64(c.w.plan.think))))
 		}
-		if bursts := c.w.plan.bursts; bursts > 0 && c.asks.IntN(20) == 0 {
+		n, bursts := 1+c.asks.IntN(c.w.plan.pipeline), c.w.plan.bursts
+		switch {
+		case bursts == 0:
+		case c.w.plan.storms && bursts-c.w.since()%bursts < c.w.plan.think:
+			n += c.asks.IntN(20)
+			fallthrough
+		case !c.w.plan.storms && c.asks.IntN(20) == 0:
 			time.Sleep(bursts - c.w.since()%bursts)
 		}
-		n := min(left, 1+c.asks.IntN(c.w.plan.pipeline))
+		n = min(left, n)
 		left -= n
 		var calls []asked
 		for range n {

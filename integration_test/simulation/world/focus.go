@@ -102,7 +102,7 @@ func drawAhead(p *plan, r *rand.Rand) {
 		*k = key{name: k.name}
 		text := oneOf(r, "", "", "30/1s",
 			"100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
-			"200/1m,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
+			"40/1s,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
 		if text == "" {
 			k.burst = [3]int64{20 + r.Int64N(40), 40, 1}
 			continue
@@ -115,6 +115,10 @@ func drawAhead(p *plan, r *rand.Rand) {
 			}
 		}
 		k.text = text
+	}
+	if storms := p.chance("storms"); storms.IntN(3) == 0 { // so that a bucket is full again while units of it are held
+		p.set("store-ahead", "500")
+		p.storms, p.bursts, p.think = true, oneOf(storms, 400*time.Millisecond, 700*time.Millisecond, time.Second), 150*time.Millisecond
 	}
 	p.fewFaults(r)
 }

@@ -41,6 +41,7 @@ type plan struct {
 	turns     time.Duration // the most between two configurations
 	binds     bool          // all leases end with their connection
 	bursts    time.Duration // clients call all at once, so often; 0: each as it likes
+	storms    bool          // they call for all that there is then, and seldom between
 	focus     string        // "": none
 	faults    []fault
 }
