@@ -331,3 +331,85 @@ func TestLatencyOfCalls(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Monitors see calls by values as the commands that do the same.
+func TestMonitorsSeeCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Want("CL.POLICY SET three 9/1h 5/1m 90/1d", ":1\r\n")
+	for n := range 3 {
+		if told := w.Door.TellMonitors([]byte("+line\r\n")); told != n {
+			t.Errorf("%d monitors were told, want %d", told, n)
+		}
+		m := sessiontest.Connect(t, w.Sessions())
+		m.Want("MONITOR", "+OK\r\n")
+		w.Peer = m
+	}
+	if _, err := w.Door.Throttle(inside, "t", [4]int64{2, 1, 60, 1}); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.told(t.Context(), ask("k", "@three"), ask("k", "5/1h", door.Option{Name: "WAIT", N: 7})); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Door.Show(inside, "k"); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Door.ChangeLease(inside, change("cl.renew", 1, 9000)); err != nil {
+		t.Error(err)
+	}
+	if top := sessiontest.Connect(t, w.Sessions()).Do("CL.TOP", "BY", "CALLS"); !strings.Contains(top, "$1\r\nt\r\n:1\r\n") {
+		t.Errorf("CL.THROTTLE is not among the calls: %q", top)
+	}
+	seen := w.Say("")
+	for _, line := range []string{`"CL.THROTTLE" "t" "2" "1" "60" "1"`, `"CL.TAKE" "k" "@three" "COST" "1"`,
+		`"CL.TAKE" "k" "5/1h" "COST" "1" "WAIT" "7"`, `"CL.SHOW" "k"`, `"CL.RENEW" "k" "1" "9000"`} {
+		if !strings.Contains(seen, "[0 192.0.2.1:7] "+line+"\r\n") {
+			t.Errorf("no %s in %q", line, seen)
+		}
+	}
+	if year := time.Unix(0, sessiontest.StartNS).Unix(); !strings.Contains(seen, fmt.Sprintf("+%d.", year)) {
+		t.Errorf("no line of %d in %q", year, seen)
+	}
+}
+
+// Wrong numbers, and keys of another type, are errors that count.
+func TestWrongCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Want("SET s text", "-ERR value is not an integer or out of range\r\n")
+	w.Want("SET n 7", "+OK\r\n")
+	w.Want("CL.TAKE limits 5/1h", "*7\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:720000\r\n:1\r\n:0\r\n")
+	_, numbers := w.Door.Throttle(inside, "t", [4]int64{2, 1, 0, 1})
+	_, of := w.Door.Throttle(inside, "limits", [4]int64{2, 1, 60, 1})
+	_, take := w.Door.TakeOne(t.Context(), inside, ask("n", "5/1h"))
+	for _, c := range []struct {
+		err  error
+		code string
+	}{{numbers, "Cell"}, {of, "WRONGTYPE"}, {take, "WRONGTYPE"}} {
+		is := (*door.CallError)(nil)
+		if !errors.As(c.err, &is) || is.Code() != c.code {
+			t.Errorf("%v, want %s", c.err, c.code)
+		}
+	}
+	w.Want("ACL SETUSER default resetkeys ~k*", "+OK\r\n")
+	if _, err := w.Door.Show(door.Caller{Addr: "192.0.2.1:7"}, "other"); err == nil {
+		t.Error("a key of others is shown")
+	}
+	if got := w.Do("INFO", "commandstats"); !strings.Contains(got, "cmdstat_cl.throttle:calls=2,") ||
+		!strings.Contains(got, "cmdstat_cl.show:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,") {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is near to a limit follows --near-limit.
+func TestNearCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Want("CONFIG SET near-limit 50", "+OK\r\n")
+	if _, err := w.told(t.Context(), ask("k", "10/1h", door.Option{Name: "COST", N: 5}), ask("k", "10/1h")); err != nil {
+		t.Error(err)
+	}
+	if got := w.Do("CL.STATS", "literals"); !strings.Contains(got, "near\r\n:1\r\n") {
+		t.Errorf("%q", got)
+	}
+}

@@ -140,6 +140,7 @@ func TestNeedsTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Door.Gate.Set(gate.Loading, false)
+	w.Want("CONFIG SET latency-monitor-threshold 1", "+OK\r\n")
 	syncs := func(do func() error) (more bool) {
 		before := files.Syncs.Load()
 		if err := do(); err != nil {
@@ -167,6 +168,7 @@ func TestNeedsTheDisk(t *testing.T) {
 		syncs(func() error { _, err := w.told(t.Context(), ask("k", "5/1h", door.Option{Name: "PEEK"})); return err }) {
 		t.Error("who only looks waits for the disk")
 	}
+	w.Want("LATENCY LATEST", "*0\r\n") // the clock stands still
 	files.Full.Store(true)
 	for range 2 { // the first finds that it is full
 		if _, err := w.told(t.Context(), ask("k", "5/1h")); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
@@ -179,7 +181,7 @@ func TestNeedsTheDisk(t *testing.T) {
 	if err := w.Door.Decide([]store.TakeRequest{{}}, nil); err == nil || !strings.HasPrefix(err.Error(), "MISCONF ") {
 		t.Errorf("Envoy's: %v", err)
 	}
-	if _, err := w.Door.Show(inside, "k"); err != nil {
+	if _, err := w.Door.Show(inside, "k"); err != nil || !w.Door.Gate.Has(gate.Refusing) {
 		t.Error(err)
 	}
 }
