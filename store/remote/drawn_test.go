@@ -286,7 +286,8 @@ func TestDrawnTakes(t *testing.T) {
 
 func TestDrawnWindows(t *testing.T) {
 	onDrawn(t, func(t *rapid.T, c *drawnCase) {
-		count := rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, math.MaxUint32), rapid.Just[int64](math.MaxUint32)).Draw(t, "count")
+		count := rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, math.MaxUint32), rapid.Just[int64](math.MaxUint32)).
+			Draw(t, "count")
 		period := fmt.Sprint(rapid.OneOf(rapid.Int64Range(1, 100_000), rapid.Int64Range(1, 31e9)).Draw(t, "period"), "ms,algo=window")
 		if c.options.Time != nil {
 			period = rapid.SampledFrom([]string{period, period + ",align=clock", "hour", "week", "month", "day,tz=+08:00"}).Draw(t, "as")
@@ -306,9 +307,7 @@ func TestDrawnWindows(t *testing.T) {
 		}
 		c.by = true
 		if !limit.Aligned() && st.A > uint64(c.nowNS) && rapid.IntRange(0, 9).Draw(t, "booked") == 0 {
-			st = cell.State{A: st.A + uint64(limit.PeriodNS)}
-			st.Ring = nil
-			text := fmt.Sprintf("%suntil=%d used=1 before=%d", headOf(limit), st.A, count)
+			text := fmt.Sprintf("%suntil=%d used=1 before=%d", headOf(limit), st.A+uint64(limit.PeriodNS), count)
 			_, st, _ = cell.ParseState(text)
 			c.by = false
 		}

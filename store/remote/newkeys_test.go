@@ -64,8 +64,8 @@ func TestWhenANewKeyIsAnswered(t *testing.T) {
 	}
 }
 
-// A Take on a new key takes one round trip, whatever its limits are, and one on a key that another instance has taken from takes two: of one
-// window one, too.
+// A Take on a new key takes one round trip, whatever its limits are, and one on a key that another instance has taken from takes two, but
+// of one window one, too.
 func TestNewKeysTakeOneTrip(t *testing.T) {
 	stores := testStores(t, 2)
 	for i, limits := range [][]string{

@@ -92,5 +92,6 @@ func (t *tatCache) inUse(key string, nowNS int64) bool {
 // denied returns the state with which a call was denied lately.
 func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (st cell.State, ok bool) {
 	last, ok := t.of(key).Get(key)
-	return cell.State{A: last.tatNS, B: last.used}, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
+	ok = ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
+	return cell.State{A: last.tatNS, B: last.used}, ok
 }

@@ -145,7 +145,8 @@ func tooManyInWindow(key string, calls []Call, losses []Loss) []string {
 		}
 		w.ended = max(w.ended, c.Ended)
 		if windows[end] = w; w.used > c.Limit.Capacity() && !lost(losses, w.began, w.ended) {
-			return []string{fmt.Sprintf("key %s: between events %d and %d, %d pass in a window of %s", key, w.began, w.ended, w.used, c.Text)}
+			return []string{fmt.Sprintf("key %s: between events %d and %d, %d pass in a window of %s", key, w.began, w.ended,
+				w.used, c.Text)}
 		}
 	}
 	return nil
