@@ -348,7 +348,8 @@ func TestMonitorsSeeCalls(t *testing.T) {
 	if _, err := w.Door.Throttle(inside, "t", [4]int64{2, 1, 60, 1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.told(t.Context(), ask("k", "@three"), ask("k", "5/1h", door.Option{Name: "WAIT", N: 7})); err != nil {
+	if _, err := w.told(t.Context(), ask("k", "@three"), ask("k", "5/1h", door.Option{Name: "WAIT", N: 7}),
+		ask("f", "5/1h", door.Option{Name: "FORCE"}), ask("o", "5/1h,name=x", door.Option{Name: "COST", N: 2}, door.Option{Name: "OF", Text: "x"})); err != nil {
 		t.Error(err)
 	}
 	if _, err := w.Door.Show(inside, "k"); err != nil {
@@ -362,7 +363,8 @@ func TestMonitorsSeeCalls(t *testing.T) {
 	}
 	seen := w.Say("")
 	for _, line := range []string{`"CL.THROTTLE" "t" "2" "1" "60" "1"`, `"CL.TAKE" "k" "@three" "COST" "1"`,
-		`"CL.TAKE" "k" "5/1h" "COST" "1" "WAIT" "7"`, `"CL.SHOW" "k"`, `"CL.RENEW" "k" "1" "9000"`} {
+		`"CL.TAKE" "k" "5/1h" "COST" "1" "WAIT" "7"`, `"CL.TAKE" "f" "5/1h" "COST" "1" "FORCE"`,
+		`"CL.TAKE" "o" "5/1h,name=x" "COST" "1" "COST" "2" "OF" "x"`, `"CL.SHOW" "k"`, `"CL.RENEW" "k" "1" "9000"`} {
 		if !strings.Contains(seen, "[0 192.0.2.1:7] "+line+"\r\n") {
 			t.Errorf("no %s in %q", line, seen)
 		}

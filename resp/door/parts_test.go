@@ -3,11 +3,13 @@ package door_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"celld/cell"
 	"celld/resp"
 	"celld/resp/client"
 	"celld/resp/command/limit"
@@ -314,4 +316,56 @@ func TestTakesCount(t *testing.T) {
 
 func change(command string, id, n int64) limit.LeaseChange {
 	return limit.LeaseChange{Command: command, Key: []byte("k"), ID: id, N: n}
+}
+
+// What another protocol decides counts by its verdicts, and what closes the server refuses it.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	exits := 0
+	w := on(t, resp.Options{Exit: func(int) { exits++ }})
+	l, err := cell.ParseLimit("2/1h,algo=window")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := func() []store.TakeRequest {
+		one := store.TakeRequest{Calls: []store.Call{{Key: []byte("k"), Limit: &l}}, TakeOptions: store.TakeOptions{Cost: 1}}
+		return []store.TakeRequest{one, one}
+	}
+	for range 3 { // by the same desk
+		r := requests()
+		err := w.Door.Decide(r, func(i int) door.Verdict { return door.Verdict{Limited: r[i].Taken.Limited} })
+		if err != nil || r[0].Err != nil {
+			t.Error(err, r[0].Err)
+		}
+	}
+	if stats := w.Do("CL.STATS", "literals"); !strings.Contains(stats, "allowed\r\n:2\r\n$7\r\nlimited\r\n:4\r\n") {
+		t.Errorf("%q", stats)
+	}
+	w.Door.Gate.Set(gate.Loading, true)
+	if err := w.Door.Decide(requests(), nil); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+		t.Errorf("while the server reads its files: %v", err)
+	}
+	w.Door.Gate.Set(gate.Loading, false)
+	err = w.Door.Decide(requests(), func(int) door.Verdict { panic("of a caller") })
+	if !errors.Is(err, door.ErrPanicked) {
+		t.Errorf("after a panic: %v", err)
+	}
+	if exits != 0 {
+		t.Error("a panic of a caller ends the process")
+	}
+	limits := make([]string, store.MaxLimits+1)
+	for i := range limits {
+		limits[i] = fmt.Sprintf("%d/1h,algo=window,name=n%d", i+1, i)
+	}
+	w = newWorld(t)
+	for i := 0; i < len(limits); i += 100 {
+		_, err = w.Door.TakeOne(t.Context(), inside, door.Ask{Key: "many", Limits: limits[i:min(i+100, len(limits))]})
+	}
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(store.MaxLimits)) {
+		t.Errorf("more limits under a key than it may have: %v", err)
+	}
+	failed := w.Door.Stats.FailedHandshakes.Load()
+	if w.Door.HTTPHandshakeFailed("why"); w.Door.Stats.FailedHandshakes.Load() != failed+1 {
+		t.Error("a handshake that failed is not counted")
+	}
 }
