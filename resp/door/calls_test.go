@@ -415,3 +415,39 @@ func TestNearCalls(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// How long a call has waited that passes then is noted, and who waits by RESP is refused when the server stops, too.
+func TestAWaitThatPasses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var lease int64
+	one := ask("k", "1/1h,algo=conc", door.Option{Name: "LEASE", N: 3_600_000})
+	if err := w.Door.Take(t.Context(), inside, []door.Ask{one}, func(t *door.Taken, _ error) { lease = t.Lease }); err != nil || lease == 0 {
+		t.Fatal(lease, err)
+	}
+	waits := func() (callers int64) {
+		callers, _ = w.Door.Port.Waiting()
+		return callers
+	}
+	answered := make(chan string)
+	for n, want := range []string{"1 0; ", "0 0; "} {
+		go func() {
+			told, err := w.told(context.Background(), ask("k", "1/1h,algo=conc", door.Option{Name: "WAIT", N: 50_000}))
+			answered <- fmt.Sprint(told, err)
+		}()
+		celldtest.Eventually(t, "wait", func() bool { return waits() == 1 })
+		if n == 0 {
+			if did, err := w.Door.ChangeLease(inside, change("cl.release", lease, 0)); !did || err != nil {
+				t.Error(did, err)
+			}
+		} else {
+			w.Door.RefuseWaiting()
+		}
+		if got := <-answered; got != want+"<nil>" {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if h := w.Door.Stats.Waits.Histogram(); h.Count != 1 {
+		t.Errorf("%+v", h)
+	}
+}
