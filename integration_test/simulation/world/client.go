@@ -47,7 +47,7 @@ func (c *client) run() {
 		switch {
 		case bursts == 0:
 		case c.w.plan.storms && bursts-c.w.since()%bursts < c.w.plan.think:
-			n += c.asks.IntN(20)
+			n += 10 + c.asks.IntN(20)
 			fallthrough
 		case !c.w.plan.storms && c.asks.IntN(20) == 0:
 			time.Sleep(bursts - c.w.since()%bursts)

@@ -118,12 +118,11 @@ func drawAhead(p *plan, r *rand.Rand) {
 	}
 	if storms := p.chance("storms"); storms.IntN(3) == 0 { // so that a bucket is full again while units of it are held
 		p.set("store-ahead", "500")
-		p.storms, p.bursts, p.think = true, 700*time.Millisecond, 300*time.Millisecond
-		for i := range p.keys {
-			k := &p.keys[i]
-			*k = key{name: k.name}
-			k.text, k.limit = limitOf(oneOf(storms, "20/1s", "30/1s", "60/3s,burst=40", "40/1s,algo=window,align=clock"))
-		}
+		p.storms, p.bursts, p.think = true, 1400*time.Millisecond, 300*time.Millisecond
+		p.keys = p.keys[:1]
+		k := key{name: p.keys[0].name}
+		k.text, k.limit = limitOf(oneOf(storms, "30/1s", "40/1s", "60/2s", "40/1s,algo=window,align=clock"))
+		p.keys[0] = k
 	}
 	p.fewFaults(r)
 }
