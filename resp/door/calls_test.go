@@ -348,8 +348,10 @@ func TestMonitorsSeeCalls(t *testing.T) {
 	if _, err := w.Door.Throttle(inside, "t", [4]int64{2, 1, 60, 1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.told(t.Context(), ask("k", "@three"), ask("k", "5/1h", door.Option{Name: "WAIT", N: 7}),
-		ask("f", "5/1h", door.Option{Name: "FORCE"}), ask("o", "5/1h,name=x", door.Option{Name: "COST", N: 2}, door.Option{Name: "OF", Text: "x"})); err != nil {
+	_, err := w.told(t.Context(), ask("k", "@three"), ask("k", "5/1h", door.Option{Name: "WAIT", N: 7}),
+		ask("f", "5/1h", door.Option{Name: "FORCE"}),
+		ask("o", "5/1h,name=x", door.Option{Name: "COST", N: 2}, door.Option{Name: "OF", Text: "x"}))
+	if err != nil {
 		t.Error(err)
 	}
 	if _, err := w.Door.Show(inside, "k"); err != nil {
@@ -422,7 +424,8 @@ func TestAWaitThatPasses(t *testing.T) {
 	w := newWorld(t)
 	var lease int64
 	one := ask("k", "1/1h,algo=conc", door.Option{Name: "LEASE", N: 3_600_000})
-	if err := w.Door.Take(t.Context(), inside, []door.Ask{one}, func(t *door.Taken, _ error) { lease = t.Lease }); err != nil || lease == 0 {
+	err := w.Door.Take(t.Context(), inside, []door.Ask{one}, func(t *door.Taken, _ error) { lease = t.Lease })
+	if err != nil || lease == 0 {
 		t.Fatal(lease, err)
 	}
 	waits := func() (callers int64) {

@@ -289,13 +289,66 @@ func TestAheadOfTheNearFuture(t *testing.T) {
 	}
 }
 
+// Calls that are denied as they cost too much take nothing ahead, again and again, of what remains for others.
+func TestAheadLeavesTheRest(t *testing.T) {
+	for _, limit := range []string{"100/1h,algo=window", "100/1h,algo=slide", "100/100h,burst=100"} {
+		stores, _ := aheadStores(t, 2, 10*time.Second)
+		for range 60 {
+			stores[0].takes(t, 1, "k", limit)
+		}
+		stores[0].ahead.GiveBack()
+		stores[0].settles(t)
+		taken := stores[0].stats.Ahead.Taken.Load()
+		for range 200 {
+			if !stores[0].takes(t, 50, "k", limit).Taken.Limited {
+				t.Fatalf("%s: 50 pass, of 40", limit)
+			}
+		}
+		if n := stores[0].stats.Ahead.Taken.Load() - taken; n > 0 {
+			t.Errorf("%s: with denied calls, %d units are taken", limit, n)
+		}
+	}
+}
+
+// A call for the whole burst passes once the bucket is full, though it asks all the time.
+func TestAheadOfAWholeBurst(t *testing.T) {
+	stores, now := aheadStores(t, 1, time.Second)
+	for range 5 {
+		stores[0].takes(t, 1, "k", "100/10s,burst=100")
+	}
+	for tries := 0; stores[0].takes(t, 100, "k", "100/10s,burst=100").Taken.Limited; tries++ {
+		if now.Add(int64(20 * time.Millisecond)); tries > 150 {
+			t.Fatal("it is denied for 3 s")
+		}
+	}
+}
+
+// What no celld has written stays as it is.
+func TestWindowsOfOthersStay(t *testing.T) {
+	s := newTestStore(t, linktest.StartRedis(t), Options{Time: func() int64 { return in2100 }})
+	for _, state := range []string{"until=0000000004102444800 used=1", "until=4102444900000000000 used=007",
+		"until=9999999999999999999 used=1", "until=4102444900000000000 used=99999999999999999999"} {
+		text := "limit=50/1h,algo=window " + state
+		s.do(t, "DEL", "k")
+		s.views.Forget([]string{"k"})
+		s.do(t, "HSET", "k", "window/1h", text)
+		reqs := []store.TakeRequest{{Calls: s.callsOf(t, "k", "50/1h,algo=window"), TakeOptions: store.TakeOptions{Cost: 1}}}
+		if w := make(signal, 1); !s.TakeBatch(reqs, store.Access{NowNS: in2100}, w) {
+			<-w
+		}
+		if held, _ := s.do(t, "HGET", "k", "window/1h").ToString(); held != text || reqs[0].Err != store.ErrWrongType {
+			t.Errorf("%s: %v, and then it is %s", state, reqs[0].Err, held)
+		}
+	}
+}
+
 // The scripts grant what package ahead computes from the same numbers.
 func TestAheadScripts(t *testing.T) {
 	stores, now := aheadStores(t, 1, 0)
 	s := stores[0]
 	for i := range 300 {
-		lasts := time.Duration(1+rand.IntN(20)) * time.Minute // so that none ends meanwhile
-		s.SetAhead(AheadTimes{All: ahead.Ms(lasts.Milliseconds())})
+		s.SetAhead(AheadTimes{All: ahead.Ms(60_000 * (1 + rand.IntN(20)))}) // so that none ends meanwhile
+		lasts := s.ahead.Lasts("")
 		b := bucketOf(t, rand.Int64N(10_000), 1+rand.Int64N(5000), 1+rand.Int64N(20_000))
 		if b.ToleranceNS() < 2*int64(lasts) {
 			continue

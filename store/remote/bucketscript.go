@@ -54,10 +54,11 @@ end
 `
 	// scriptRuns decides on the runs from first on, where debt is what is used, and grants units.
 	scriptRuns = `
-local before, gave, last, units = debt, false, #ARGV
+local before, gave, increment, last, units = debt, false, 0, #ARGV
 if ARGV[last] == 'ahead' then last = last - 5 end
 for i = first, last, 3 do
-	local tolerance, increment, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+	local tolerance, count = tonumber(ARGV[i]), tonumber(ARGV[i + 2])
+	increment = tonumber(ARGV[i + 1])
 	if increment > 0 then
 		local passing = math.floor((tolerance - debt) / increment)
 		if passing > count then passing = count end
@@ -74,7 +75,7 @@ if last < #ARGV then
 	if base < lasts then base = lasts end
 	units = math.floor(math.floor((tolerance - debt) / interval) / ` + strconv.Itoa(ahead.FairShare) + `)
 	if units > tonumber(ARGV[last + 1]) then units = tonumber(ARGV[last + 1]) end
-	if units > 0 then debt = base + units * interval else units = 0 end
+	if units > 0 and units * interval >= increment then debt = base + units * interval else units = 0 end
 end
 `
 	// scriptTAT leaves the next TAT and its ms in text and ms, if that is to be stored.
@@ -123,8 +124,9 @@ local hash, head, ends = redis.call('HGETALL', KEYS[1]), ARGV[3], false
 local first, found, tat, debt = 7, hash[2] or false, false, 0
 if found then
 	if #hash > 2 or hash[1] ~= ARGV[2] or string.sub(found, 1, #head) ~= head then return {found, s, n, 1} end
-	ends, debt = string.match(found, '^until=(%d+) used=(%d+)$', #head + 1)
-	if not ends or #ends < 10 or #ends > 19 then return {found, s, n, 1} end
+	ends, debt = string.match(found, '^until=([1-9]%d*) used=(%d+)$', #head + 1)
+	if not ends or #ends < 10 or #ends > 19 or #ends == 19 and ends > '9223372036854775807' or #debt > 16
+		or #debt > 1 and string.sub(debt, 1, 1) == '0' then return {found, s, n, 1} end
 	debt = tonumber(debt)
 	if debt == 0 or (string.sub(ends, 1, -10) - s) * 1e9 + string.sub(ends, -9) - n <= 0 then ends, debt = false, 0 end
 end

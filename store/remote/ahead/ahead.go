@@ -124,10 +124,11 @@ func (h *Ahead) SetAhead(t Times) {
 // On reports whether units are taken for some calls.
 func (h *Ahead) On() bool { return h.times.Load() != nil }
 
-// Lasts is how long units last of a policy; "": of none. 0: there are none.
+// Lasts is how long units last of a policy; "": of none. 0: there are none. A ninth of the time is for those that are not given back: see
+// Grant.flows.
 func (h *Ahead) Lasts(policy string) time.Duration {
 	if t := h.times.Load(); t != nil {
-		return time.Duration(t.Of(policy)) * time.Millisecond
+		return time.Duration(t.Of(policy)) * time.Millisecond * 8 / 9
 	}
 	return 0
 }
@@ -265,7 +266,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 	}
 	if asks {
 		held.asking = true
-		g = &Grant{of: held, want: heat.want(lately.passed), lasts: lasts, nearNS: heat.nearNS(lasts)}
+		g = &Grant{of: held, want: heat.want(lately.passed), cost: cost, lasts: lasts, nearNS: heat.nearNS(lasts)}
 	}
 	sh.mu.Unlock()
 	if decided {

@@ -15,6 +15,7 @@ import (
 type Grant struct {
 	of    *holding
 	want  int64
+	cost  int64 // of the call that asks. Calls like it cannot use fewer units, and lost what remained while they were denied
 	lasts time.Duration
 
 	nearNS int64 // so much later than at once a unit may become good
@@ -125,7 +126,7 @@ func (g *Grant) takeBucket(v *view.View) {
 	key, b := g.of.key, g.of.ask.bucket
 	value, _ := v.Get(key, at(g.nowNS))
 	n := min(g.want, g.most(b, value.TAT))
-	if n < 1 || value.HoldsLimits || value.Count != 0 {
+	if n < max(1, g.cost) || value.HoldsLimits || value.Count != 0 {
 		return
 	}
 	next, _, err := b.Throttle(value.TAT, g.latestNS(), n)
@@ -158,7 +159,7 @@ func (g *Grant) takeLimits(v *view.View) (lasts int64) {
 			n = min(n, g.most(l.Limit.Bucket(), l.State.A))
 		}
 	}
-	if n < 1 {
+	if n < max(1, g.cost) {
 		return 0
 	}
 	before := make([]store.LimitState, len(ours))
@@ -302,15 +303,15 @@ func (held *holding) giveBack(p portion) {
 	}))
 }
 
-// flows is how many units of the buckets flow back while units last, if all that was taken of them by now flows back in twice that time;
-// else 0, and where units are of other limits, too.
+// flows is how many units of the buckets flow back in an eighth of the time for which they last, if all that was taken by now has flowed
+// back so soon after their end; else 0, and where units are of other limits, too.
 func (g *Grant) flows() (n int64) {
 	if len(g.buckets) < max(1, len(g.of.ask.calls)) {
 		return 0
 	}
 	n = math.MaxInt64
 	for _, b := range g.buckets {
-		if n = min(n, int64(g.lasts)/b.intervalNS); b.tatNS > uint64(g.nowNS+2*int64(g.lasts)) {
+		if n = min(n, int64(g.lasts)/8/b.intervalNS); b.tatNS > uint64(g.nowNS+int64(g.lasts)*9/8) {
 			return 0
 		}
 	}

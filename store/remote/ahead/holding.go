@@ -1,6 +1,7 @@
 package ahead
 
 import (
+	"slices"
 	"time"
 
 	"celld/store/remote/link"
@@ -61,7 +62,10 @@ func (held *holding) renews(now time.Time, used bool) bool {
 	if held.asking || now.Before(held.again) {
 		return false
 	}
-	if !used || len(held.portions) == 0 {
+	if !used { // what is held may be too little for a call that costs more
+		return !slices.ContainsFunc(held.portions, func(p portion) bool { return p.left > 0 && now.Before(p.end) })
+	}
+	if len(held.portions) == 0 {
 		return true
 	}
 	last := held.portions[len(held.portions)-1].n
