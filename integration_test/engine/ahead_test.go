@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,21 @@ var bursts = []kind{
 	{"window", 800, "CL.TAKE %[1]s 400/1s,algo=window,align=clock", nil, 400}, // of the first and the last, all may pass
 	{"slide", 800, "CL.TAKE %[1]s 400/1s,algo=slide", nil, 400},
 	{"several", 150, "CL.TAKE %[1]s 400/1s,burst=150 100000/1h,algo=window", nil, 400},
+}
+
+// decidedAhead is how many calls the instances have decided by units.
+func decidedAhead(t *testing.T, all ...*harness.Server) (n int) {
+	t.Helper()
+	for _, srv := range all {
+		_, text, _ := strings.Cut(harness.Dial(t, srv.Addr).Do("INFO", "stats"), "store_decided_ahead:")
+		text, _, _ = strings.Cut(text, "\r")
+		one, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += one
+	}
+	return n
 }
 
 // Instances take ahead of calls, and one beside them does not, while the engine stands and an instance is killed.
@@ -50,10 +66,8 @@ func TestAheadBesideFaults(t *testing.T) {
 			}
 			l.check(0)
 			for i, srv := range all {
-				info := harness.Dial(t, srv.Addr).Do("INFO", "stats")
-				_, n, _ := strings.Cut(info, "store_decided_ahead:")
-				if n, _, _ = strings.Cut(n, "\r"); (n == "0") != (i == 2) {
-					t.Errorf("instance %d has decided %s ahead", i, n)
+				if n := decidedAhead(t, srv); (n == 0) != (i == 2) {
+					t.Errorf("instance %d has decided %d ahead", i, n)
 				}
 			}
 			celldtest.Eventually(t, "nobody holds units", func() bool {

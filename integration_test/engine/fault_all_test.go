@@ -134,6 +134,18 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// outlivesMaster kills a key's master, and starts it again.
+func (l *load) outlivesMaster(f *engines.Fleet, key string) {
+	l.t.Helper()
+	master := f.MasterOf(key)
+	master.Kill()
+	f.MasterOf(key) // the next one: how long an election takes is not celld's
+	l.within("the election of a master", time.Now(), returns)
+	master.Restart()
+	f.Settled()
+	l.goesOn(time.Now())
+}
+
 // TestKilledMaster kills a master. What its replica does not hold yet is lost.
 func TestKilledMaster(t *testing.T) {
 	t.Parallel()
@@ -142,13 +154,7 @@ func TestKilledMaster(t *testing.T) {
 			engines.EachEngine(t, func(t *testing.T, e engines.Engine) {
 				f := kind.Start(e, t)
 				l := (&load{clients: 4}).start(t, shared(t, f.URL, 2), kinds...)
-				master := f.MasterOf("throttle0")
-				master.Kill()
-				f.MasterOf("throttle0") // the next one: how long an election takes is not celld's
-				l.within("the election of a master", time.Now(), returns)
-				master.Restart()
-				f.Settled()
-				l.goesOn(time.Now())
+				l.outlivesMaster(f, "throttle0")
 				l.check(500)
 			})
 		})

@@ -244,28 +244,34 @@ func TestDrawnTakenBack(t *testing.T) {
 	})
 }
 
+// drawTakes draws runs of equal calls of CL.TAKE, each of a cost that is drawn.
+func (c *drawnCase) drawTakes(t *rapid.T, limit *cell.Limit, drawCost func() int64) (calls []*call, field string) {
+	for range rapid.IntRange(1, 4).Draw(t, "runs") {
+		cost := max(drawCost(), 1)
+		for range rapid.IntRange(1, 3).Draw(t, "calls") {
+			one := store.Call{Key: []byte("k"), Limit: limit}
+			field = c.fieldOf(&one)
+			calls = append(calls, &call{field: field, take: &store.TakeRequest{Calls: []store.Call{one},
+				TakeOptions: store.TakeOptions{Cost: cost}}})
+		}
+	}
+	return calls, field
+}
+
 func TestDrawnTakes(t *testing.T) {
 	onDrawn(t, func(t *rapid.T, c *drawnCase) {
 		burst, count, period := drawnRate(t, 1e7, math.MaxInt32)
 		limit := linktest.Literal(c.T, fmt.Sprintf("%d/%ds,burst=%d", count, period, max(burst, 1)))
 		b := limit.Bucket()
 		head := headOf(limit)
-		var calls []*call
-		field := ""
 		if c.drawTAT(t, b.ToleranceNS(), b.IntervalNS()); c.tat != 0 {
 			c.held = head + strconv.FormatUint(c.tat, 10)
 		}
-		for range rapid.IntRange(1, 4).Draw(t, "runs") {
-			cost := rapid.OneOf(rapid.Int64Range(1, 3), rapid.Custom(func(t *rapid.T) int64 {
+		calls, field := c.drawTakes(t, limit, func() int64 {
+			return rapid.OneOf(rapid.Int64Range(1, 3), rapid.Custom(func(t *rapid.T) int64 {
 				return near(t, burst, burst/2, burst+1, cell.MaxCost-2)
 			})).Draw(t, "cost")
-			for range rapid.IntRange(1, 3).Draw(t, "calls") {
-				one := store.Call{Key: []byte("k"), Limit: limit}
-				field = c.fieldOf(&one)
-				calls = append(calls, &call{field: field, take: &store.TakeRequest{Calls: []store.Call{one},
-					TakeOptions: store.TakeOptions{Cost: max(cost, 1)}}})
-			}
-		}
+		})
 		if c.held != "" {
 			c.do(c.T, "HSET", "k", field, c.held)
 		}
@@ -311,19 +317,11 @@ func TestDrawnWindows(t *testing.T) {
 			_, st, _ = cell.ParseState(text)
 			c.by = false
 		}
-		var calls []*call
-		field := ""
-		for range rapid.IntRange(1, 4).Draw(t, "runs") {
-			cost := rapid.OneOf(rapid.Int64Range(1, 3), rapid.Custom(func(t *rapid.T) int64 {
+		calls, field := c.drawTakes(t, limit, func() int64 {
+			return rapid.OneOf(rapid.Int64Range(1, 3), rapid.Custom(func(t *rapid.T) int64 {
 				return near(t, count, count/2, count-int64(min(st.B, uint64(count))), exactNS-3)
 			})).Draw(t, "cost")
-			for range rapid.IntRange(1, 3).Draw(t, "calls") {
-				one := store.Call{Key: []byte("k"), Limit: limit}
-				field = c.fieldOf(&one)
-				calls = append(calls, &call{field: field, take: &store.TakeRequest{Calls: []store.Call{one},
-					TakeOptions: store.TakeOptions{Cost: max(cost, 1)}}})
-			}
-		}
+		})
 		if st.A > 0 {
 			c.held = string(limit.AppendState(nil, &st))
 			c.do(c.T, "HSET", "k", field, c.held)

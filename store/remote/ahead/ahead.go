@@ -124,11 +124,10 @@ func (h *Ahead) SetAhead(t Times) {
 // On reports whether units are taken for some calls.
 func (h *Ahead) On() bool { return h.times.Load() != nil }
 
-// Lasts is how long units last of a policy; "": of none. 0: there are none. A ninth of the time is for those that are not given back: see
-// Grant.flows.
+// Lasts is how long units last of a policy; "": of none. 0: there are none. The rest of the time is for what is not given back.
 func (h *Ahead) Lasts(policy string) time.Duration {
 	if t := h.times.Load(); t != nil {
-		return time.Duration(t.Of(policy)) * time.Millisecond * 8 / 9
+		return time.Duration(t.Of(policy)) * time.Millisecond * flowsIn / (flowsIn + 1)
 	}
 	return 0
 }

@@ -303,15 +303,19 @@ func (held *holding) giveBack(p portion) {
 	}))
 }
 
-// flows is how many units of the buckets flow back in an eighth of the time for which they last, if all that was taken by now has flowed
-// back so soon after their end; else 0, and where units are of other limits, too.
+// flowsIn is in which part of the time for which units last those flow back that are not given back, an eighth. So nobody is denied for
+// longer than the setting says.
+const flowsIn = 8
+
+// flows is how many units of the buckets flow back so soon, if all that was taken by now has flowed back so soon after their end; else 0,
+// and where units are of other limits, too.
 func (g *Grant) flows() (n int64) {
 	if len(g.buckets) < max(1, len(g.of.ask.calls)) {
 		return 0
 	}
 	n = math.MaxInt64
 	for _, b := range g.buckets {
-		if n = min(n, int64(g.lasts)/8/b.intervalNS); b.tatNS > uint64(g.nowNS+int64(g.lasts)*9/8) {
+		if n = min(n, int64(g.lasts)/flowsIn/b.intervalNS); b.tatNS > uint64(g.nowNS+int64(g.lasts+g.lasts/flowsIn)) {
 			return 0
 		}
 	}
