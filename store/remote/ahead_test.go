@@ -23,7 +23,8 @@ func aheadStores(t testing.TB, n int, lasts time.Duration) (all []*Store, now *a
 	now = &atomic.Int64{}
 	now.Store(4_102_444_800_000_000_000) // ahead of the engine, which lets keys expire by its own
 	for range n {
-		all = append(all, newTestStore(t, socket, Options{Time: now.Load, Ahead: AheadTimes{All: ahead.Ms(lasts.Milliseconds())}}))
+		all = append(all, newTestStore(t, socket, Options{Time: now.Load, Denials: 100,
+			Ahead: AheadTimes{All: ahead.Ms(lasts.Milliseconds())}}))
 	}
 	return all, now
 }
@@ -285,6 +286,52 @@ func TestAheadOfTheNearFuture(t *testing.T) {
 		}
 		if sent = s.stats.Requests.Load() - sent; sent > 1000 || passed < 1000 {
 			t.Errorf("%s: %d of 3,000 calls have passed, with %d requests", how, passed, sent)
+		}
+	}
+}
+
+// Instances that are asked for three times as much as a bucket has each ask the engine once in a while. What comes back to the bucket is
+// used all the same, no more passes, and none of them denies for longer than units last.
+func TestAheadPauses(t *testing.T) {
+	for _, how := range []string{"CL.THROTTLE", "CL.TAKE"} {
+		stores, now := aheadStores(t, 4, time.Second)
+		b, lasts := bucketOf(t, 999, 100, 1), int64(stores[0].ahead.Lasts(""))
+		take := func(s *Store, cost int64) (limited bool) {
+			if how == "CL.TAKE" {
+				return s.takes(t, cost, "k", "100/1s,burst=1000").Taken.Limited
+			}
+			reqs := []store.Request{{Key: []byte("k"), Bucket: b, Quantity: cost}}
+			s.throttleNow(reqs, store.Access{NowNS: now.Load()})
+			s.settles(t)
+			return reqs[0].Decision.Limited
+		}
+		take(stores[0], 1000)
+		tat, _, _ := b.Throttle(0, now.Load(), 1000)
+		from, asked, askedNS, passed := now.Load(), int64(0), [4]int64{}, 0
+		for i := range 6000 {
+			now.Add(rand.Int64N(2 * int64(time.Second) / 300))
+			n := rand.IntN(len(stores))
+			sent := stores[n].stats.Requests.Load()
+			limited := take(stores[n], 1)
+			if sent = stores[n].stats.Requests.Load() - sent; sent > 0 {
+				asked, askedNS[n] = asked+sent, now.Load()
+			}
+			if limited {
+				if since := now.Load() - askedNS[n]; since > lasts {
+					t.Fatalf("%s %d: denied, %s after it has asked", how, i, time.Duration(since))
+				}
+				continue
+			}
+			passed++
+			var d cell.Decision
+			if tat, d, _ = b.Throttle(tat, now.Load(), 1); d.Limited {
+				t.Fatalf("%s %d: passes, and must not for %s", how, i, time.Duration(d.RetryAfterNS))
+			}
+		}
+		most := float64(now.Load()-from) / float64(b.IntervalNS())
+		t.Logf("%s: %d requests, %d pass of %.0f", how, asked, passed, most)
+		if asked > 3000 || float64(passed) < most*0.9 {
+			t.Errorf("%s: with %d requests, %d pass of %.0f", how, asked, passed, most)
 		}
 	}
 }

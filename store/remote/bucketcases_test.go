@@ -293,6 +293,7 @@ func TestWhoIsDeniedAgain(t *testing.T) {
 			{"an old one", 1, true, true, false, denialLasts, false, false},
 		} {
 			s, _ := byItself(t)
+			s.options.Denials = 1
 			o := s.throttleOf("k", full, c.quantity)
 			s.tatCache.note("k", cachedTAT{tatNS: uint64(time.Now().UnixNano() + 60e9), got: time.Now(), denied: c.denied})
 			if c.asked {

@@ -310,7 +310,8 @@ func (d *deciding) read(answer rueidis.RedisMessage) (st cell.State, nowNS int64
 // decided answers the calls: their key had this at this time.
 func (d *deciding) decided(st cell.State, nowNS int64) {
 	denied, first := false, d.calls[0]
-	alone := d.grant != nil && d.tatCache.isLast(first.Key, first.field, st.A, nowNS)
+	last, known := d.tatCache.last(first.Key, first.field)
+	alone := known && last.is(st.A, nowNS)
 	for _, o := range d.calls {
 		st = o.decideAt(st, nowNS)
 		denied = o.limited()
@@ -321,6 +322,10 @@ func (d *deciding) decided(st cell.State, nowNS int64) {
 			o.shown = d.units > 0
 		}
 	}
-	d.tatCache.note(first.Key, cachedTAT{st.A, st.B, first.field, first.params(), d.sent.Sent, denied})
+	pauseNS := int64(0)
+	if known && !alone && (denied || d.grant != nil && d.grant.Cut()) {
+		pauseNS = first.pauseUntil(st, nowNS)
+	}
+	d.tatCache.note(first.Key, cachedTAT{st.A, st.B, first.field, first.params(), d.sent.Sent, denied || pauseNS > 0, pauseNS})
 	d.group.End(nil)
 }

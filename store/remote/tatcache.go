@@ -24,12 +24,13 @@ type tatCache struct {
 }
 
 type cachedTAT struct {
-	tatNS  uint64      // of a window: when it ends
-	used   uint64      // of a window
-	field  string      // of a limit; "" for CL.THROTTLE's
-	params cell.Params // of a limit: under others, what was used of it is carried over
-	got    time.Time   // before it was asked for
-	denied bool        // a call was denied with it
+	tatNS   uint64      // of a window: when it ends
+	used    uint64      // of a window
+	field   string      // of a limit; "" for CL.THROTTLE's
+	params  cell.Params // of a limit: under others, what was used of it is carried over
+	got     time.Time   // before it was asked for
+	denied  bool        // a call was denied with it, or is until pauseNS
+	pauseNS int64       // no call passes before this time of the engine: see pauseUntil
 }
 
 const (
@@ -77,10 +78,15 @@ func (t *tatCache) tat(key string) uint64 {
 	return 0
 }
 
-// isLast reports whether a key that holds a TAT at nowNS has the cached one: nobody else has changed it since.
-func (t *tatCache) isLast(key, field string, tatNS uint64, nowNS int64) bool {
+// last returns what is cached of a key.
+func (t *tatCache) last(key, field string) (last cachedTAT, known bool) {
 	last, ok := t.of(key).Get(key)
-	return ok && last.field == field && max(last.tatNS, uint64(nowNS)) == max(tatNS, uint64(nowNS))
+	return last, ok && last.field == field
+}
+
+// is reports whether a key that holds a TAT at nowNS has the cached one: nobody else has changed it since.
+func (c *cachedTAT) is(tatNS uint64, nowNS int64) bool {
+	return max(c.tatNS, uint64(nowNS)) == max(tatNS, uint64(nowNS))
 }
 
 // inUse reports whether the engine is known to hold a TAT of a key at nowNS.
@@ -89,9 +95,8 @@ func (t *tatCache) inUse(key string, nowNS int64) bool {
 	return ok && last.tatNS+uint64(view.Linger) > uint64(nowNS)
 }
 
-// denied returns the state with which a call was denied lately.
-func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (st cell.State, ok bool) {
-	last, ok := t.of(key).Get(key)
-	ok = ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
-	return cell.State{A: last.tatNS, B: last.used}, ok
+// denied returns what is cached of a key since a call was denied lately.
+func (t *tatCache) denied(key, field string, params cell.Params, lately time.Duration) (last cachedTAT, ok bool) {
+	last, ok = t.of(key).Get(key)
+	return last, ok && last.denied && last.field == field && last.params == params && time.Since(last.got) < lately
 }

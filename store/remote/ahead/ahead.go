@@ -265,7 +265,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 	}
 	if asks {
 		held.asking = true
-		g = &Grant{of: held, want: heat.want(lately.passed), cost: cost, lasts: lasts, nearNS: heat.nearNS(lasts)}
+		g = &Grant{of: held, want: heat.want(lately), cost: cost, lasts: lasts, nearNS: heat.nearNS(lasts)}
 	}
 	sh.mu.Unlock()
 	if decided {

@@ -217,14 +217,17 @@ func (g *Grant) Ask() (key []byte, name string, b cell.Bucket, limits []store.Ca
 // Has reports whether units were granted.
 func (g *Grant) Has() bool { return g.n > 0 }
 
+// Cut reports whether fewer units were granted than were asked for.
+func (g *Grant) Cut() bool { return g.n < g.want }
+
 // Done adds the units to those that are held; err: the engine has not granted them.
 func (g *Grant) Done(err error) {
 	held := g.of
 	held.shard.mu.Lock()
 	held.asking = false
 	granted := err == nil && g.n > 0
-	if t := held.shard.heatOf(held.hash); t.hash == held.hash {
-		t.alone, t.flows = err == nil && g.alone, 0
+	if t := held.shard.heatOf(held.hash); t.hash == held.hash && g.nowNS != 0 { // the engine was asked
+		t.alone, t.short, t.flows = err == nil && g.alone, err == nil && g.Cut(), 0
 		if granted {
 			t.flows = g.flows()
 		}

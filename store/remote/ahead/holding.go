@@ -59,7 +59,7 @@ func (held *holding) left() (n int64) {
 
 // renews reports whether it asks for more now, with a call that the engine decides or, if used, by itself.
 func (held *holding) renews(now time.Time, used bool) bool {
-	if held.asking || now.Before(held.again) {
+	if held.asking || used && now.Before(held.again) {
 		return false
 	}
 	if !used { // what is held may be too little for a call that costs more
@@ -88,12 +88,17 @@ const leastGood = 40 * time.Millisecond
 // before they end. Of a bucket from which so little is taken that what is left flows back soon, they are for twice as many, and nothing
 // goes back: with 100 keys, each asked 30 times a second, and 100 ms, half of the requests gave back one unit of a bucket that was nearly
 // full.
-func (t *heat) want(passed int64) int64 {
+func (t *heat) want(lately counts) int64 {
+	passed := lately.passed
+	if t.short {
+		passed = max(passed, lately.calls) // more would pass
+	}
 	return max(1, (passed*portionOf4+3)/4, min(2*passed, t.flows))
 }
 
 // The next portion comes with the next call that the engine decides. For one of leastRenewed, a request without a call asks for it when an
-// eighth is left, so that no call waits. What is left of the last portion when an eighth of H remains goes back, unless it flows back.
+// eighth is left, so that no call waits. What is left of the last portion when an eighth of its time remains goes back, unless it flows
+// back.
 const (
 	portionOf4   = 3
 	leastRenewed = 8
@@ -122,7 +127,7 @@ func (held *holding) next(now time.Time) time.Duration {
 	if p.flows() > 0 {
 		return p.end.Sub(now)
 	}
-	return p.end.Add(-p.lasts / giveBackAt).Sub(now)
+	return p.end.Add(-time.Duration(p.endNS-p.nowNS) / giveBackAt).Sub(now)
 }
 
 // endSome ends the portions whose time has come. One that is not the last does not go back: a bucket would not take it, and a key that is
@@ -171,6 +176,7 @@ type heat struct {
 	sinceNS       int64
 	calls, before counts // from since on, and in the interval before that
 	alone         bool   // nobody else had taken from the bucket when the last request for units was answered
+	short         bool   // fewer units were granted than asked for
 	flows         int64  // of the units that it has granted: see Grant.flows
 }
 
