@@ -74,14 +74,14 @@ func (s *Store) changesOtherwise(r *store.TakeRequest) {
 	}
 }
 
-// renew asks for units of a key, for no call.
+// renew sends a request for units of a key, for no call.
 func (s *Store) renew(g *ahead.Grant) {
 	key, name, bucket, limits := g.Ask()
 	o := &call{Common: queue.Common{Key: name, Deadline: s.deadline()}, store: s, pending: newPending(1, nobody{}), grant: g, renews: true}
 	switch {
 	case limits == nil:
 		o.throttle = &store.Request{Key: key, Bucket: bucket}
-	case len(limits) == 1 && hasScript(limits[0].Limit):
+	case len(limits) == 1 && ahead.HasScript(limits[0].Limit):
 		o.take = &store.TakeRequest{Calls: limits[:1:1]}
 		o.field = s.fieldOf(&limits[0])
 	}

@@ -163,6 +163,76 @@ func TestAheadGivesBack(t *testing.T) {
 	}
 }
 
+// What is left of units goes back with the request for the next ones while calls come, and else by itself.
+func TestAheadExchanges(t *testing.T) {
+	for _, limit := range []string{"1000/30d", "1000/1h,algo=window"} {
+		stores, _ := aheadStores(t, 2, 100*time.Millisecond)
+		s, n := stores[0], &stores[0].stats.Ahead
+		for range 20 {
+			s.takes(t, 1, "k", limit)
+		}
+		sent, taken := s.stats.Requests.Load(), n.Taken.Load()
+		celldtest.Eventually(t, "all has gone back", func() bool { return n.Taken.Load() > taken && s.ahead.Held([]byte("k")) == 0 })
+		s.settles(t)
+		if n.GivenBack.Load()+n.Decisions.Load() != n.Taken.Load() || s.stats.Requests.Load()-sent != 2 {
+			t.Errorf("%s: of %d units %d were used, %d have gone back, with %d requests", limit, n.Taken.Load(), n.Decisions.Load(),
+				n.GivenBack.Load(), s.stats.Requests.Load()-sent)
+		}
+		if used := 1000 - stores[1].takes(t, 1, "k", limit).Calls[0].Decision.Remaining; used != 21 {
+			t.Errorf("%s: %d are used in the end, want 21", limit, used)
+		}
+	}
+}
+
+// The scripts take units back while these last: of a window as many as it counts, of a bucket if nobody has taken since.
+func TestAheadReturns(t *testing.T) {
+	stores, now := aheadStores(t, 2, 10*time.Second)
+	s, other, n := stores[0], stores[1], &stores[0].stats.Ahead
+	for i := range 400 {
+		limit, key := []string{"1000/1h", "1000/1h,algo=window"}[rand.IntN(2)], strconv.Itoa(i)
+		l := s.callsOf(t, key, limit)[0].Limit
+		field := string(l.Shape.AppendText(nil))
+		state := func() cell.State {
+			text, _ := s.do(t, "HGET", key, field).ToString()
+			_, st, err := cell.ParseState(text)
+			if err != nil && text != "" {
+				t.Fatalf("%s: %v", text, err)
+			}
+			return st
+		}
+		for range 2 + rand.IntN(20) {
+			s.takes(t, 1, key, limit)
+		}
+		held, mark := s.ahead.Held([]byte(key)), state().A
+		what := []string{"nothing", "taken", "given", "gone", "late"}[rand.IntN(5)]
+		switch what {
+		case "taken":
+			other.takes(t, 1+rand.Int64N(5), key, limit)
+		case "given":
+			other.takes(t, -1-rand.Int64N(30), key, limit)
+		case "gone":
+			s.do(t, "DEL", key)
+		case "late":
+			now.Add(int64(s.ahead.Lasts("")))
+		}
+		st, given := state(), n.GivenBack.Load()
+		goes := held > 0 && st.A == mark && what != "late"
+		if goes && l.IsBucket() {
+			st.A -= uint64(held * l.Bucket().IntervalNS())
+		} else if goes {
+			if st.B -= min(st.B, uint64(held)); st.B == 0 {
+				st.A = 0
+			}
+		}
+		s.ahead.GiveBackOf([]byte(key))
+		s.settles(t)
+		if got := state(); got.A != st.A || got.B != st.B || !goes && n.GivenBack.Load() > given {
+			t.Fatalf("%s, %s: %d of %d have gone back, and the engine has %+v, want %+v", limit, what, n.GivenBack.Load()-given, held,
+				got, st)
+		}
+	}
+}
+
 // Units are void once their key is gone, and end by time.
 func TestAheadEnds(t *testing.T) {
 	stores, now := aheadStores(t, 1, 10*time.Second)

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -121,19 +120,15 @@ func (s *Store) takeAhead(r *store.TakeRequest, a store.Access, again bool) (dec
 // scripted reports whether a script can decide a Take: it is of one bucket or window, and just passes or not.
 func scripted(r *store.TakeRequest) bool {
 	c := &r.Calls[0]
-	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && hasScript(c.Limit)
+	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && ahead.HasScript(c.Limit)
 }
 
-func hasScript(l *cell.Limit) bool { return l.IsBucket() || isWindow(l) }
-
-// isWindow reports that a limit is a window of which two numbers are remembered: when it ends, and what was used.
-func isWindow(l *cell.Limit) bool {
-	return l.Algo == cell.Window && !l.Leases && l.BlockNS == 0 && !l.Shadow && l.Count <= math.MaxUint32
-}
-
-// GoesWith is queue.Operation's: one script can decide on both.
+// GoesWith is queue.Operation's: one script can decide on both. It takes the units of one.
 func (o *call) GoesWith(other queue.Operation) bool {
 	first, ok := other.(*call)
+	if ok && o != first && (o.renews || first.renews) {
+		return false
+	}
 	if !ok || o.throttle != nil || first.throttle != nil {
 		return ok && o.throttle != nil && first.throttle != nil
 	}
@@ -232,7 +227,7 @@ func (o *call) asks() (tolerance, increment int64) {
 		return o.throttle.Bucket.ToleranceNS(), o.throttle.Bucket.IntervalNS() * o.throttle.Quantity
 	}
 	l := o.take.Calls[0].Limit
-	if isWindow(l) {
+	if ahead.IsWindow(l) {
 		return l.Count, o.take.Cost
 	}
 	b := l.Bucket()
@@ -348,7 +343,7 @@ func (o *call) bucket() cell.Bucket {
 // for three times as much as a limit has sent 0.96 commands a decision. With it, they send 0.27.
 func (o *call) pauseUntil(st cell.State, nowNS int64) int64 {
 	lasts := int64(o.store.ahead.Lasts(o.policy()))
-	if lasts == 0 || o.take != nil && isWindow(o.take.Calls[0].Limit) {
+	if lasts == 0 || o.take != nil && ahead.IsWindow(o.take.Calls[0].Limit) {
 		return 0
 	}
 	tolerance := o.bucket().ToleranceNS()

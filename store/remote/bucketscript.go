@@ -23,8 +23,8 @@ var lingerMs = strconv.FormatInt(view.Linger.Milliseconds(), 10)
 // in s and ns, and 1 if they have decided nothing, as they cannot compute with what the key holds. celld then computes each reply from that
 // state and time.
 //
-// Five more arguments ask for units ahead of calls: the numbers of ahead.Grant, and 'ahead'. The fifth number of the answer is how many are
-// granted: see package ahead.
+// Eight more arguments ask for units ahead of calls, and give some back: the numbers of ahead.Grant, and 'ahead'. The fifth number of the
+// answer is how many are granted: see package ahead.
 //
 // A debt is exact as it is computed apart from the instants, in seconds and ns: Lua's numbers would lose the last 8 bits of a TAT.
 //
@@ -55,7 +55,16 @@ end
 	// scriptRuns decides on the runs from first on, where debt is what is used, and grants units.
 	scriptRuns = `
 local before, gave, increment, last, units = debt, false, 0, #ARGV
-if ARGV[last] == 'ahead' then last = last - 5 end
+if ARGV[last] == 'ahead' then
+	last = last - 8
+	if ARGV[last + 5] ~= '0' and tat == ARGV[last + 6] then
+		local latest, less = ARGV[last + 7], debt - ARGV[last + 5] * ARGV[last + 4]
+		if (string.sub(latest, 1, -10) - s) * 1e9 + string.sub(latest, -9) - n > 0 and (less > 0 or ARGV[last + 1] == '0') then
+			debt = less
+			if less < 0 then debt = 0 end
+		end
+	end
+end
 for i = first, last, 3 do
 	local tolerance, count = tonumber(ARGV[i]), tonumber(ARGV[i + 2])
 	increment = tonumber(ARGV[i + 1])
@@ -137,8 +146,11 @@ elseif not ends then
 	ends = ARGV[4]
 	if (string.sub(ends, 1, -10) - s) * 1e9 + string.sub(ends, -9) - n <= 0 then return {found, s, n, 1} end
 end
+tat = ends
 ` + scriptRuns + `
-if debt ~= before then
+if debt == 0 and before > 0 then
+	redis.call('DEL', KEYS[1])
+elseif debt ~= before then
 	local ms = string.sub(ends, 1, -10) * 1000 + math.ceil(string.sub(ends, -9) / 1e6)
 	local least = s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `
 	if ms < least then ms = least end
@@ -166,7 +178,7 @@ func (s *Store) fieldOf(c *store.Call) string {
 // headOf is what stands before the TAT, or the end of the window, in the text of a limit's state.
 func headOf(l *cell.Limit) string {
 	text := string(l.AppendState(nil, &cell.State{}))
-	if isWindow(l) {
+	if ahead.IsWindow(l) {
 		return strings.TrimSuffix(text, "until=0 used=0")
 	}
 	return strings.TrimSuffix(text, "0")
@@ -202,7 +214,7 @@ func (d *deciding) byScript() {
 	if t := d.calls[0].take; t != nil {
 		l := t.Calls[0].Limit
 		args = append(args, d.calls[0].field, headOf(l))
-		if how = takeScript; isWindow(l) {
+		if how = takeScript; ahead.IsWindow(l) {
 			how, args = windowScript, append(args, d.windowArgs(l)...)
 		}
 	}
@@ -222,7 +234,7 @@ func (d *deciding) run(how *link.Script, args []string, done func(answer rueidis
 
 // aheadArgs ask a script for units.
 func (d *deciding) aheadArgs() []string {
-	args := make([]string, 0, 5)
+	args := make([]string, 0, 8)
 	for _, n := range d.grant.Numbers() {
 		args = append(args, strconv.FormatInt(n, 10))
 	}
@@ -295,7 +307,7 @@ func (d *deciding) read(answer rueidis.RedisMessage) (st cell.State, nowNS int64
 	}
 	text, _ := found[0].ToString() // nil: the key was not there
 	if undecided == 0 && text != "" {
-		if t := d.calls[0].take; t != nil && isWindow(t.Calls[0].Limit) {
+		if t := d.calls[0].take; t != nil && ahead.IsWindow(t.Calls[0].Limit) {
 			_, st, err = cell.ParseState(text)
 		} else {
 			st.A, err = strconv.ParseUint(text[strings.LastIndexByte(text, '=')+1:], 10, 64)
@@ -312,6 +324,9 @@ func (d *deciding) decided(st cell.State, nowNS int64) {
 	denied, first := false, d.calls[0]
 	last, known := d.tatCache.last(first.Key, first.field)
 	alone := known && last.is(st.A, nowNS)
+	if d.grant != nil {
+		st = d.grant.Returned(st, nowNS)
+	}
 	for _, o := range d.calls {
 		st = o.decideAt(st, nowNS)
 		denied = o.limited()

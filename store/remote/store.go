@@ -97,8 +97,7 @@ func newStore(o Options) *Store {
 		Views: s.views, Enqueue: s.enqueueChange, Failure: s.failure, Settings: s.settings.Read,
 	})
 	s.ahead = ahead.New(ahead.Options{
-		Prefix: o.Prefix, Timeout: o.Timeout, Policies: o.Policies, Views: s.views, Enqueue: s.enqueueChange,
-		Renew: s.renew, Clock: s.link.Clock, Waits: s.waits.For, Counts: &s.stats.Ahead,
+		Prefix: o.Prefix, Policies: o.Policies, Renew: s.renew, Clock: s.link.Clock, Waits: s.waits.For, Counts: &s.stats.Ahead,
 	})
 	s.ahead.SetAhead(o.Ahead)
 	s.Keyspace = keyspace.New(keyspace.Options{

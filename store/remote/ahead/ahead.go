@@ -38,17 +38,13 @@ import (
 	"celld/store/memory"
 	"celld/store/policy"
 	"celld/store/remote/link"
-	"celld/store/remote/view"
 )
 
 // Options are what it needs. All must be set.
 type Options struct {
 	Prefix   string
-	Timeout  time.Duration
 	Policies *policy.Set
-	Views    *view.Views
-	Enqueue  func(c *view.Change)
-	Renew    func(g *Grant)               // asks for units, without a call
+	Renew    func(g *Grant)               // sends a request without a call
 	Clock    func(key string) *link.Clock // of a key on the engine
 	Waits    func(key string) bool        // callers wait for a key, as clients name it, and go first
 	Counts   *Counts
@@ -65,9 +61,11 @@ type Counts struct {
 // Ahead keeps the units of all keys. Its methods may be called by many goroutines at once.
 type Ahead struct {
 	Options
+	since  time.Time
 	times  atomic.Pointer[Times] // nil: nothing is taken ahead
 	seed   maphash.Seed
 	shards [shards]shard
+	held   atomic.Int64  // keys
 	table  *memory.Store // keys as they would be if nothing were taken ahead: replies come from it
 }
 
@@ -82,9 +80,12 @@ type shard struct {
 	heat [256]heat
 }
 
+// many reports whether there are so many keys that their requests go together.
+func (h *Ahead) many() bool { return h.held.Load() >= 32 }
+
 // New returns one that takes nothing ahead.
 func New(o Options) *Ahead {
-	h := &Ahead{Options: o, seed: maphash.MakeSeed()}
+	h := &Ahead{Options: o, since: time.Now(), seed: maphash.MakeSeed()}
 	h.table = memory.New(memory.Options{MaxKeys: mostKeys, Shards: 16, Policies: o.Policies})
 	for i := range h.shards {
 		h.shards[i].keys = make(map[string]*holding)
@@ -193,6 +194,19 @@ func Suits(r *store.TakeRequest) bool {
 	return true
 }
 
+// HasScript reports whether a script decides on a limit, if a key has no other.
+func HasScript(l *cell.Limit) bool { return l.IsBucket() || IsWindow(l) }
+
+// IsWindow reports that a limit is a window of which two numbers are remembered: when it ends, and what was used.
+func IsWindow(l *cell.Limit) bool {
+	return l.Algo == cell.Window && !l.Leases && l.BlockNS == 0 && !l.Shadow && l.Count <= math.MaxUint32
+}
+
+// scripted reports whether a script decides on what is asked for.
+func (k *ask) scripted() bool {
+	return k.calls == nil || len(k.calls) == 1 && HasScript(k.calls[0].Limit)
+}
+
 // Throttle decides on a CL.THROTTLE to which no rule applies, and reports whether it has. Where it has not and g is not nil, the request of
 // the call to the engine asks for units, too. again: the call has been asked before, and is not counted.
 func (h *Ahead) Throttle(r *store.Request, a store.Access, again bool) (decided bool, g *Grant) {
@@ -245,7 +259,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 	sh.mu.Lock()
 	heat, lately := sh.heatOf(hash), counts{}
 	if !again {
-		lately = heat.note(hash, nowNS, lasts)
+		lately = heat.note(hash, nowNS, lasts, 1)
 	}
 	held, asks, passes := sh.keys[string(key)], false, false
 	switch {
@@ -259,13 +273,13 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 		held, asks = &holding{ahead: h, shard: sh, key: own, hash: hash, name: h.Prefix + string(own), ask: k.own(own)}, true
 		held.clock = h.Clock(held.name)
 		sh.keys[string(own)] = held
+		h.held.Add(1)
 	}
 	if passes {
 		heat.pass(hash, cost)
 	}
 	if asks {
-		held.asking = true
-		g = &Grant{of: held, want: heat.want(lately), cost: cost, lasts: lasts, nearNS: heat.nearNS(lasts)}
+		g = held.request(lately, cost, lasts)
 	}
 	sh.mu.Unlock()
 	if decided {
@@ -335,52 +349,47 @@ func (h *Ahead) note(key []byte, k *ask, cost int64, shown bool, change func(now
 	}
 }
 
-// Drop makes the units of a key void: it was deleted, or something was given back to it.
-func (h *Ahead) Drop(key string) {
-	sh := h.shardOf(maphash.String(h.seed, key))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if held := sh.keys[key]; held != nil {
-		h.Counts.Ended.Add(held.left())
-		held.end()
-	}
-}
-
-// GiveBackOf gives back what is held of a key, before the engine is asked about it in another way.
-func (h *Ahead) GiveBackOf(key []byte) {
-	sh := h.shardOf(maphash.Bytes(h.seed, key))
-	sh.mu.Lock()
-	held, portions := sh.keys[string(key)], []portion(nil)
-	if held != nil {
-		portions = held.end()
-	}
-	sh.mu.Unlock()
-	held.giveBackAll(portions)
-}
-
-// GiveBack gives back all that is held.
-func (h *Ahead) GiveBack() {
-	for i := range h.shards {
-		sh := &h.shards[i]
-		sh.mu.Lock()
-		all := map[*holding][]portion{}
-		for _, held := range sh.keys {
-			all[held] = held.end()
-		}
-		sh.mu.Unlock()
-		for held, portions := range all {
-			held.giveBackAll(portions)
-		}
-	}
-}
-
-// Held is how many units of a key are held.
-func (h *Ahead) Held(key []byte) (n int64) {
+// of does something with what is held of a key, if something is.
+func (h *Ahead) of(key []byte, do func(held *holding)) {
 	sh := h.shardOf(maphash.Bytes(h.seed, key))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if held := sh.keys[string(key)]; held != nil {
-		n = held.left()
+		do(held)
 	}
+}
+
+// Drop makes the units of a key void: it was deleted, or something was given back to it.
+func (h *Ahead) Drop(key string) {
+	h.of([]byte(key), func(held *holding) {
+		h.Counts.Ended.Add(held.left())
+		held.end()
+	})
+}
+
+// GiveBackOf gives back what is held of a key, before the engine is asked about it in another way.
+func (h *Ahead) GiveBackOf(key []byte) {
+	var portions []portion
+	h.of(key, func(held *holding) { portions = held.end() })
+	giveBackAll(portions)
+}
+
+// GiveBack gives back all that is held.
+func (h *Ahead) GiveBack() {
+	var all []portion
+	for i := range h.shards {
+		sh := &h.shards[i]
+		sh.mu.Lock()
+		for _, held := range sh.keys {
+			all = append(all, held.end()...)
+		}
+		sh.mu.Unlock()
+	}
+	giveBackAll(all)
+}
+
+// Held is how many units of a key are held.
+func (h *Ahead) Held(key []byte) (n int64) {
+	h.of(key, func(held *holding) { n = held.left() })
 	return n
 }

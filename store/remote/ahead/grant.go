@@ -11,7 +11,7 @@ import (
 	"celld/store/remote/view"
 )
 
-// Grant is a request for units, which goes with a call that the engine decides, or alone.
+// Grant is a request for units, which goes with a call that the engine decides, or alone. One that goes alone may give units back.
 type Grant struct {
 	of    *holding
 	want  int64
@@ -21,7 +21,11 @@ type Grant struct {
 	nearNS int64 // so much later than at once a unit may become good
 	alone  bool  // nobody else has taken from the bucket since this process did
 
+	returns *portion // what is left of it goes back first; nil: nothing does
+	given   bool     // and has
+
 	n     int64     // units that were granted
+	mark  uint64    // the TAT that they left of the one bucket, or when their one window ends; else 0
 	nowNS int64     // the engine's time at which they were taken
 	endNS int64     // and at which they end
 	end   time.Time // the same by the clock of this process, which nobody sets
@@ -56,13 +60,43 @@ func (g *Grant) bucket() cell.Bucket {
 }
 
 // Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves
-// room for more of which interval, all times in ns. Of a window they are how many, 0, its count, and 1.
-func (g *Grant) Numbers() [4]int64 {
-	if calls := g.of.ask.calls; calls != nil && !calls[0].Limit.IsBucket() {
-		return [4]int64{g.want, 0, calls[0].Limit.Count, 1}
+// room for more of which interval, all times in ns. Of a window they are how many, 0, its count, and 1. Then come how many units go back
+// first, of those that left which TAT, or were of the window with which end, and before when.
+func (g *Grant) Numbers() [7]int64 {
+	n := [7]int64{g.want, 0, 0, 1}
+	if l := g.window(); l != nil {
+		n[2] = l.Count
+	} else {
+		b := g.bucket()
+		n[1], n[2], n[3] = int64(g.lasts), b.ToleranceNS()+g.nearNS, b.IntervalNS()
 	}
-	b := g.bucket()
-	return [4]int64{g.want, int64(g.lasts), b.ToleranceNS() + g.nearNS, b.IntervalNS()}
+	if p := g.returns; p != nil {
+		n[4], n[5], n[6] = p.left, int64(p.mark), p.latestNS()
+	}
+	return n
+}
+
+// window is the one of an ask on which a script decides; nil: that is a bucket.
+func (g *Grant) window() *cell.Limit {
+	if calls := g.of.ask.calls; calls != nil && !calls[0].Limit.IsBucket() {
+		return calls[0].Limit
+	}
+	return nil
+}
+
+// Returned is what the limit has at a time, if it had a state before the units went back that go back first.
+func (g *Grant) Returned(st cell.State, nowNS int64) cell.State {
+	p := g.returns
+	g.given = p != nil && st.A == p.mark && nowNS < p.latestNS() && (g.want == 0 || g.window() == nil || st.B > uint64(p.left))
+	if !g.given {
+		return st
+	}
+	if g.window() == nil {
+		st.A -= uint64(p.left * g.bucket().IntervalNS())
+	} else if st.B -= min(st.B, uint64(p.left)); st.B == 0 {
+		return cell.State{}
+	}
+	return st
 }
 
 // Granted is the answer of such a script, which was sent at an instant: n units, at a time, of a limit that then had this state. alone:
@@ -75,7 +109,7 @@ func (g *Grant) Granted(n, nowNS int64, st cell.State, sent time.Time, alone boo
 	}
 	switch {
 	case n == 0:
-	case calls != nil && !calls[0].Limit.IsBucket():
+	case g.window() != nil:
 		calls[0].Limit.Decide(&st, nowNS, n, cell.Take)
 		lasts = min(lasts, int64(st.A)-nowNS)
 	default:
@@ -83,7 +117,7 @@ func (g *Grant) Granted(n, nowNS int64, st cell.State, sent time.Time, alone boo
 		st.A = max(st.A, uint64(nowNS+lasts)) + uint64(n*b.IntervalNS())
 		g.buckets = []bucket{{0, st.A, b.IntervalNS(), b.ToleranceNS()}}
 	}
-	g.endNS, g.end = nowNS+lasts, sent.Add(time.Duration(lasts-lasts/1000))
+	g.mark, g.endNS, g.end = st.A, nowNS+lasts, sent.Add(time.Duration(lasts-lasts/1000))
 	return st
 }
 
@@ -92,16 +126,12 @@ func (g *Grant) Decide(v *view.View) {
 	held := g.of
 	h, asked := held.ahead, time.Now()
 	upper, known := h.Clock(held.name).Upper()
-	g.n, g.nowNS, g.buckets, g.before, g.tatNS = 0, v.NowNS, nil, nil, 0
-	if !known || h.Waits(string(held.key)) || h.void(held, g.nowNS) {
+	g.n, g.nowNS, g.buckets, g.before, g.tatNS, g.mark = 0, v.NowNS, nil, nil, 0, 0
+	g.given = g.returns != nil && g.returns.back(v)
+	if !known || held.ask.calls == nil || h.Waits(string(held.key)) || h.void(held, g.nowNS) {
 		return
 	}
-	lasts := int64(g.lasts - g.lasts/1000) // clocks drift apart by less
-	if held.ask.calls == nil {
-		g.takeBucket(v)
-	} else {
-		lasts = min(lasts, g.takeLimits(v))
-	}
+	lasts := min(int64(g.lasts-g.lasts/1000), g.takeLimits(v)) // clocks drift apart by less
 	g.endNS = g.nowNS + lasts
 	g.end = asked.Add(time.Duration(g.endNS - upper))
 }
@@ -120,28 +150,6 @@ func (g *Grant) latestNS() int64 { return g.nowNS + int64(g.lasts) }
 
 // Units are taken by the arithmetic of package cell, and not by the table of the view. At the moment at which a bucket counts them, the
 // table would find that what the key holds is over, and remove it.
-
-// takeBucket takes units of CL.THROTTLE.
-func (g *Grant) takeBucket(v *view.View) {
-	key, b := g.of.key, g.of.ask.bucket
-	value, _ := v.Get(key, at(g.nowNS))
-	n := min(g.want, g.most(b, value.TAT))
-	if n < max(1, g.cost) || value.HoldsLimits || value.Count != 0 {
-		return
-	}
-	next, _, err := b.Throttle(value.TAT, g.latestNS(), n)
-	if err != nil || !g.puts(v, store.Value{TAT: next}) {
-		return
-	}
-	g.n, g.tatNS = n, value.TAT
-	g.buckets = []bucket{{0, next, b.IntervalNS(), b.ToleranceNS()}}
-}
-
-// puts makes the key hold something that lasts as long as it has something to remember.
-func (g *Grant) puts(v *view.View, value store.Value) bool {
-	value.ExpiryNS = store.AtTAT
-	return v.Update(g.of.key, at(g.nowNS), func(store.Value, bool) (store.Value, bool) { return value, true }) == nil
-}
 
 // takeLimits takes units of CL.TAKE from all limits, or none. It returns how long they last at most, in ns.
 func (g *Grant) takeLimits(v *view.View) (lasts int64) {
@@ -173,10 +181,13 @@ func (g *Grant) takeLimits(v *view.View) (lasts int64) {
 			g.buckets = append(g.buckets, bucket{at, l.State.A, b.IntervalNS(), b.ToleranceNS()})
 		}
 	}
-	if !g.puts(v, store.Value{HoldsLimits: true, Limits: &all, TAT: all.EndNS()}) {
+	value := store.Value{HoldsLimits: true, Limits: &all, TAT: all.EndNS(), ExpiryNS: store.AtTAT}
+	if v.Update(g.of.key, at(g.nowNS), func(store.Value, bool) (store.Value, bool) { return value, true }) != nil {
 		return 0
 	}
-	g.n, g.before = n, before
+	if g.n, g.before = n, before; len(ours) == 1 {
+		g.mark = all[ours[0]].State.A
+	}
 	return lasts
 }
 
@@ -223,6 +234,14 @@ func (g *Grant) Cut() bool { return g.n < g.want }
 // Done adds the units to those that are held; err: the engine has not granted them.
 func (g *Grant) Done(err error) {
 	held := g.of
+	if p := g.returns; p != nil && err == nil && g.given {
+		held.ahead.Counts.GivenBack.Add(p.left)
+	} else if p != nil {
+		held.ahead.Counts.Ended.Add(p.left)
+	}
+	if g.want == 0 {
+		return
+	}
 	held.shard.mu.Lock()
 	held.asking = false
 	granted := err == nil && g.n > 0
@@ -248,7 +267,7 @@ func (g *Grant) Done(err error) {
 		held.ahead.Counts.Taken.Add(g.n)
 	}
 	if late {
-		held.giveBack(portion{*g, g.n})
+		(&portion{*g, g.n}).giveBack()
 	}
 }
 
@@ -283,27 +302,17 @@ func (g *Grant) giveAll(t *memory.Store, n int64) {
 }
 
 // giveBackAll gives back what is left of portions. A bucket takes the newest only, and then the one before it.
-func (held *holding) giveBackAll(portions []portion) {
-	for _, p := range slices.Backward(portions) {
-		held.giveBack(p)
+func giveBackAll(portions []portion) {
+	for i := range slices.Backward(portions) {
+		portions[i].giveBack()
 	}
 }
 
 // giveBack gives back what is left of a portion.
-func (held *holding) giveBack(p portion) {
-	h, given := held.ahead, false
-	if p.left == 0 {
-		return
+func (p *portion) giveBack() {
+	if p.left > 0 {
+		p.of.ahead.Renew(&Grant{of: p.of, returns: p})
 	}
-	h.Enqueue(h.Views.NewChange([]string{held.name}, time.Now().Add(h.Timeout), func(v *view.View) {
-		given = p.back(v)
-	}, func(err error) {
-		if err == nil && given {
-			h.Counts.GivenBack.Add(p.left)
-		} else {
-			h.Counts.Ended.Add(p.left)
-		}
-	}))
 }
 
 // flowsIn is in which part of the time for which units last those flow back that are not given back, an eighth. So nobody is denied for
@@ -328,15 +337,8 @@ func (g *Grant) flows() (n int64) {
 // back gives back to what the engine holds, and reports whether all limits have it: a bucket only if nobody has taken from it since.
 func (p *portion) back(v *view.View) (all bool) {
 	held := p.of
-	if v.NowNS >= p.latestNS() {
+	if v.NowNS >= p.latestNS() || held.ask.calls == nil {
 		return false
-	}
-	if held.ask.calls == nil {
-		if value, _ := v.Get(held.key, at(v.NowNS)); value.TAT != p.buckets[0].tatNS || value.HoldsLimits {
-			return false
-		}
-		_, err := v.Throttle(held.key, held.ask.bucket, -p.left, at(v.NowNS))
-		return err == nil
 	}
 	states, ours, all := statesOf(v.Store, &held.ask, held.key, v.NowNS)
 	if !all {

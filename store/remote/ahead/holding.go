@@ -121,20 +121,28 @@ func (held *holding) add(g *Grant) {
 	}
 }
 
-// next is how long until what is left of the first portion goes back, or ends.
+// next is how long until the first portion ends or, if what is left then goes back, until an eighth of its time is left. Where this
+// process holds units of many keys, it comes up to an eighth earlier, at the same moment for many of them: see more.
 func (held *holding) next(now time.Time) time.Duration {
 	p := &held.portions[0]
-	if p.flows() > 0 {
-		return p.end.Sub(now)
+	part := max(1, time.Duration(p.endNS-p.nowNS)/giveBackAt)
+	due := p.end.Sub(held.ahead.since)
+	if p.flows() == 0 {
+		due -= part
 	}
-	return p.end.Add(-time.Duration(p.endNS-p.nowNS) / giveBackAt).Sub(now)
+	if held.ahead.many() {
+		due -= due % part
+	}
+	return due - now.Sub(held.ahead.since)
 }
 
-// endSome ends the portions whose time has come. One that is not the last does not go back: a bucket would not take it, and a key that is
-// asked so often would cost the engine a request each time.
+// endSome ends the portions whose time has come. What is left of the last goes back, unless it flows back, with a request for more where
+// calls have used some. One that is not the last does not go back: a bucket would not take it, and a key that is asked so often would cost
+// the engine a request each time.
 func (held *holding) endSome() {
 	held.shard.mu.Lock()
 	var last portion
+	var more *Grant
 	for len(held.portions) > 0 && held.next(time.Now()) <= 0 {
 		held.ahead.Counts.Ended.Add(last.left)
 		last, held.portions = held.portions[0], held.portions[1:]
@@ -149,11 +157,46 @@ func (held *holding) endSome() {
 		held.timer.Reset(max(held.next(time.Now()), 0))
 	default:
 		if held.timer = nil; !held.asking {
+			more = held.more(&last)
+		}
+		if !held.asking {
 			held.remove()
 		}
 	}
 	held.shard.mu.Unlock()
-	held.giveBack(last)
+	if more != nil {
+		held.ahead.Renew(more)
+	} else {
+		last.giveBack()
+	}
+}
+
+// more is a request for units for the calls that are likely to come after a portion, and returns what is left of that. nil: the next call
+// asks. It is sent where a request is sent anyway, or where many keys send theirs together. With 100 keys, each asked 30 times a second,
+// the engine then reads from its connections 620 times a second, and not 1,300 times.
+func (held *holding) more(last *portion) *Grant {
+	t, lasts := held.shard.heatOf(held.hash), held.ahead.lasts(&held.ask)
+	nowNS, known := held.clock.Lower()
+	used := last.of != nil && last.left < last.n && (last.left > 0 || held.ahead.many())
+	if !known || lasts == 0 || !used || !held.ask.scripted() || t.hash != held.hash || t.short {
+		return nil
+	}
+	g := held.request(t.note(held.hash, nowNS, lasts, 0), last.cost, lasts)
+	if last.left > 0 {
+		g.returns = last
+	}
+	return g
+}
+
+// request is one for units.
+func (held *holding) request(lately counts, cost int64, lasts time.Duration) *Grant {
+	held.asking = true
+	t := held.shard.heatOf(held.hash)
+	g := &Grant{of: held, want: t.want(lately), cost: cost, lasts: lasts, nearNS: t.nearNS(lasts)}
+	if held.ask.scripted() && g.window() != nil { // what is left goes back with the next request
+		g.want = max(g.want, lately.passed*5/4)
+	}
+	return g
 }
 
 // end forgets the key, and returns what was held of it.
@@ -167,6 +210,7 @@ func (held *holding) end() (portions []portion) {
 func (held *holding) remove() {
 	held.gone = true
 	delete(held.shard.keys, string(held.key))
+	held.ahead.held.Add(-1)
 	held.ahead.table.Delete(held.key, held.nowNS)
 }
 
@@ -183,15 +227,15 @@ type heat struct {
 // counts are how many have come, and what those have cost that have passed.
 type counts struct{ calls, passed int64 }
 
-// note counts a call, and returns what has come lately in an interval of that length.
-func (t *heat) note(hash uint64, nowNS int64, lasts time.Duration) (lately counts) {
+// note counts calls, and returns what has come lately in an interval of that length.
+func (t *heat) note(hash uint64, nowNS int64, lasts time.Duration, calls int64) (lately counts) {
 	switch passed := time.Duration(nowNS - t.sinceNS); {
 	case t.hash != hash || passed >= 2*lasts || passed < 0:
 		*t = heat{hash: hash, sinceNS: nowNS}
 	case passed >= lasts:
 		t.before, t.calls, t.sinceNS = t.calls, counts{}, t.sinceNS+int64(lasts)
 	}
-	t.calls.calls++
+	t.calls.calls += calls
 	share := float64(int64(lasts)-(nowNS-t.sinceNS)) / float64(lasts)
 	lately.calls = t.calls.calls + int64(share*float64(t.before.calls))
 	lately.passed = t.calls.passed + int64(share*float64(t.before.passed))
