@@ -193,7 +193,7 @@ func (held *holding) request(lately counts, cost int64, lasts time.Duration) *Gr
 	held.asking = true
 	t := held.shard.heatOf(held.hash)
 	g := &Grant{of: held, want: t.want(lately), cost: cost, lasts: lasts, nearNS: t.nearNS(lasts)}
-	if held.ask.scripted() && g.window() != nil { // what is left goes back with the next request
+	if held.ask.scripted() && (g.window() != nil || t.alone) { // what is left goes back with the next request
 		g.want = max(g.want, lately.passed*5/4)
 	}
 	return g
