@@ -338,8 +338,8 @@ func (d *deciding) decided(st cell.State, nowNS int64) {
 		}
 	}
 	pauseNS := int64(0)
-	if known && !alone && (denied || d.grant != nil && d.grant.Cut()) {
-		pauseNS = first.pauseUntil(st, nowNS)
+	if known && !alone && (denied || d.grant != nil) {
+		pauseNS = first.pauseUntil(st, nowNS, d.grant)
 	}
 	d.tatCache.note(first.Key, cachedTAT{st.A, st.B, first.field, first.params(), d.sent.Sent, denied || pauseNS > 0, pauseNS})
 	d.group.End(nil)

@@ -267,7 +267,7 @@ func (h *Ahead) use(key []byte, k *ask, cost, nowNS int64, again bool, answer an
 		if !h.Waits(string(key)) {
 			decided, passes = held.use(cost, now, answer)
 		}
-		asks = !again && held.renews(now, decided)
+		asks = !again && held.renews(now, decided) && !(decided && heat.crowded())
 	case held == nil && lately.calls >= hot && len(sh.keys) < mostKeys/shards && k.lasts(lasts):
 		own := bytes.Clone(key)
 		held, asks = &holding{ahead: h, shard: sh, key: own, hash: hash, name: h.Prefix + string(own), ask: k.own(own)}, true

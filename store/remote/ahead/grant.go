@@ -15,6 +15,7 @@ import (
 type Grant struct {
 	of    *holding
 	want  int64
+	asked int64 // calls that have come lately while units last
 	cost  int64 // of the call that asks. Calls like it cannot use fewer units, and lost what remained while they were denied
 	lasts time.Duration
 
@@ -228,8 +229,8 @@ func (g *Grant) Ask() (key []byte, name string, b cell.Bucket, limits []store.Ca
 // Has reports whether units were granted.
 func (g *Grant) Has() bool { return g.n > 0 }
 
-// Cut reports whether fewer units were granted than were asked for.
-func (g *Grant) Cut() bool { return g.n < g.want }
+// Crowds reports whether a fair share of so many units is less than what calls ask for while units last.
+func (g *Grant) Crowds(left int64) bool { return left/FairShare < g.asked }
 
 // Done adds the units to those that are held; err: the engine has not granted them.
 func (g *Grant) Done(err error) {
@@ -246,7 +247,7 @@ func (g *Grant) Done(err error) {
 	held.asking = false
 	granted := err == nil && g.n > 0
 	if t := held.shard.heatOf(held.hash); t.hash == held.hash && g.nowNS != 0 { // the engine was asked
-		t.alone, t.short, t.flows = err == nil && g.alone, err == nil && g.Cut(), 0
+		t.alone, t.short, t.flows = err == nil && g.alone, err == nil && g.n < g.want, 0
 		if granted {
 			t.flows = g.flows()
 		}

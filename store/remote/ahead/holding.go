@@ -91,7 +91,7 @@ const leastGood = 40 * time.Millisecond
 func (t *heat) want(lately counts) int64 {
 	passed := lately.passed
 	if t.short {
-		passed = max(passed, lately.calls) // more would pass
+		passed = max(passed, lately.calls*2/3) // more would pass
 	}
 	return max(1, (passed*portionOf4+3)/4, min(2*passed, t.flows))
 }
@@ -137,8 +137,8 @@ func (held *holding) next(now time.Time) time.Duration {
 }
 
 // endSome ends the portions whose time has come. What is left of the last goes back, unless it flows back, with a request for more where
-// calls have used some. One that is not the last does not go back: a bucket would not take it, and a key that is asked so often would cost
-// the engine a request each time.
+// calls have used some. One that is not the last does not go back, nor one of a bucket from which others take: the bucket would not take
+// it, and a key that is asked so often would cost the engine a request each time.
 func (held *holding) endSome() {
 	held.shard.mu.Lock()
 	var last portion
@@ -147,7 +147,9 @@ func (held *holding) endSome() {
 		held.ahead.Counts.Ended.Add(last.left)
 		last, held.portions = held.portions[0], held.portions[1:]
 	}
-	if len(held.portions) > 0 || last.of != nil && last.flows() > 0 {
+	t := held.shard.heatOf(held.hash)
+	shared := len(last.buckets) > 0 && t.hash == held.hash && !t.alone
+	if len(held.portions) > 0 || shared || last.of != nil && last.flows() > 0 {
 		held.ahead.Counts.Ended.Add(last.left)
 		last.left = 0
 	}
@@ -178,7 +180,7 @@ func (held *holding) more(last *portion) *Grant {
 	t, lasts := held.shard.heatOf(held.hash), held.ahead.lasts(&held.ask)
 	nowNS, known := held.clock.Lower()
 	used := last.of != nil && last.left < last.n && (last.left > 0 || held.ahead.many())
-	if !known || lasts == 0 || !used || !held.ask.scripted() || t.hash != held.hash || t.short {
+	if !known || lasts == 0 || !used || !held.ask.scripted() || t.hash != held.hash || t.crowded() {
 		return nil
 	}
 	g := held.request(t.note(held.hash, nowNS, lasts, 0), last.cost, lasts)
@@ -192,7 +194,7 @@ func (held *holding) more(last *portion) *Grant {
 func (held *holding) request(lately counts, cost int64, lasts time.Duration) *Grant {
 	held.asking = true
 	t := held.shard.heatOf(held.hash)
-	g := &Grant{of: held, want: t.want(lately), cost: cost, lasts: lasts, nearNS: t.nearNS(lasts)}
+	g := &Grant{of: held, want: t.want(lately), asked: lately.calls, cost: cost, lasts: lasts, nearNS: t.nearNS(lasts)}
 	if held.ask.scripted() && (g.window() != nil || t.alone) { // what is left goes back with the next request
 		g.want = max(g.want, lately.passed*5/4)
 	}
@@ -226,6 +228,9 @@ type heat struct {
 
 // counts are how many have come, and what those have cost that have passed.
 type counts struct{ calls, passed int64 }
+
+// crowded reports whether several instances ask for more than a bucket has.
+func (t *heat) crowded() bool { return t.short && !t.alone }
 
 // note counts calls, and returns what has come lately in an interval of that length.
 func (t *heat) note(hash uint64, nowNS int64, lasts time.Duration, calls int64) (lately counts) {
