@@ -5,7 +5,7 @@
 //	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
 //	go -C integration_test run ./simulation -seeds 10000 -about leases # only worlds of one focus or scene
 //	go -C integration_test run ./simulation -seeds 1000 -coverage      # how much of each package they run
-//	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants
+//	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants; with -shrink, how
 //
 // The packages below this one are runner (programs in virtual time), world (a run: what a seed draws, machines, clients, scenes, faults),
 // network and disk (what is simulated, as internal/enginetest; the tests in engine ask that and a real Redis the same) and check (what must
@@ -47,7 +47,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +69,7 @@ func main() {
 	flag.BoolVar(&o.coverage, "coverage", false, "print how much of each package the seeds have run, and which functions none has entered")
 	flag.BoolVar(&o.first, "first", false, "stop at the first seed that fails")
 	flag.DurationVar(&patience, "patience", patience, "how long a run may take in real time before it counts as one that never ends")
-	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,1001")
+	without := flag.String("without", "", "what a run of one seed leaves out, as -shrink tells: 0,3,10001-10017")
 	calls := flag.Int("calls", 0, "the most calls of each client in a run of one seed; 0: as many as it draws")
 	flag.BoolVar(&o.shrink, "shrink", false, "leave out what a failure does not need, and print the commands that are left")
 	flag.StringVar(&o.mutants, "mutants", "",
@@ -81,8 +80,8 @@ func main() {
 	switch {
 	case flag.NArg() > 0:
 		fail(fmt.Errorf("%q is no flag; a seed is given as -seed N", flag.Arg(0)))
-	case o.shrink && o.seeds > 0, o.seeds == 0 && (o.first || o.twice || o.coverage || o.mutants != ""):
-		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone"))
+	case o.shrink && o.seeds > 0 && o.mutants == "", o.seeds == 0 && (o.first || o.twice || o.coverage || o.mutants != ""):
+		fail(errors.New("-first, -twice, -coverage and -mutants go with -seeds N, and -shrink with -seed N alone or -mutants"))
 	case o.mutants != "" && (o.first || o.twice || o.coverage || o.about != ""):
 		fail(errors.New("-mutants goes without -first, -twice, -coverage and -about"))
 	case o.about != "" && (o.seeds == 0 || noTopic(o.about) != ""):
@@ -93,12 +92,9 @@ func main() {
 		fail(fmt.Errorf("there are no %d seeds from %d on; the last is %d", o.seeds, *seed, uint64(math.MaxUint64)))
 	}
 	one := Seed{Number: *seed, Trace: true, Calls: *calls}
-	for number := range strings.SplitSeq(*without, ",") {
-		if n, err := strconv.Atoi(number); err == nil {
-			one.Without = append(one.Without, n)
-		} else if *without != "" {
-			fail(fmt.Errorf("-without is numbers with commas between them, such as 0,3,1001, not %q", *without))
-		}
+	var err error
+	if one.Without, err = world.Numbers(*without); err != nil {
+		fail(err)
 	}
 	if err := run(one, o); err != nil {
 		fail(err)
@@ -128,7 +124,7 @@ func run(one Seed, o options) (err error) {
 		if err != nil {
 			return fmt.Errorf("-mutants: %w", err)
 		}
-		return prove(ctx, one.Number, o.seeds, which)
+		return prove(ctx, one.Number, o.seeds, which, o.shrink)
 	}
 	var s Simulation
 	var flags []string

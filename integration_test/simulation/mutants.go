@@ -143,8 +143,8 @@ var mutants = []mutant{
 		"err == nil && !taken.Limited {\n\t\t\t\t\tcontinue", "err == nil && taken.Limited && false {\n\t\t\t\t\tcontinue"},
 }
 
-// prove runs seeds with each mutant whose name matches until one fails, and prints which.
-func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp) error {
+// prove runs seeds with each mutant whose name matches until one fails, and prints which and, shrunk, the least of it that does.
+func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp, shrunk bool) error {
 	folder, err := os.MkdirTemp("", "celld-mutants-")
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp) error
 	}
 	missed := 0
 	for _, m := range matching {
-		found, err := m.find(ctx, folder, first, seeds)
+		found, err := m.find(ctx, folder, first, seeds, shrunk)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -173,7 +173,7 @@ func prove(ctx context.Context, first, seeds uint64, which *regexp.Regexp) error
 }
 
 // find returns what the first seed says that sees a mutant; "": none does.
-func (m mutant) find(ctx context.Context, folder string, first, seeds uint64) (found string, err error) {
+func (m mutant) find(ctx context.Context, folder string, first, seeds uint64, shrunk bool) (found string, err error) {
 	file, err := m.broken()
 	if err != nil {
 		return "", err
@@ -194,17 +194,20 @@ func (m mutant) find(ctx context.Context, folder string, first, seeds uint64) (f
 		return "", err
 	}
 	defer s.Close(ctx)
-	began := time.Now()
-	ctx, stop := context.WithCancel(ctx)
+	began, seed := time.Now(), uint64(0)
+	many, stop := context.WithCancel(ctx)
 	defer stop()
-	s.Many(ctx, first, seeds, m.about, runtime.NumCPU(), false, func(done uint64, failed []Result) {
+	s.Many(many, first, seeds, m.about, runtime.NumCPU(), false, func(done uint64, failed []Result) {
 		fmt.Fprintf(os.Stderr, "\r%.60s: %d of %d seeds, %s ", m.name, done, seeds, time.Since(began).Round(time.Second))
 		if len(failed) > 0 && found == "" {
-			found = failed[0].Err.Error()
+			found, seed = failed[0].Err.Error(), failed[0].Seed.Number
 			stop()
 		}
 	})
 	fmt.Fprint(os.Stderr, "\r")
+	if found != "" && shrunk {
+		_ = s.shrink(ctx, seed) // the error is what the mutant does
+	}
 	return found, nil
 }
 

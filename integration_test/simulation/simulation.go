@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,16 +34,25 @@ type Seed struct {
 	Number  uint64
 	Trace   bool
 	Hash    bool  // of all events, to compare two runs
-	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on
+	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on; calls: world.MaskCalls
 	Calls   int   // the most of each client; 0: as many as the seed draws
 }
 
 func (s Seed) without() string {
-	var numbers []string
-	for _, n := range s.Without {
-		numbers = append(numbers, strconv.Itoa(n))
+	var parts []string
+	numbers := slices.Sorted(slices.Values(s.Without))
+	for i := 0; i < len(numbers); {
+		n := 1
+		for i+n < len(numbers) && numbers[i+n] == numbers[i]+n {
+			n++
+		}
+		part := strconv.Itoa(numbers[i])
+		if n > 1 {
+			part += "-" + strconv.Itoa(numbers[i+n-1])
+		}
+		parts, i = append(parts, part), i+n
 	}
-	return strings.Join(numbers, ",")
+	return strings.Join(parts, ",")
 }
 
 // Result is how a run has ended.
@@ -219,35 +228,66 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 	if whole.Err == nil {
 		return fmt.Errorf("seed %d does not fail", number)
 	}
+	seed.Calls = whole.Counts["drawn"]
+	runs, told := 0, time.Now()
 	fails := func(try Seed) bool {
-		if s.Run(ctx, try).Err == nil {
+		if runs++; time.Since(told) > time.Second {
+			told = time.Now()
+			fmt.Fprintf(os.Stderr, "\r%d runs", runs)
+		}
+		if ctx.Err() != nil || s.Run(ctx, try).Err == nil {
 			return false
 		}
 		seed = try
 		return true
 	}
+	without := func(numbers ...int) bool {
+		try := seed
+		try.Without = slices.Concat(seed.Without, numbers)
+		return fails(try)
+	}
 	for again := true; again; {
 		again = false
 		for i, kind := range []string{"faults", "clients", "scenes", "keys"} {
 			for n := range whole.Counts[kind] {
-				if try, part := seed, 1000*i+n; !slices.Contains(seed.Without, part) {
-					try.Without = append(slices.Clone(seed.Without), part)
-					again = fails(try) || again
+				if part := 1000*i + n; !slices.Contains(seed.Without, part) {
+					again = without(part) || again
 				}
 			}
 		}
-		for calls := cmp.Or(seed.Calls, whole.Counts["drawn"]); calls > 1; {
+		for seed.Calls > 1 {
 			try := seed
-			try.Calls = calls - (calls+3)/4
-			if !fails(try) {
+			if try.Calls -= (try.Calls + 3) / 4; !fails(try) {
 				break
 			}
-			calls, again = try.Calls, true
+			again = true
+		}
+	}
+	// Then single calls: first half of what a client has left at once, then quarters, down to one.
+	for client := range whole.Counts["clients"] {
+		if slices.Contains(seed.Without, 1000+client) {
+			continue
+		}
+		left := make([]int, seed.Calls)
+		for i := range left {
+			left[i] = world.MaskCalls*(client+1) + i
+		}
+		for size := (len(left) + 1) / 2; size > 0; size /= 2 {
+			for at := 0; at < len(left); {
+				part := left[at:min(at+size, len(left))]
+				if without(part...) {
+					left = slices.Delete(slices.Clone(left), at, at+len(part))
+				} else {
+					at += size
+				}
+			}
 		}
 	}
 	seed.Trace = true
 	r := s.Run(ctx, seed)
-	fmt.Print(storyOf(r.Output))
-	fmt.Printf("again: -seed %d -without %s -calls %d\n", number, seed.without(), cmp.Or(seed.Calls, whole.Counts["drawn"]))
+	story := storyOf(r.Output)
+	fmt.Fprintf(os.Stderr, "\r%d runs leave %d lines\n", runs, strings.Count(story, "\n"))
+	fmt.Print(story)
+	fmt.Printf("again: -seed %d -without %s -calls %d\n", number, seed.without(), seed.Calls)
 	return r.Err
 }

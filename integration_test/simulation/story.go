@@ -15,6 +15,8 @@ var (
 	line = regexp.MustCompile(`^\d+ +(\S+) ([^:]+): (.*)$`)
 	// logged is what celld logs, which the story leaves out.
 	logged = regexp.MustCompile(`^(DEBUG|INFO|WARN|ERROR) `)
+	// loud is a line by itself in a trace, which tells what is wrong.
+	loud = regexp.MustCompile(`^(FAULT |panic: |fatal error: )`)
 	// posted is a call by JSON, and where it goes.
 	posted = regexp.MustCompile(`^posts (\S+) to (\S+): (.*)$`)
 	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
@@ -29,16 +31,22 @@ func storyOf(trace string) string {
 		at   int // where it is told
 		text string
 	}
+	wrong := false
 	asked := map[string][]ask{} // by who asks: what has no answer yet
+	long := false               // the next lines go on with an answer, or tell how the world ends, and are left out
 	for one := range strings.Lines(trace) {
-		parts := line.FindStringSubmatch(strings.TrimSuffix(one, "\n"))
+		parts := line.FindStringSubmatch(strings.TrimRight(one, "\r\n"))
 		if parts == nil {
-			if !strings.HasPrefix(one, "hash=") {
-				told = append(told, strings.TrimSuffix(one, "\n")) // it goes on from the line before, or is a FAULT
+			if long = long && !loud.MatchString(one); !long && !strings.HasPrefix(one, "hash=") {
+				told = append(told, strings.TrimRight(one, "\r\n")) // it goes on from the line before, or is a FAULT
 			}
 			continue
 		}
+		if long = wrong; wrong {
+			continue
+		}
 		at, who, what := parts[1], parts[2], parts[3]
+		wrong = who == "checker" // what comes later does not matter
 		command := ""
 		switch post := posted.FindStringSubmatch(what); {
 		case logged.MatchString(what):
@@ -60,7 +68,7 @@ func storyOf(trace string) string {
 			if list := asked[who]; len(list) > 0 {
 				what = strings.TrimPrefix(strings.TrimPrefix(what, "is answered "), "gets ")
 				told[list[0].at] += "  → " + strings.Replace(what, " to "+list[0].text, "", 1)
-				asked[who] = list[1:]
+				asked[who], long = list[1:], true
 				continue
 			}
 		}

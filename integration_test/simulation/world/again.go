@@ -15,7 +15,7 @@ func (w *world) comeAgain() {
 	c := w.caller("the last", 201)
 	for i := range w.plan.keys {
 		k := &w.plan.keys[i]
-		if k.held {
+		if k.held || w.plan.leavesOut(k.name) {
 			continue // leases may last for an hour
 		}
 		words, unit := append([]string{"CL.TAKE", k.name}, strings.Fields(k.text)...), time.Millisecond

@@ -39,13 +39,16 @@ func newClient(w *world, number int) *client {
 }
 
 func (c *client) run() {
-	for left := c.w.plan.calls; left > 0; {
+	for drawn, left := 0, c.w.plan.calls; left > 0; {
 		if c.w.plan.think > 0 {
 			time.Sleep(time.Duration(c.asks.Int64N(int64(c.w.plan.think))))
 		}
 		n, bursts := 1+c.asks.IntN(c.w.plan.pipeline), c.w.plan.bursts
 		switch {
 		case bursts == 0:
+		case c.w.plan.storms && bursts-c.w.since()%bursts < 2*c.w.plan.think && c.number == 0:
+			c.takesBefore(bursts)
+			fallthrough
 		case c.w.plan.storms && bursts-c.w.since()%bursts < c.w.plan.think:
 			n += 10 + c.asks.IntN(20)
 			fallthrough
@@ -56,9 +59,10 @@ func (c *client) run() {
 		left -= n
 		var calls []asked
 		for range n {
-			if a := c.draw(); !c.w.plan.leavesOut(a.Key) {
+			if a := c.draw(); !c.w.plan.leavesOut(a.Key) && !c.w.plan.masked[MaskCalls*(c.number+1)+drawn] {
 				calls = append(calls, a)
 			}
+			drawn++
 		}
 		if len(calls) > 0 {
 			c.ask(calls)
@@ -68,6 +72,20 @@ func (c *client) run() {
 		c.leave()
 		c.conn.Close()
 	}
+}
+
+// takesBefore makes an instance hold some units when the storm begins, while the bucket is full again.
+func (c *client) takesBefore(bursts time.Duration) {
+	early := 300*time.Millisecond + time.Duration(c.asks.Int64N(int64(130*time.Millisecond)))
+	time.Sleep(bursts - c.w.since()%bursts - early)
+	var calls []asked
+	for _, cost := range []int64{1, 6} {
+		a := c.on(c.w.plan.keys[0])
+		a.Kind, a.Cost = check.Take, cost
+		a.says(a.takes(c.w.plan.keys[0])...)
+		calls = append(calls, a)
+	}
+	c.ask(calls)
 }
 
 // asked is a call, and where the clock of the server was.

@@ -42,19 +42,40 @@ func Topics() (names []string) {
 	return names
 }
 
+// Numbers reads what a run leaves out: numbers, and ranges of them, with commas between.
+func Numbers(text string) (list []int, err error) {
+	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' }) {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || from > to || to > 1e6 {
+			return nil, fmt.Errorf("-without is numbers and ranges with commas between them, such as 0,3,10001-10017, not %q", text)
+		}
+		for ; from <= to; from++ {
+			list = append(list, from)
+		}
+	}
+	return list, nil
+}
+
 // Main runs a world, as the arguments of the program say.
 func Main() {
 	seed := flag.Uint64("seed", 1, "draws everything")
 	trace := flag.Bool("trace", false, "print each event")
 	hashes := flag.Bool("hash", false, "hash each event")
 	calls := flag.Int("calls", 0, "the most of each client; 0: as many as the seed draws")
-	without := flag.String("without", "", "the numbers of faults, clients, scenes and keys to leave out")
+	without := flag.String("without", "", "the numbers of faults, clients, scenes, keys and calls to leave out")
 	flag.Parse()
 	masked := map[int]bool{}
-	for number := range strings.SplitSeq(*without, ",") {
-		if n, err := strconv.Atoi(number); err == nil {
-			masked[n] = true
-		}
+	numbers, err := Numbers(*without)
+	if err != nil {
+		panic(err)
+	}
+	for _, n := range numbers {
+		masked[n] = true
 	}
 	folder, err := os.MkdirTemp("", "")
 	if err != nil {

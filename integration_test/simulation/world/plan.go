@@ -58,11 +58,13 @@ type key struct {
 	named bool         // some of its limits have names
 }
 
-// Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on.
+// Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on, and single calls of client n from
+// (n+1)·MaskCalls on.
 const (
 	maskClients = 1000
 	maskScenes  = 2000
 	maskKeys    = 3000
+	MaskCalls   = 10_000
 )
 
 // leavesOut reports whether calls on a key are left out, and those on none if any are.
