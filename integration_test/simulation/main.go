@@ -5,7 +5,7 @@
 //	go -C integration_test run ./simulation -seeds 10000       # many, from -seed on, on all cores; each that fails is told
 //	go -C integration_test run ./simulation -seeds 10000 -about leases # only worlds of one focus or scene
 //	go -C integration_test run ./simulation -seeds 1000 -coverage      # how much of each package they run
-//	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first of them that sees each of the mutants; with -shrink, how
+//	go -C integration_test run ./simulation -seeds 10000 -mutants .    # the first that sees each of the mutants; with -shrink, how
 //
 // The packages below this one are runner (programs in virtual time), world (a run: what a seed draws, machines, clients, scenes, faults),
 // network and disk (what is simulated, as internal/enginetest; the tests in engine ask that and a real Redis the same) and check (what must
