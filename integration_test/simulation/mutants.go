@@ -99,7 +99,7 @@ var mutants = []mutant{
 	{"a new file takes the place of the old one before it is on the disk", "crashes", "persistence/rewrite.go",
 		"if err := f.Sync(); err != nil {\n\t\treturn err\n\t}\n\tinfo, err", "info, err"},
 	{"a commit answers those who came after it had gathered", "crashes", "persistence/commit.go",
-		"c.next = nil // rounds join it before they let go of the lock\n", "defer func() { c.mu.Lock(); c.next = nil; c.mu.Unlock() }()\n"},
+		"c.next = nil // rounds join it before they let go of the lock\n", "go func() {\n\t\tc.deciding.RLock()\n\t\tc.deciding.RUnlock()\n\t\tc.mu.Lock()\n\t\tc.next = nil\n\t\tc.mu.Unlock()\n\t}()\n"},
 	{"a unit does not begin with MULTI", "units", "persistence/aof.go", "slices.Insert(l.buffer, 0, []byte(aof.Multi)...), true", "l.buffer, true"},
 	{"a unit ends in the middle of a transaction", "units", "resp/session/betweenscripts.go", "lane.RLock()\n\tdefer lane.RUnlock()", "_ = lane"},
 	{"a new file has what was written at several instants", "units", "persistence/rewrite.go", "err = l.flush(l.write)\n", "_ = l.flush\n"},
