@@ -61,9 +61,12 @@ func (srv *Server) serve(ctx context.Context, listeners []transport.Listener, t 
 	}
 	stopAccepting()
 	for _, ln := range listeners {
-		ln.Close()
+		transport.StopAccepting(ln.Listener)
 	}
 	acceptors.Wait()
+	for _, ln := range listeners {
+		ln.Close()
+	}
 	srv.sessions.RefuseWaiting()
 	endsNS := srv.sessions.Clock() + srv.sessions.Config.ShutdownTimeout.Get()*1e9
 	others := srv.stopOthers()

@@ -22,8 +22,8 @@ func awaitEnd(socket net.Conn, half bool) error {
 	return raw.Read(func(fd uintptr) bool { return hasEnded(fd, half) })
 }
 
-// hasInput reports whether a socket has input, or has ended, so that a read would not wait.
-func hasInput(socket net.Conn) (has bool) {
+// hasInput reports whether a socket has input, or has ended, so that a read would not wait, or a listener has a connection.
+func hasInput(socket any) (has bool) {
 	if of, ok := socket.(syscall.Conn); ok {
 		if raw, err := of.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) { has = polled(fd, unix.POLLIN) })
