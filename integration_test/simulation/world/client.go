@@ -78,14 +78,12 @@ func (c *client) run() {
 func (c *client) takesBefore(bursts time.Duration) {
 	early := 300*time.Millisecond + time.Duration(c.asks.Int64N(int64(130*time.Millisecond)))
 	time.Sleep(bursts - c.w.since()%bursts - early)
-	var calls []asked
-	for _, cost := range []int64{1, 6} {
+	for _, cost := range []int64{6, 1} { // the second takes units for as much as the first has cost
 		a := c.on(c.w.plan.keys[0])
 		a.Kind, a.Cost = check.Take, cost
 		a.says(a.takes(c.w.plan.keys[0])...)
-		calls = append(calls, a)
+		c.ask([]asked{a})
 	}
-	c.ask(calls)
 }
 
 // asked is a call, and where the clock of the server was.
