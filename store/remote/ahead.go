@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"slices"
+
 	"celld/store"
 	"celld/store/remote/ahead"
 	"celld/store/remote/queue"
@@ -82,7 +84,7 @@ func (s *Store) renew(g *ahead.Grant) {
 	case limits == nil:
 		o.throttle = &store.Request{Key: key, Bucket: bucket}
 	case len(limits) == 1 && ahead.HasScript(limits[0].Limit):
-		o.take = &store.TakeRequest{Calls: limits[:1:1]}
+		o.take = &store.TakeRequest{Calls: slices.Clone(limits)} // each decision is written there, and other calls read the holding's
 		o.field = s.fieldOf(&limits[0])
 	}
 	if o.throttle == nil && o.field == "" || !o.exact() {
