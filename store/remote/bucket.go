@@ -123,7 +123,7 @@ func scripted(r *store.TakeRequest) bool {
 	return len(r.Calls) == 1 && !c.Own && r.Cost > 0 && r.Mode == cell.Take && !r.UpTo && r.Terms == nil && ahead.HasScript(c.Limit)
 }
 
-// GoesWith is queue.Operation's: one script can decide on both. It takes the units of one.
+// GoesWith is queue.Operation's: one script can decide on both. It grants and takes back the units of one operation.
 func (o *call) GoesWith(other queue.Operation) bool {
 	first, ok := other.(*call)
 	if ok && o != first && (o.renews || first.renews) {
@@ -302,7 +302,7 @@ func (s *Store) deniedAgain(o *call) bool {
 	return s.deniedStill(o)
 }
 
-// deniedStill is deniedAgain for a call before which none is asked.
+// deniedStill is deniedAgain for a call that has no other before it.
 func (s *Store) deniedStill(o *call) bool {
 	if s.options.Denials == 0 {
 		return false
@@ -337,10 +337,10 @@ func (o *call) bucket() cell.Bucket {
 	return o.take.Calls[0].Limit.Bucket()
 }
 
-// pauseUntil is before which time of the engine no call passes that asks for a bucket from which others take, too, and which has less left
-// than comes back while units last; 0: there is no such time. Each instance asks again at another moment within that time. So what comes
-// back is used, and where all instances wait, no more than half of the bucket comes back. Without the pause, 20 instances that were asked
-// for three times as much as a limit has sent 0.96 commands a decision. With it, they send 0.27.
+// pauseUntil returns until when, by the engine's time, this instance denies calls without asking; 0: it asks. It pauses where others take
+// from the bucket, too, and where less is left than comes back in the time for which units last. Each instance asks again at a moment of
+// its own within that time, so what comes back is used. If all pause at once, at most half of the bucket comes back. Without pauses, 20
+// instances that were asked for three times as much as a limit has sent 0.96 commands a decision; with them, 0.24.
 func (o *call) pauseUntil(st cell.State, nowNS int64, g *ahead.Grant) int64 {
 	lasts := int64(o.store.ahead.Lasts(o.policy()))
 	if lasts == 0 || o.take != nil && ahead.IsWindow(o.take.Calls[0].Limit) {

@@ -15,18 +15,18 @@ import (
 type Grant struct {
 	of    *holding
 	want  int64
-	asked int64 // calls that have come lately while units last
+	asked int64 // calls that have come lately in the time for which units last
 	cost  int64 // of the call that asks. Calls like it cannot use fewer units, and lost what remained while they were denied
 	lasts time.Duration
 
 	nearNS int64 // so much later than at once a unit may become good
 	alone  bool  // nobody else has taken from the bucket since this process did
 
-	returns *portion // what is left of it goes back first; nil: nothing does
-	given   bool     // and has
+	returns *portion // its unused units go back first; nil: none do
+	given   bool     // they have gone back
 
 	n     int64     // units that were granted
-	mark  uint64    // the TAT that they left of the one bucket, or when their one window ends; else 0
+	mark  uint64    // the TAT after them of the one bucket, or the end of the one window; else 0
 	nowNS int64     // the engine's time at which they were taken
 	endNS int64     // and at which they end
 	end   time.Time // the same by the clock of this process, which nobody sets
@@ -61,8 +61,8 @@ func (g *Grant) bucket() cell.Bucket {
 }
 
 // Numbers are what a script is asked for that decides on one bucket: how many units of it, how long they last, and how much debt leaves
-// room for more of which interval, all times in ns. Of a window they are how many, 0, its count, and 1. Then come how many units go back
-// first, of those that left which TAT, or were of the window with which end, and before when.
+// room for more of which interval, all times in ns. Of a window they are how many, 0, its count, and 1. The last three are how many units
+// go back first, their mark, and when they end.
 func (g *Grant) Numbers() [7]int64 {
 	n := [7]int64{g.want, 0, 0, 1}
 	if l := g.window(); l != nil {
@@ -85,7 +85,7 @@ func (g *Grant) window() *cell.Limit {
 	return nil
 }
 
-// Returned is what the limit has at a time, if it had a state before the units went back that go back first.
+// Returned is a state of the limit at a time, less the units that go back first. It notes whether they do.
 func (g *Grant) Returned(st cell.State, nowNS int64) cell.State {
 	p := g.returns
 	g.given = p != nil && st.A == p.mark && nowNS < p.latestNS() && (g.want == 0 || g.window() == nil || st.B > uint64(p.left))
@@ -229,7 +229,7 @@ func (g *Grant) Ask() (key []byte, name string, b cell.Bucket, limits []store.Ca
 // Has reports whether units were granted.
 func (g *Grant) Has() bool { return g.n > 0 }
 
-// Crowds reports whether a fair share of so many units is less than what calls ask for while units last.
+// Crowds reports whether a fair share of so many units is less than calls ask for in the time for which units last.
 func (g *Grant) Crowds(left int64) bool { return left/FairShare < g.asked }
 
 // Done adds the units to those that are held; err: the engine has not granted them.
