@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"celld/integration_test/simulation/runner"
+	"celld/integration_test/simulation/world"
 	"celld/internal/celldtest"
 
 	_ "pgregory.net/rapid" // for its flags, which all tests here are given
@@ -46,6 +47,22 @@ func TestMutantsFit(t *testing.T) {
 		}
 		if _, err := m.broken(); err != nil {
 			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+}
+
+// What a run leaves out is told in ranges, and read again.
+func TestWhatIsLeftOutIsReadAgain(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "7": "7", "3,1,2": "1-3", "0,2000,10001,10002,10004": "0,2000,10001-10002,10004", "5-5,6": "5-6",
+		"7-3": "error", "x": "error", "1-2-3": "error", "-1": "error", "1-99999999": "error",
+	} {
+		got := "error"
+		if numbers, err := world.Numbers(text); err == nil {
+			got = Seed{Without: numbers}.without()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -317,9 +316,8 @@ func (s *Store) deniedStill(o *call) bool {
 		return false
 	}
 	st := cell.State{A: last.tatNS, B: last.used}
-	if last.pauseNS > 0 {
-		b := o.bucket()
-		st.A = max(st.A, uint64(last.pauseNS+b.ToleranceNS()-b.IntervalNS()))
+	if last.pause != nil {
+		st.A = last.pause.TAT(o.bucket(), st.A)
 	}
 	o.decideAt(st, now)
 	if !o.limited() {
@@ -337,37 +335,16 @@ func (o *call) bucket() cell.Bucket {
 	return o.take.Calls[0].Limit.Bucket()
 }
 
-// pauseUntil returns until when, by the engine's time, this instance denies calls without asking; 0: it asks. It pauses where others take
-// from the bucket, too, and where less is left than comes back in the time for which units last. Each instance asks again at a moment of
-// its own within that time, so what comes back is used. If all pause at once, at most half of the bucket comes back. Without pauses, 20
-// instances that were asked for three times as much as a limit has sent 0.96 commands a decision; with them, 0.24.
-func (o *call) pauseUntil(st cell.State, nowNS int64, g *ahead.Grant) int64 {
-	lasts := int64(o.store.ahead.Lasts(o.policy()))
-	if lasts == 0 || o.take != nil && ahead.IsWindow(o.take.Calls[0].Limit) {
-		return 0
-	}
-	b := o.bucket()
-	left := b.ToleranceNS() - (int64(st.A) - nowNS)
-	if b.ToleranceNS() < 2*lasts || left >= lasts || g != nil && !g.Crowds(left/b.IntervalNS()) {
-		return 0
-	}
-	return nowNS + lasts/2 + rand.Int64N(lasts/2)
-}
-
 // denialLasts is for how long a denial is remembered. What others hold may come back after the time for which units last.
 func (o *call) denialLasts() time.Duration {
-	if ahead := o.store.ahead.Lasts(o.policy()); ahead > 0 {
+	policy := ""
+	if o.take != nil && o.take.Calls[0].Policy != nil {
+		policy = o.take.Calls[0].Policy.Policy.Name
+	}
+	if ahead := o.store.ahead.Lasts(policy); ahead > 0 {
 		return min(ahead, denialLasts)
 	}
 	return denialLasts
-}
-
-// policy is the name of the one whose limit a call asks for; "": of none.
-func (o *call) policy() string {
-	if o.take != nil && o.take.Calls[0].Policy != nil {
-		return o.take.Calls[0].Policy.Policy.Name
-	}
-	return ""
 }
 
 func (o *call) gives() bool { return o.throttle != nil && o.throttle.Quantity < 0 }

@@ -337,10 +337,10 @@ func (d *deciding) decided(st cell.State, nowNS int64) {
 			o.shown = d.units > 0
 		}
 	}
-	pauseNS := int64(0)
-	if known && !alone && (denied || d.grant != nil) {
-		pauseNS = first.pauseUntil(st, nowNS, d.grant)
+	var pause *ahead.Pause
+	if d.grant != nil && known && !alone {
+		pause = d.grant.Pause(st.A)
 	}
-	d.tatCache.note(first.Key, cachedTAT{st.A, st.B, first.field, first.params(), d.sent.Sent, denied || pauseNS > 0, pauseNS})
+	d.tatCache.note(first.Key, cachedTAT{st.A, st.B, first.field, first.params(), d.sent.Sent, denied || pause != nil, pause})
 	d.group.End(nil)
 }

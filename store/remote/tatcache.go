@@ -7,6 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"celld/cell"
+	"celld/store/remote/ahead"
 	"celld/store/remote/view"
 )
 
@@ -24,13 +25,13 @@ type tatCache struct {
 }
 
 type cachedTAT struct {
-	tatNS   uint64      // of a window: when it ends
-	used    uint64      // of a window
-	field   string      // of a limit; "" for CL.THROTTLE's
-	params  cell.Params // of a limit: under others, what was used of it is carried over
-	got     time.Time   // before it was asked for
-	denied  bool        // a call was denied with it, or is until pauseNS
-	pauseNS int64       // no call passes before this time of the engine: see pauseUntil
+	tatNS  uint64       // of a window: when it ends
+	used   uint64       // of a window
+	field  string       // of a limit; "" for CL.THROTTLE's
+	params cell.Params  // of a limit: under others, what was used of it is carried over
+	got    time.Time    // before it was asked for
+	denied bool         // a call was denied with it, or there is a pause
+	pause  *ahead.Pause // nil: there is none
 }
 
 const (

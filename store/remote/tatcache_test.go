@@ -18,8 +18,8 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 		var k tatCache
 		k.init(4)
 		params := cell.Params{Count: 5}
-		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, 0})
-		k.note("passed", cachedTAT{7, 0, "f", params, time.Now(), false, 0})
+		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, nil})
+		k.note("passed", cachedTAT{7, 0, "f", params, time.Now(), false, nil})
 		denied := func(key, field string, p cell.Params) bool {
 			last, ok := k.denied(key, field, p, time.Second)
 			return ok && last.tatNS == 7
@@ -36,11 +36,11 @@ func TestDenialsAreRememberedForASecond(t *testing.T) {
 		if denied("k", "f", params) {
 			t.Error("it is remembered for longer than a second")
 		}
-		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, 0})
-		if k.note("k", cachedTAT{0, 0, "f", params, time.Now(), true, 0}); denied("k", "f", params) {
+		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, nil})
+		if k.note("k", cachedTAT{0, 0, "f", params, time.Now(), true, nil}); denied("k", "f", params) {
 			t.Error("it is remembered where nothing is taken any more")
 		}
-		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, 0})
+		k.note("k", cachedTAT{7, 0, "f", params, time.Now(), true, nil})
 		if k.forget("k"); denied("k", "f", params) {
 			t.Error("it is remembered though it is to be forgotten")
 		}

@@ -229,9 +229,6 @@ func (g *Grant) Ask() (key []byte, name string, b cell.Bucket, limits []store.Ca
 // Has reports whether units were granted.
 func (g *Grant) Has() bool { return g.n > 0 }
 
-// Crowds reports whether a fair share of so many units is less than calls ask for in the time for which units last.
-func (g *Grant) Crowds(left int64) bool { return left/FairShare < g.asked }
-
 // Done adds the units to those that are held; err: the engine has not granted them.
 func (g *Grant) Done(err error) {
 	held := g.of
