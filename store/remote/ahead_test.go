@@ -484,9 +484,8 @@ func TestAheadScripts(t *testing.T) {
 			}
 		}
 		s.settles(t)
-		near := min(int64(lasts)/4, int64(lasts-40*time.Millisecond)) // nobody is known to be alone
-		most := (b.ToleranceNS() + near - max(int64(tat)-now.Load(), 0)) / b.IntervalNS() / 8
-		if b.ToleranceNS() >= exactNS { // no script decides
+		most := (b.ToleranceNS() - max(int64(tat)-now.Load(), 0)) / b.IntervalNS() / 8 // nobody is known to be alone
+		if b.ToleranceNS() >= exactNS {                                                // no script decides
 			most = 0
 		}
 		if held := s.ahead.Held([]byte(key)); held != max(0, min(most, 1)) { // one call has passed lately

@@ -72,17 +72,14 @@ func (held *holding) renews(now time.Time, used bool) bool {
 	return last >= leastRenewed && held.left()*renewAt <= last
 }
 
-// nearNS is how much later than at once a unit of a bucket may become good that is taken. Where others take, too, a unit that no call uses
-// is lost, so it must be good for leastGood. Where nobody else takes, it goes back.
+// nearNS is how much later than at once a unit of a bucket may become good that is taken: where nobody else takes, as one that no call uses
+// goes back.
 func (t *heat) nearNS(lasts time.Duration) int64 {
 	if t.alone {
 		return int64(lasts / 2)
 	}
-	return int64(max(0, min(lasts/4, lasts-leastGood)))
+	return 0
 }
-
-// leastGood: with 15 ms, 20 instances that were asked for three times as much as a limit has left 6 % of it unused.
-const leastGood = 40 * time.Millisecond
 
 // want is how many units to ask for, where so many calls have passed lately in an interval H: for 3/4 of these, so that they are used up
 // before they end. Of a bucket from which so little is taken that what is left flows back soon, they are for twice as many, and nothing
