@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,26 +52,28 @@ func TestAcceptTriesAgain(t *testing.T) {
 
 // What waits in the queue of a listener when the server stops is accepted and answered.
 func TestStoppingTakesTheQueue(t *testing.T) {
-	c := &carried{}
-	c.start(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var peers []peer
-	for range 3 {
-		conn, err := net.Dial("tcp", ln.Addr().String())
+	for network, at := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
+		c := &carried{}
+		c.start(t)
+		ln, err := net.Listen(network, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers = append(peers, newPeer(t, conn))
-		peers[len(peers)-1].send("a\n")
-	}
-	StopAccepting(ln)
-	c.Accept(t.Context(), Listener{Listener: ln})
-	ln.Close()
-	for _, p := range peers {
-		p.want("a\n")
+		var peers []peer
+		for range 3 {
+			conn, err := net.Dial(network, ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			peers = append(peers, newPeer(t, conn))
+			peers[len(peers)-1].send("a\n")
+		}
+		StopAccepting(ln)
+		c.Accept(t.Context(), Listener{Listener: ln})
+		ln.Close()
+		for _, p := range peers {
+			p.want("a\n")
+		}
 	}
 }
 
