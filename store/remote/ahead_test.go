@@ -163,22 +163,26 @@ func TestAheadGivesBack(t *testing.T) {
 	}
 }
 
-// What is left of units goes back with the request for the next ones while calls come, and else by itself.
+// What is left of units goes back with the request for the next ones while calls come and a script decides, and else by itself.
 func TestAheadExchanges(t *testing.T) {
-	for _, limit := range []string{"1000/30d", "1000/1h,algo=window"} {
+	for limit, exchanges := range map[string]bool{
+		"1000/30d": true, "1000/1h,algo=window": true, "1000/30d 1000/1h,algo=window": false, "1000/1h,algo=slide": false,
+	} {
 		stores, _ := aheadStores(t, 2, 100*time.Millisecond)
-		s, n := stores[0], &stores[0].stats.Ahead
+		s, n, limits := stores[0], &stores[0].stats.Ahead, strings.Fields(limit)
 		for range 20 {
-			s.takes(t, 1, "k", limit)
+			s.takes(t, 1, "k", limits...)
 		}
 		sent, taken := s.stats.Requests.Load(), n.Taken.Load()
-		celldtest.Eventually(t, "all has gone back", func() bool { return n.Taken.Load() > taken && s.ahead.Held([]byte("k")) == 0 })
+		celldtest.Eventually(t, "all has gone back", func() bool {
+			return n.Taken.Load() > taken == exchanges && s.ahead.Held([]byte("k")) == 0
+		})
 		s.settles(t)
 		if n.GivenBack.Load()+n.Decisions.Load() != n.Taken.Load() || s.stats.Requests.Load()-sent != 2 {
 			t.Errorf("%s: of %d units %d were used, %d have gone back, with %d requests", limit, n.Taken.Load(), n.Decisions.Load(),
 				n.GivenBack.Load(), s.stats.Requests.Load()-sent)
 		}
-		if used := 1000 - stores[1].takes(t, 1, "k", limit).Calls[0].Decision.Remaining; used != 21 {
+		if used := 1000 - stores[1].takes(t, 1, "k", limits...).Calls[0].Decision.Remaining; used != 21 {
 			t.Errorf("%s: %d are used in the end, want 21", limit, used)
 		}
 	}

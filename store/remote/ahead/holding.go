@@ -145,7 +145,7 @@ func (held *holding) endSome() {
 		last, held.portions = held.portions[0], held.portions[1:]
 	}
 	t := held.shard.heatOf(held.hash)
-	shared := len(last.buckets) > 0 && t.hash == held.hash && !t.alone
+	shared := len(last.buckets) > 0 && held.ask.scripted() && t.hash == held.hash && !t.alone
 	if len(held.portions) > 0 || shared || last.of != nil && last.flows() > 0 {
 		held.ahead.Counts.Ended.Add(last.left)
 		last.left = 0
