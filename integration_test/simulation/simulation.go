@@ -34,7 +34,7 @@ type Seed struct {
 	Number  uint64
 	Trace   bool
 	Hash    bool  // of all events, to compare two runs
-	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on; calls: world.MaskCalls
+	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on; calls and rounds: world.MaskCalls
 	Calls   int   // the most of each client; 0: as many as the seed draws
 }
 
@@ -61,6 +61,7 @@ type Result struct {
 	Output  string
 	Hash    string
 	Virtual time.Duration
+	Rounds  [][2]int       // the hosts of callers, and how many calls or rounds each may leave out
 	Counts  map[string]int // of what happened, by kind; events, calls, faults, clients, scenes, keys; drawn: the calls of a client
 	Err     error          // what is wrong
 }
@@ -76,13 +77,20 @@ func (s Simulation) Run(ctx context.Context, seed Seed) (r Result) {
 	output, faults, undecided := checked(string(ran.Output))
 	r = Result{Seed: seed, Output: output, Err: err, Counts: map[string]int{"undecided-keys": undecided}}
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
-	for word := range strings.FieldsSeq(lines[len(lines)-1]) {
+	for word := range strings.FieldsSeq(lines[0] + " " + lines[len(lines)-1]) { // of which a run that panics has the first only
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "hash":
 			r.Hash = value
 		case "virtual":
 			r.Virtual, _ = time.ParseDuration(value)
+		case "rounds":
+			for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' }) {
+				var one [2]int
+				if _, err := fmt.Sscanf(part, "%d:%d", &one[0], &one[1]); err == nil {
+					r.Rounds = append(r.Rounds, one)
+				}
+			}
 		default:
 			r.Counts[name], _ = strconv.Atoi(value)
 		}
@@ -228,17 +236,24 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 	if whole.Err == nil {
 		return fmt.Errorf("seed %d does not fail", number)
 	}
+	rounds := whole.Rounds
 	seed.Calls = whole.Counts["drawn"]
+	for client := 1; whole.Rounds == nil && client <= whole.Counts["clients"]; client++ { // it panics
+		rounds = append(rounds, [2]int{client, seed.Calls})
+	}
 	runs, told := 0, time.Now()
 	fails := func(try Seed) bool {
 		if runs++; time.Since(told) > time.Second {
 			told = time.Now()
 			fmt.Fprintf(os.Stderr, "\r%d runs", runs)
 		}
-		if ctx.Err() != nil || s.Run(ctx, try).Err == nil {
+		r := s.Run(ctx, try)
+		if ctx.Err() != nil || r.Err == nil {
 			return false
 		}
-		seed = try
+		if seed = try; r.Rounds != nil {
+			rounds = r.Rounds
+		}
 		return true
 	}
 	without := func(numbers ...int) bool {
@@ -263,14 +278,11 @@ func (s Simulation) shrink(ctx context.Context, number uint64) error {
 			again = true
 		}
 	}
-	// Then single calls: first half of what a client has left at once, then quarters, down to one.
-	for client := range whole.Counts["clients"] {
-		if slices.Contains(seed.Without, 1000+client) {
-			continue
-		}
-		left := make([]int, seed.Calls)
+	// Then single calls: first half of what a caller has left at once, then quarters, down to one.
+	for _, caller := range rounds {
+		left := make([]int, caller[1])
 		for i := range left {
-			left[i] = world.MaskCalls*(client+1) + i
+			left[i] = world.MaskCalls*caller[0] + i
 		}
 		for size := (len(left) + 1) / 2; size > 0; size /= 2 {
 			for at := 0; at < len(left); {

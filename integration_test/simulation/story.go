@@ -37,7 +37,7 @@ func storyOf(trace string) string {
 	for one := range strings.Lines(trace) {
 		parts := line.FindStringSubmatch(strings.TrimRight(one, "\r\n"))
 		if parts == nil {
-			if long = long && !loud.MatchString(one); !long && !strings.HasPrefix(one, "hash=") {
+			if long = long && !loud.MatchString(one); !long && !strings.HasPrefix(one, "hash=") && !strings.HasPrefix(one, "drawn=") {
 				told = append(told, strings.TrimRight(one, "\r\n")) // it goes on from the line before, or is a FAULT
 			}
 			continue

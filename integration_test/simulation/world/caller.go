@@ -3,6 +3,7 @@ package world
 import (
 	"bufio"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 // caller connects to a machine, and again when the connection has ended.
 type caller struct {
 	w     *world
+	host  int    // no other caller has it
 	name  string // in the trace
 	addr  string // it connects from there
 	rnd   *rand.Rand
@@ -27,8 +29,29 @@ type caller struct {
 
 // caller returns one that connects from an address of its own.
 func (w *world) caller(name string, host int) caller {
-	return caller{w: w, name: name, addr: fmt.Sprintf("127.0.1.%d:0", host), rnd: w.plan.chance(name)}
+	return caller{w: w, host: host, name: name, addr: fmt.Sprintf("127.0.1.%d:0", host), rnd: w.plan.chance(name)}
 }
+
+// rounds yields each number below n that is not left out. A round draws from a source of its own, so it does the same without the others.
+func (c *caller) rounds(n int) iter.Seq[int] {
+	c.mayLeaveOut(n)
+	return func(yield func(int) bool) {
+		for i := range n {
+			if c.rnd = c.w.plan.chance(c.name + " " + strconv.Itoa(i)); !c.leavesOut(i) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// mayLeaveOut notes how many rounds there are.
+func (c *caller) mayLeaveOut(rounds int) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.rounds[c.host] = rounds
+}
+
+func (c *caller) leavesOut(round int) bool { return c.w.plan.masked[MaskCalls*c.host+round] }
 
 // connect returns when there is a connection, or false if nobody has served for long.
 func (c *caller) connect() bool {

@@ -39,6 +39,7 @@ func newClient(w *world, number int) *client {
 }
 
 func (c *client) run() {
+	c.mayLeaveOut(c.w.plan.calls)
 	for drawn, left := 0, c.w.plan.calls; left > 0; {
 		if c.w.plan.think > 0 {
 			time.Sleep(time.Duration(c.asks.Int64N(int64(c.w.plan.think))))
@@ -59,7 +60,7 @@ func (c *client) run() {
 		left -= n
 		var calls []asked
 		for range n {
-			if a := c.draw(); !c.w.plan.leavesOut(a.Key) && !c.w.plan.masked[MaskCalls*(c.number+1)+drawn] {
+			if a := c.draw(); !c.w.plan.leavesOut(a.Key) && !c.leavesOut(drawn) {
 				calls = append(calls, a)
 			}
 			drawn++

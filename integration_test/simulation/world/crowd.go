@@ -31,14 +31,14 @@ func runCrowd(w *world) {
 	for n := range 2 {
 		c := w.caller(fmt.Sprintf("crowd %d", n), 100+n)
 		all.Go(func() {
-			for i := range 40 + w.plan.calls {
+			for i := range c.rounds(40 + w.plan.calls) {
 				c.member(n, i)
 			}
 		})
 	}
 	c := w.caller("counter", 110)
 	all.Go(func() {
-		for range w.plan.calls / 2 {
+		for range c.rounds(w.plan.calls / 2) {
 			time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
 			c.countKeys()
 		}

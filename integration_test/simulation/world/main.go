@@ -3,14 +3,16 @@
 //	world.About(7, "leases")    // whether the world of seed 7 is about that, without a run of it
 //	world.Main()                // the program: run -seed 7 [-trace] [-hash] [-without 3,1001] [-calls 20]
 //
-// The program's output is the trace, what scenes have found wrong, the history for the checkers, and a last line with the hash of all that
-// has happened, if it was asked for.
+// The program's output is a line with what may be left out, the trace, what scenes have found wrong, the history for the checkers, and a
+// last line with the hash of all that has happened, if it was asked for.
 package world
 
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +53,7 @@ func Numbers(text string) (list []int, err error) {
 		}
 		from, err := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
-		if err != nil || err2 != nil || from > to || to > 1e6 {
+		if err != nil || err2 != nil || from > to || to > 1e7 {
 			return nil, fmt.Errorf("-without is numbers and ranges with commas between them, such as 0,3,10001-10017, not %q", text)
 		}
 		for ; from <= to; from++ {
@@ -59,6 +61,15 @@ func Numbers(text string) (list []int, err error) {
 		}
 	}
 	return list, nil
+}
+
+// roundsText is what each caller may leave out: 1:150,101:40.
+func (w *world) roundsText() string {
+	var parts []string
+	for _, host := range slices.Sorted(maps.Keys(w.rounds)) {
+		parts = append(parts, fmt.Sprintf("%d:%d", host, w.rounds[host]))
+	}
+	return strings.Join(parts, ",")
 }
 
 // Main runs a world, as the arguments of the program say.
@@ -86,15 +97,16 @@ func Main() {
 	if *calls > 0 {
 		w.plan.calls = min(w.plan.calls, *calls)
 	}
+	p := &w.plan
+	fmt.Printf("drawn=%d faults=%d clients=%d scenes=%d keys=%d\n", p.calls, len(p.faults), p.clients, len(p.scenes), len(p.keys))
 	w.run()
 	os.RemoveAll(folder)
 	for _, fault := range w.faults {
 		fmt.Println("FAULT", fault)
 	}
 	fmt.Printf("HISTORY %s\n", check.Encode(w.history))
-	p := &w.plan
-	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s faults=%d clients=%d scenes=%d keys=%d drawn=%d %s\n",
-		w.hash.Sum64(), w.events, len(w.history.Calls), w.since(), len(p.faults), p.clients, len(p.scenes), len(p.keys), p.calls, w.counts)
+	fmt.Printf("hash=%016x events=%d calls=%d virtual=%s rounds=%s %s\n", w.hash.Sum64(), w.events, len(w.history.Calls), w.since(),
+		w.roundsText(), w.counts)
 	if len(w.faults) > 0 {
 		os.Exit(3)
 	}

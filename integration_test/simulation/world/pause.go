@@ -12,13 +12,13 @@ import (
 
 func runPause(w *world) {
 	turns := &turns{w: w, forgets: true}
-	operator := w.caller("pauses", 160)
+	operator := w.caller("pauses", 164)
 	var all sync.WaitGroup
 	turns.change(func() { pause(&operator, 0) })
 	for n := range 3 {
 		c := w.caller(fmt.Sprintf("worker %d", n), 161+n)
 		all.Go(func() {
-			for range w.plan.calls / 4 {
+			for range c.rounds(w.plan.calls / 4) {
 				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
 				upstream(turns, &c)
 			}

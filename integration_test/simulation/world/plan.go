@@ -58,8 +58,8 @@ type key struct {
 	named bool         // some of its limits have names
 }
 
-// Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on, and single calls of client n from
-// (n+1)·MaskCalls on.
+// Numbers of what can be left out: faults from 0 on, clients, scenes, and calls on keys from here on, and from n·MaskCalls on the single
+// calls of the caller whose host is n, or its rounds.
 const (
 	maskClients = 1000
 	maskScenes  = 2000

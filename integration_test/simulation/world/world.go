@@ -27,6 +27,7 @@ type world struct {
 	events  int64
 	secret  int // the turn of the password
 	counts  counts
+	rounds  map[int]int // how many each caller may leave out, by its host
 	history check.History
 	faults  []string // what is wrong
 }
@@ -35,7 +36,7 @@ type world struct {
 const longest = 10 * time.Minute
 
 func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *world {
-	w := &world{plan: draw(seed, masked, folder), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: newCounts()}
+	w := &world{plan: draw(seed, masked, folder), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: newCounts(), rounds: map[int]int{}}
 	w.network = network.New(w.plan.chance("network"))
 	w.network.Latency, w.network.Pieces = w.plan.latency, w.plan.pieces
 	if w.plan.engine != noEngine {
