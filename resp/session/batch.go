@@ -50,9 +50,6 @@ func (h *host) Decide(c *command.Call, f *decide.Shape) {
 			c.Error(errBound)
 			return
 		}
-		if terms.Mode == store.Wait && s.srv.Refusing.Load() {
-			terms.Mode = store.DontWait
-		}
 		b = &batch{lone: true, waits: terms.Mode == store.Wait}
 	}
 	b.AddCall(f, c.Args)

@@ -46,14 +46,9 @@ func (c *client) run() {
 		}
 		n, bursts := 1+c.asks.IntN(c.w.plan.pipeline), c.w.plan.bursts
 		switch {
-		case bursts == 0:
-		case c.w.plan.storms && bursts-c.w.since()%bursts < 2*c.w.plan.think && c.number == 0:
-			c.takesBefore(bursts)
-			fallthrough
-		case c.w.plan.storms && bursts-c.w.since()%bursts < c.w.plan.think:
-			n += 10 + c.asks.IntN(20)
-			fallthrough
-		case !c.w.plan.storms && c.asks.IntN(20) == 0:
+		case c.w.plan.storms:
+			n += c.storm(bursts)
+		case bursts > 0 && c.asks.IntN(20) == 0:
 			time.Sleep(bursts - c.w.since()%bursts)
 		}
 		n = min(left, n)
@@ -75,16 +70,26 @@ func (c *client) run() {
 	}
 }
 
-// takesBefore makes an instance hold some units when the storm begins, while the bucket is full again.
-func (c *client) takesBefore(bursts time.Duration) {
+// storm waits for the next storm, and returns how many calls more than else come then. Some come soon after its beginning. The first client
+// makes its instance hold some units before, while the bucket is full, and may not use them.
+func (c *client) storm(every time.Duration) (more int) {
 	early := 300*time.Millisecond + time.Duration(c.asks.Int64N(int64(130*time.Millisecond)))
-	time.Sleep(bursts - c.w.since()%bursts - early)
+	if left := every - c.w.since()%every; left < early {
+		time.Sleep(left)
+	}
+	if c.number > 0 {
+		time.Sleep(every - c.w.since()%every + time.Duration(c.asks.IntN(2)*c.asks.IntN(400))*time.Millisecond)
+		return 10 + c.asks.IntN(20)
+	}
+	time.Sleep(every - c.w.since()%every - early)
 	for _, cost := range []int64{6, 1} { // the second takes units for as much as the first has cost
 		a := c.on(c.w.plan.keys[0])
 		a.Kind, a.Cost = check.Take, cost
 		a.says(a.takes(c.w.plan.keys[0])...)
 		c.ask([]asked{a})
 	}
+	time.Sleep(early)
+	return oneOf(c.asks, 0, 10+c.asks.IntN(20))
 }
 
 // asked is a call, and where the clock of the server was.
@@ -196,7 +201,7 @@ func (c *client) drawTake(a *asked, k key) {
 		a.Kind, words = check.Peek, append(words, "PEEK")
 	case !a.Bounded && c.asks.IntN(10) == 0:
 		a.Kind, words = check.Force, append(words, "FORCE")
-	case len(k.more) == 0 && !k.named && !k.waits && k.limit.Bookable() && c.books.IntN(6) == 0:
+	case len(k.more) == 0 && !k.named && !k.waits && !c.w.plan.storms && k.limit.Bookable() && c.books.IntN(6) == 0:
 		ms := c.books.IntN(5000)
 		a.Kind, a.WaitNS, words = check.Reserve, int64(ms)*1e6, append(words, "RESERVE", strconv.Itoa(ms))
 		c.w.count("asked to reserve")

@@ -3,7 +3,6 @@ package world
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -102,27 +101,18 @@ func drawAhead(p *plan, r *rand.Rand) {
 		*k = key{name: k.name}
 		text := oneOf(r, "", "", "30/1s",
 			"100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
-			"40/1s,algo=window,align=clock", "100/2s 90/1s,algo=window", "100/1h,algo=window 60/1s")
+			"40/1s,algo=window,align=clock", "100/2s 90/1s,algo=window", "1000/1h,algo=window 60/1s", "500/1s 40/1s")
 		if text == "" {
 			k.burst = [3]int64{20 + r.Int64N(40), 40, 1}
 			continue
 		}
-		for j, text := range strings.Fields(text) {
-			if _, l := limitOf(text); j == 0 {
-				k.limit = l
-			} else {
-				k.more = append(k.more, l)
-			}
-		}
-		k.text = text
+		k.asksFor(text)
 	}
 	if storms := p.chance("storms"); storms.IntN(3) == 0 { // so that a bucket is full again while units of it are held
 		p.set("store-ahead", "500")
 		p.storms, p.bursts, p.think = true, 1400*time.Millisecond, 300*time.Millisecond
-		p.keys = p.keys[:1]
-		k := key{name: p.keys[0].name}
-		k.text, k.limit = limitOf(oneOf(storms, "30/1s", "40/1s", "60/2s", "40/1s,algo=window,align=clock"))
-		p.keys[0] = k
+		p.keys = []key{{name: p.keys[0].name}}
+		p.keys[0].asksFor(oneOf(storms, "30/1s", "40/1s", "60/1s", "40/1s,algo=window,align=clock", "1000/1h,algo=window 30/1s"))
 	}
 	p.fewFaults(r)
 }

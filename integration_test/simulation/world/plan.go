@@ -129,14 +129,8 @@ func draw(seed uint64, masked map[int]bool, folder string) plan {
 			k.text, k.limit = limitOf(oneOf(r, "1/1s,algo=conc", "3/500ms,algo=conc", "10/1m,algo=conc"))
 		case 2:
 			if k.text != "" {
-				k = key{name: k.name, text: oneOf(r, together...)}
-				for i, text := range strings.Fields(k.text) {
-					if _, l := limitOf(text); i == 0 {
-						k.limit = l
-					} else {
-						k.more = append(k.more, l)
-					}
-				}
+				k = key{name: k.name}
+				k.asksFor(oneOf(r, together...))
 			}
 		}
 		p.keys = append(p.keys, k)
@@ -178,13 +172,19 @@ func (p *plan) drawNames() {
 				limits[j] += ",name=" + oneOf(r, "a", "b")
 			}
 		}
-		k.text, k.named, k.more = strings.Join(limits, " "), true, nil
-		for j, text := range limits {
-			if _, l := limitOf(text); j == 0 {
-				k.limit = l
-			} else {
-				k.more = append(k.more, l)
-			}
+		k.named, k.more = true, nil
+		k.asksFor(strings.Join(limits, " "))
+	}
+}
+
+// asksFor makes a key that of the limits in a text.
+func (k *key) asksFor(text string) {
+	k.text = text
+	for i, text := range strings.Fields(text) {
+		if _, l := limitOf(text); i == 0 {
+			k.limit = l
+		} else {
+			k.more = append(k.more, l)
 		}
 	}
 }

@@ -16,7 +16,7 @@ const policiesFile = "policies"
 
 // planOf is the limits of the policy in a turn, and how large each is.
 func (p *plan) planOf(turn int) (text string, limit int64) {
-	if turn%3 == ended {
+	if p.kindOf(turn) == ended {
 		turn -= 2
 	}
 	limit = 1000 + int64(turn)
@@ -26,11 +26,20 @@ func (p *plan) planOf(turn int) (text string, limit int64) {
 		"10/1s,burst=%[1]d %[1]d/1m,algo=window"), limit), limit
 }
 
-// The kinds of turns, modulo 3, beside that of a policy that lasts.
+// The kinds of turns.
 const (
-	temporary = 1
-	ended     = 2
+	lasting = iota
+	temporary
+	ended
 )
+
+// kindOf is the kind of a turn. In worlds about configurations in memory all last, as a temporary one takes longer than most of these worlds.
+func (p *plan) kindOf(turn int) int {
+	if p.focus == "configurations" && p.engine == noEngine {
+		return lasting
+	}
+	return turn % 3
+}
 
 // mostLate is how much later than its EX a temporary policy has ended.
 const mostLate = 2 * time.Second
@@ -73,10 +82,11 @@ func runPolicies(w *world) {
 
 // set sets the policy, or waits until the temporary one has ended. It returns when all machines have it.
 func (s *members) set(operator *caller, turn int) {
+	kind := s.w.plan.kindOf(turn)
 	text, _ := s.w.plan.planOf(turn)
 	before, _ := s.w.plan.planOf(max(turn-1, 0))
-	file := s.w.plan.setting("policies") != "" && turn%3 != temporary
-	if file && turn%3 != ended {
+	file := s.w.plan.setting("policies") != "" && kind != temporary
+	if file && kind != ended {
 		if turn > 0 && turn%2 == 0 {
 			s.w.wrongFile(policiesFile, "plan "+text+"\nplan 5/x\n", "plan "+s.file+"\n")
 		}
@@ -91,7 +101,7 @@ func (s *members) set(operator *caller, turn int) {
 		c.only, c.conn = m, nil
 		for tries, waited := 0, false; ; tries++ {
 			has := limitsIn(c.do("CL.POLICY", "GET", "plan").value)
-			if has == text || turn%3 == temporary && tries > 10 { // which may have ended
+			if has == text || kind == temporary && tries > 10 { // which may have ended
 				if waited {
 					s.w.count("temporary policy ended")
 				}
@@ -99,11 +109,11 @@ func (s *members) set(operator *caller, turn int) {
 			}
 			words := append([]string{"CL.POLICY", "SET", "plan"}, strings.Fields(text)...)
 			switch late := time.Now().After(s.ends); {
-			case turn%3 == ended && has == before && !late:
+			case kind == ended && has == before && !late:
 				waited = true
-			case turn%3 == ended && has == before && !s.w.plan.steps: // a process that starts takes its end as its wall clock has it
+			case kind == ended && has == before && !s.w.plan.steps: // a process that starts takes its end as its wall clock has it
 				s.w.wrong("a temporary policy has not ended: %v", has)
-			case turn%3 == temporary:
+			case kind == temporary:
 				c.do(append(words, "EX", "2")...)
 				s.ends = time.Now().Add(2*time.Second + mostLate + max(s.w.plan.ahead, 0))
 			case file && !late:
@@ -187,7 +197,7 @@ func (s *members) obeys(c *caller, a answer) {
 		s.turns.obeys(c, a, func(turn int) bool {
 			_, limit := s.w.plan.planOf(turn)
 			_, before := s.w.plan.planOf(max(turn-1, 0))
-			return limit == values[1] || turn%3 == temporary && before == values[1]
+			return limit == values[1] || s.w.plan.kindOf(turn) == temporary && before == values[1]
 		})
 	case code == "NOPOLICY" && s.mayBeGone(a), code == "MISCONF", s.w.plan.mayFail(code):
 		s.w.count("member told " + code)
