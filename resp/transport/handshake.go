@@ -154,6 +154,9 @@ func (h *handshake) succeeds() bool {
 	defer h.endTurn()
 	_ = h.SetDeadline(time.Now().Add(handshakeTime))
 	if h.cut.Load() { // SetDeadline may just have overwritten giveUp's deadline
+		if !h.by.finish(h) { // it was the oldest before it has run
+			h.t.server.HandshakeFailed(h.session, errOldest)
+		}
 		return false
 	}
 	err := h.over.Handshake()

@@ -94,6 +94,30 @@ func TestTheOldestHandshakeGoes(t *testing.T) {
 	served.ask("a\n", "a\n")
 }
 
+// A handshake that was the oldest before its goroutine has run is counted, too. On a loaded machine that were 275 of 3,000.
+func TestTheOldestHasNotRun(t *testing.T) {
+	f, by := &fakeServer{}, newTLS(t)
+	by.Most = func() int64 { return 1 }
+	var all [2]*handshake
+	for i := range all {
+		conn, peer := net.Pipe()
+		defer peer.Close()
+		all[i] = &handshake{Conn: conn, t: &Transport{server: f}, by: by}
+		all[i].session, _, _ = f.Admit(conn.RemoteAddr(), conn.LocalAddr())
+		by.begin(all[i])
+	}
+	all[0].run()
+	if err := f.failed.Load(); err == nil || !errors.Is(*err, errOldest) {
+		t.Error("the failure is not that it was the oldest")
+	}
+	all[1].giveUp() // as a server that stops does, which is no failure
+	f.failed.Store(nil)
+	all[1].run()
+	if err := f.failed.Load(); err != nil || f.left.Load() != 2 {
+		t.Errorf("%v; %d have left", err, f.left.Load())
+	}
+}
+
 // A refused connection gets the refusal in TLS. Few connections end before they get it.
 func TestRefusedInTLS(t *testing.T) {
 	c := secured(t, func(c *carried) { c.denied = "not you\n" })

@@ -101,7 +101,7 @@ func drawAhead(p *plan, r *rand.Rand) {
 		*k = key{name: k.name}
 		text := oneOf(r, "", "", "30/1s",
 			"100/1s", "100/5s,burst=50", "60/1s,algo=window", "60/1s,algo=slide", "90/1s,algo=slide,buckets=3",
-			"40/1s,algo=window,align=clock", "100/2s 90/1s,algo=window", "1000/1h,algo=window 60/1s", "500/1s 40/1s")
+			"40/1s,algo=window,align=clock", "100/2s 90/1s,algo=window", "1000/1h,algo=window 60/1s", "1000/2s 40/1s")
 		if text == "" {
 			k.burst = [3]int64{20 + r.Int64N(40), 40, 1}
 			continue
