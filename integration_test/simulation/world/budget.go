@@ -49,8 +49,7 @@ func runBudget(w *world) {
 	for n := range 3 {
 		c := w.caller(fmt.Sprintf("spender %d", n), 180+n)
 		all.Go(func() {
-			for i := range c.rounds(w.plan.calls / 2) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for i := range c.rounds(w.plan.calls/2, w.plan.think+time.Millisecond) {
 				b.work(&c, fmt.Sprint(n, "-", i))
 			}
 			c.hangUp()

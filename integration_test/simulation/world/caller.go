@@ -32,12 +32,15 @@ func (w *world) caller(name string, host int) caller {
 	return caller{w: w, host: host, name: name, addr: fmt.Sprintf("127.0.1.%d:0", host), rnd: w.plan.chance(name)}
 }
 
-// rounds yields each number below n that is not left out. A round draws from a source of its own, so it does the same without the others.
-func (c *caller) rounds(n int) iter.Seq[int] {
+// rounds yields each number below n that is not left out, each after a pause, which is less than most. A round draws from a source of its
+// own. So it does the same, at the same time, without the others.
+func (c *caller) rounds(n int, most time.Duration) iter.Seq[int] {
 	c.mayLeaveOut(n)
 	return func(yield func(int) bool) {
 		for i := range n {
-			if c.rnd = c.w.plan.chance(c.name + " " + strconv.Itoa(i)); !c.leavesOut(i) && !yield(i) {
+			c.rnd = c.w.plan.chance(c.name + " " + strconv.Itoa(i))
+			time.Sleep(time.Duration(c.rnd.Int64N(int64(most))))
+			if !c.leavesOut(i) && !yield(i) {
 				return
 			}
 		}

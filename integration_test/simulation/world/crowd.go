@@ -31,15 +31,14 @@ func runCrowd(w *world) {
 	for n := range 2 {
 		c := w.caller(fmt.Sprintf("crowd %d", n), 100+n)
 		all.Go(func() {
-			for i := range c.rounds(40 + w.plan.calls) {
+			for i := range c.rounds(40+w.plan.calls, w.plan.think/4+1) {
 				c.member(n, i)
 			}
 		})
 	}
 	c := w.caller("counter", 110)
 	all.Go(func() {
-		for range c.rounds(w.plan.calls / 2) {
-			time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+		for range c.rounds(w.plan.calls/2, w.plan.think+time.Millisecond) {
 			c.countKeys()
 		}
 	})
@@ -51,7 +50,6 @@ func runCrowd(w *world) {
 func (c *caller) member(n, i int) {
 	key := fmt.Sprintf("crowd:%d:%d", n, c.rnd.IntN(1+i))
 	a := c.do(append([]string{"CL.TAKE", key}, strings.Fields(oneOf(c.rnd, "5/1s", "10/1h", "10/1h 100/1d", "20/1h,algo=log"))...)...)
-	time.Sleep(time.Duration(c.rnd.Int64N(int64(c.w.plan.think/4 + 1))))
 	code, _, _ := strings.Cut(a.failed(), " ")
 	if code == "OOM" {
 		c.w.count("crowd refused")

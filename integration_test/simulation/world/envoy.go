@@ -76,8 +76,7 @@ func runEnvoy(w *world) {
 	for n := range 2 {
 		c := w.caller(fmt.Sprintf("envoy %d", n), 190+n)
 		all.Go(func() {
-			for range c.rounds(w.plan.calls) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls, w.plan.think+time.Millisecond) {
 				s.ask(&c)
 			}
 		})

@@ -37,8 +37,7 @@ func runGuest(w *world) {
 		c := w.caller(fmt.Sprintf("guest %d", n), 120+n)
 		c.hello = []string{"AUTH", "guest", "guest"}
 		all.Go(func() {
-			for range c.rounds(w.plan.calls) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls, w.plan.think+time.Millisecond) {
 				if c.rnd.IntN(2) == 0 {
 					c.trespass()
 				} else {

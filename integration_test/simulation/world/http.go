@@ -18,8 +18,7 @@ func runHTTP(w *world) {
 	for n := range 2 {
 		c := w.caller(fmt.Sprintf("browser %d", n), 130+n)
 		all.Go(func() {
-			for range c.rounds(w.plan.calls / 2) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls/2, w.plan.think+time.Millisecond) {
 				m := w.all[c.rnd.IntN(len(w.all))]
 				switch path := oneOf(c.rnd, "/livez", "/readyz", "/metrics", "/check/none/by/word:x"); path {
 				case "/livez":

@@ -93,8 +93,7 @@ func (f *fleet) ask(words ...string) {
 func runOlder(w *world) {
 	c := w.caller("heir", 204)
 	time.Sleep(mostAhead) // by which an engine's clock may be set back
-	for range c.rounds(10 + w.plan.calls/4) {
-		time.Sleep(time.Duration(c.rnd.Int64N(int64(4*w.plan.think + 10*time.Millisecond))))
+	for range c.rounds(10+w.plan.calls/4, 4*w.plan.think+10*time.Millisecond) {
 		is := olderStates[c.rnd.IntN(len(olderStates))]
 		a := c.do(strings.Fields(is.asks)...)
 		code, _, _ := strings.Cut(a.failed(), " ")

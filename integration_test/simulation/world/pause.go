@@ -18,8 +18,7 @@ func runPause(w *world) {
 	for n := range 3 {
 		c := w.caller(fmt.Sprintf("worker %d", n), 161+n)
 		all.Go(func() {
-			for range c.rounds(w.plan.calls / 4) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls/4, w.plan.think+time.Millisecond) {
 				upstream(turns, &c)
 			}
 		})

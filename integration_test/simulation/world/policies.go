@@ -71,8 +71,7 @@ func runPolicies(w *world) {
 	for n := range 3 {
 		c := w.caller(fmt.Sprintf("member %d", n), 140+n)
 		all.Go(func() {
-			for range c.rounds(w.plan.calls / 2) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls/2, w.plan.think+time.Millisecond) {
 				s.ask(&c)
 			}
 		})

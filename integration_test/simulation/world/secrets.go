@@ -121,8 +121,7 @@ func runSecrets(w *world) {
 	for n := range 2 {
 		c := w.caller(fmt.Sprintf("visitor %d", n), 215+n)
 		all.Go(func() {
-			for range c.rounds(w.plan.calls / 4) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + 10*time.Millisecond))))
+			for range c.rounds(w.plan.calls/4, w.plan.think+10*time.Millisecond) {
 				c.knocks(t)
 			}
 		})

@@ -28,8 +28,7 @@ func runTally(w *world) {
 		c := w.caller(fmt.Sprintf("voter %d", n), 211+n)
 		c.only = w.all[n%len(w.all)]
 		all.Go(func() {
-			for range c.rounds(w.plan.calls / 2) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls/2, w.plan.think+time.Millisecond) {
 				t.take(&c)
 			}
 			c.hangUp()

@@ -9,8 +9,7 @@ import (
 
 func runUpkeep(w *world) {
 	c := w.caller("upkeep", 160)
-	for range c.rounds(10 + w.plan.calls/4) {
-		time.Sleep(time.Duration(c.rnd.Int64N(int64(4*w.plan.think + 10*time.Millisecond))))
+	for range c.rounds(10+w.plan.calls/4, 4*w.plan.think+10*time.Millisecond) {
 		switch c.rnd.IntN(8) {
 		case 0, 1:
 			c.do("BGREWRITEAOF")

@@ -26,8 +26,7 @@ func runWhole(w *world) {
 		c := w.caller(fmt.Sprintf("whole %d", n), 170+n)
 		c.only = m
 		all.Go(func() {
-			for range c.rounds(w.plan.calls) {
-				time.Sleep(time.Duration(c.rnd.Int64N(int64(w.plan.think + time.Millisecond))))
+			for range c.rounds(w.plan.calls, w.plan.think+time.Millisecond) {
 				c.changeTogether()
 				c.seesWhole()
 			}
