@@ -34,7 +34,7 @@ type Seed struct {
 	Number  uint64
 	Trace   bool
 	Hash    bool  // of all events, to compare two runs
-	Without []int // numbers of faults; clients are numbered from 1000 on, scenes from 2000 on, keys from 3000 on; calls and rounds: world.MaskCalls
+	Without []int // numbers of faults, from 1000 on of clients, 2000 scenes, 3000 keys, and from world.MaskCalls on of calls and rounds
 	Calls   int   // the most of each client; 0: as many as the seed draws
 }
 

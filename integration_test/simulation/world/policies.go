@@ -33,7 +33,8 @@ const (
 	ended
 )
 
-// kindOf is the kind of a turn. In worlds about configurations in memory all last, as a temporary one takes longer than most of these worlds.
+// kindOf is the kind of a turn. In worlds about configurations in memory all last, as most of these worlds end before a temporary
+// one would.
 func (p *plan) kindOf(turn int) int {
 	if p.focus == "configurations" && p.engine == noEngine {
 		return lasting

@@ -36,7 +36,8 @@ type world struct {
 const longest = 10 * time.Minute
 
 func newWorld(seed uint64, masked map[int]bool, folder string, prints bool) *world {
-	w := &world{plan: draw(seed, masked, folder), began: time.Now(), prints: prints, hash: fnv.New64a(), counts: newCounts(), rounds: map[int]int{}}
+	w := &world{plan: draw(seed, masked, folder), began: time.Now(), prints: prints, hash: fnv.New64a(),
+		counts: newCounts(), rounds: map[int]int{}}
 	w.network = network.New(w.plan.chance("network"))
 	w.network.Latency, w.network.Pieces = w.plan.latency, w.plan.pieces
 	if w.plan.engine != noEngine {
