@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"celld/resp/door"
 	"celld/resp/gate"
 	"celld/resp/session/sessiontest"
+	"celld/store"
 	"celld/store/memory"
 )
 
@@ -198,6 +200,36 @@ func TestTakeWaits(t *testing.T) {
 		go wait()
 	}
 	<-answered
+}
+
+// modes notes how calls were to wait.
+type modes struct {
+	store.Limiter
+	seen []store.WaitMode
+}
+
+func (m *modes) TakeBatch(list []store.TakeRequest, a store.Access, w store.Waker) bool {
+	for i := range list {
+		m.seen = append(m.seen, list[i].Terms.Mode)
+	}
+	return m.Limiter.TakeBatch(list, a, w)
+}
+
+// A call with WAIT that comes after SIGTERM is one without it. On an engine it was denied, though the limit had room.
+func TestNobodyWaitsAtTheEnd(t *testing.T) {
+	w := newWorld(t)
+	m := &modes{Limiter: w.Door.Limiter}
+	w.Door.Limiter = m
+	for range 2 {
+		got, err := w.told(t.Context(), ask("k", "5/1h", door.Option{Name: "WAIT", N: 1000}))
+		if err != nil || got != "1 4; " && got != "1 3; " {
+			t.Errorf("%q %v", got, err)
+		}
+		w.Door.RefuseWaiting()
+	}
+	if !slices.Equal(m.seen, []store.WaitMode{store.Wait, store.DontWait}) {
+		t.Errorf("they wait as %v", m.seen)
+	}
 }
 
 // A policy that goes while a call before waits is the error of its own call alone.

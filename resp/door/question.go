@@ -126,6 +126,9 @@ func (t *takes) words(yield func(words [][]byte) bool) {
 }
 
 func (t *takes) ask(a store.Access, w store.Waker) bool {
+	for i := range t.requests {
+		t.d.EndWait(t.requests[i].Terms)
+	}
 	return t.d.Limiter.TakeBatch(t.requests, a, w)
 }
 

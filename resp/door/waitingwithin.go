@@ -37,6 +37,14 @@ func (w *waitingWithin) refuse(from client.Leaver) {
 	}
 }
 
+// EndWait lets a call that comes after RefuseWaiting be decided as one that does not wait. On an engine it is not decided yet when it is
+// told that it waits no more: it would be denied though the limit has room.
+func (d *Door) EndWait(t *store.Terms) {
+	if t != nil && t.Mode == store.Wait && d.Refusing.Load() {
+		t.Mode = store.DontWait
+	}
+}
+
 // RefuseWaiting answers all calls that wait as refused, and all that would from now on.
 func (d *Door) RefuseWaiting() {
 	d.Refusing.Store(true)

@@ -50,6 +50,7 @@ func (h *host) Decide(c *command.Call, f *decide.Shape) {
 			c.Error(errBound)
 			return
 		}
+		s.srv.EndWait(terms)
 		b = &batch{lone: true, waits: terms.Mode == store.Wait}
 	}
 	b.AddCall(f, c.Args)
