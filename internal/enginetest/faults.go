@@ -255,6 +255,7 @@ func (m *Move) Keys(count int) (left int) {
 
 func (m *Move) keys(count int) (left int) {
 	db := &m.from.data[0]
+	db.purge(m.from.nowNS() / 1e6) // as MIGRATE moves nothing that has expired
 	var names []string
 	for _, name := range db.names {
 		if slotOf([]byte(name)) == m.slot {

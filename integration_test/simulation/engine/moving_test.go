@@ -95,9 +95,13 @@ func TestDifferentialCluster(t *testing.T) {
 	slot := real.Slot("{k}")
 	all[i].halves[0].ask(wire.AppendCommand(nil, "SET", "{k}a", "x"), 1)
 	all[i].halves[1].ask(wire.AppendCommand(nil, "SET", "{k}a", "x"), 1)
+	ask(i, "SET {k}e old PX 1")
 	real.Nodes[to].OK("CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from.ID())
 	from.OK("CLUSTER", "SETSLOT", fmt.Sprint(slot), "MIGRATING", real.Nodes[to].ID())
 	move := sim.MoveSlot(slot, sim.Nodes()[to])
+	celldtest.Eventually(t, "a key has expired", func() bool { return strings.HasPrefix(from.Do("GET", "{k}e"), "-ASK") })
+	ask(to, "ASKING")
+	ask(to, "SET {k}e new") // which the old one does not replace
 	for range 20 {
 		rounds(100)
 		if exists := from.Do("EXISTS", "{k}a"); exists == ":1\r\n" {
@@ -119,5 +123,6 @@ func TestDifferentialCluster(t *testing.T) {
 		})
 	}
 	rounds(500)
+	ask(to, "GET {k}e")
 	ask(0, "CLUSTER SLOTS")
 }
