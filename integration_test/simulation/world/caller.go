@@ -40,7 +40,9 @@ func (c *caller) rounds(n int, most time.Duration) iter.Seq[int] {
 		for i := range n {
 			c.rnd = c.w.plan.chance(c.name + " " + strconv.Itoa(i))
 			time.Sleep(time.Duration(c.rnd.Int64N(int64(most))))
-			if !c.leavesOut(i) && !yield(i) {
+			if c.leavesOut(i) {
+				time.Sleep(4 * c.w.plan.latency) // what it would have asked takes as long, or longer
+			} else if !yield(i) {
 				return
 			}
 		}
