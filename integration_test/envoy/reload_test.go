@@ -200,7 +200,9 @@ func TestBadFiles(t *testing.T) {
 	}
 	os.Remove(filepath.Join(dir, "c.yaml"))
 	celldtest.Eventually(t, "a second bad one", func() bool { return r.loads() == "1 good, 2 bad" })
-	celldtest.Eventually(t, "the log has the first mistake twice", func() bool { return strings.Count(r.Log.String(), "unit 'fortnight'") == 2 })
+	celldtest.Eventually(t, "the log has the first mistake twice", func() bool {
+		return strings.Count(r.Log.String(), "unit 'fortnight'") == 2
+	})
 	put(t, of("b", 5), dir, "b.yaml")
 	r.has("a=9", "b=5")
 	if got := told(ask(r.c, request("a", "client=ann"))); got != "OK / OK of 9 a YEAR, 5 left, ends" { // the calls before have counted

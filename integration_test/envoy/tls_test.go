@@ -152,7 +152,7 @@ func TestTLSMistakes(t *testing.T) {
 		{"--envoy-tls-client-san needs the certificates of clients", [][]string{on, pair,
 			{"--envoy-tls", "yes", "--tls-auth-clients", "no", "--envoy-tls-client-san", "x"}}},
 		{"--envoy-bind and --envoy-http-bind need --envoy-config", [][]string{on[:2]}},
-		{"--envoy-config is for --envoy-bind or --envoy-http-bind", [][]string{on[2:]}},
+		{"--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind", [][]string{on[2:]}},
 		{"--envoy-metrics-bind is for --envoy-bind", [][]string{{"--envoy-metrics-bind", "127.0.0.1:0"}}},
 		{"--envoy-config: ", [][]string{on, {"--envoy-config", "/nosuch"}}},
 		{"argument must be host:port, such as 127.0.0.1:8081 or *:8081, or unix:///path", [][]string{on, {"--envoy-bind", "unix://x"}}},

@@ -65,6 +65,27 @@ func Open(files Files) (*Keeper, error) {
 	return k, nil
 }
 
+// Client is for a client of a server with this name. It reads the files: Cert and Key, or neither; without CA, the system knows who vouches
+// for the server.
+func (f Files) Client(name string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	cas, err := f.readCAs()
+	if err == nil {
+		config.RootCAs, err = (&parts{cas: cas}).authorities()
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the certificates that vouch for the server: %w", err)
+	case (f.Cert == "") != (f.Key == ""):
+		return nil, errors.New("a certificate and its key must be given together")
+	case f.Cert != "":
+		pair, err := ReadPair(f.Cert, f.Key, f.Passphrase)
+		config.Certificates = []tls.Certificate{pair}
+		return config, err
+	}
+	return config, nil
+}
+
 // Config is for a new connection. Nobody may change it.
 func (k *Keeper) Config() *tls.Config { return k.current.Load().config }
 

@@ -41,6 +41,10 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 	cfg := resp.Settings(wings...)
 	flags := defineFlags(cfg)
 	words, wrong, err := parse(flags, cfg, args)
+	var forgiven []string
+	if slices.ContainsFunc(wings, func(w resp.Wing) bool { return w.Foreign != nil && w.Foreign(os.Args[0]) }) {
+		wrong, forgiven = forgive(wrong)
+	}
 	check := isSet(flags, "check")
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -69,7 +73,7 @@ func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 	for _, err := range Each(errors.Join(unread, cfg.Load(flags.Changed))) {
 		wrong = append(wrong, UsageError{err})
 	}
-	command := &Command{cfg, files, check, flags, ignored}
+	command := &Command{cfg, files, check, flags, append(forgiven, ignored...)}
 	if len(wrong) > 0 && !check {
 		command = nil
 	}

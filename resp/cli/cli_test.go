@@ -32,6 +32,27 @@ func printed(t *testing.T, do func()) string {
 	return string(text)
 }
 
+// Where celld is called as another program, flags that it does not know are left out, and told. What is wrong else remains.
+func TestFlagsOfOthers(t *testing.T) {
+	unsetOurs(t)
+	for _, foreign := range []bool{false, true} {
+		wings := []resp.Wing{{Part: config.Part{Rows: func(*config.Config) []config.Setting { return nil },
+			Foreign: func(string) bool { return foreign }}}}
+		command, err := Parse([]string{"--theirs=x", "--port", "7", "--other"}, "1.2", wings)
+		if (err == nil) != foreign || (command != nil) != foreign {
+			t.Errorf("%v: %v", foreign, err)
+		}
+		const leftOut = ": celld does not know it, and leaves it out"
+		want := []string{"--theirs" + leftOut, "--other" + leftOut}
+		if foreign && (command.Config.Port.Get() != 7 || !slices.Equal(command.Idle(), want)) {
+			t.Errorf("%q", command.Idle())
+		}
+		if _, err = Parse([]string{"--theirs=x", "--port", "x"}, "1.2", wings); err == nil {
+			t.Error("a port of x is taken")
+		}
+	}
+}
+
 // A command line starts the server, prints something, or is a mistake, which the error names.
 func TestParse(t *testing.T) {
 	unsetOurs(t)

@@ -25,6 +25,26 @@ func Wrong(err error) error {
 	return errors.Join(wrong...)
 }
 
+// unknownFlag is a UsageError that Parse may forgive.
+type unknownFlag struct {
+	UsageError
+	name string
+}
+
+func (u unknownFlag) Unwrap() error { return u.UsageError }
+
+// forgive takes unknown flags from what is wrong, and warns of each.
+func forgive(wrong []error) (rest []error, warnings []string) {
+	for _, err := range wrong {
+		if flag := (unknownFlag{}); errors.As(err, &flag) {
+			warnings = append(warnings, "--"+flag.name+": celld does not know it, and leaves it out")
+		} else {
+			rest = append(rest, err)
+		}
+	}
+	return rest, warnings
+}
+
 // parse reads the command line into flags, and returns its words. wrong has a UsageError for each value that a flag cannot have, and for
 // each unknown flag. stop is an error after which nothing was read.
 func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []string, wrong []error, stop error) {
@@ -49,7 +69,7 @@ func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []str
 		if at < 0 { // a letter after one dash
 			return words, wrong, oneDash(cfg, args, err)
 		}
-		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, hintOf(cfg, name))})
+		wrong = append(wrong, unknownFlag{UsageError{fmt.Errorf("unknown flag --%s%s", name, hintOf(cfg, name))}, name})
 		if args = args[at+1:]; len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 			args = args[1:] // what was meant as its value
 		}

@@ -66,8 +66,12 @@ func Serve(server *resp.Server, o Options, log *slog.Logger) error {
 			about = append(about, of.about, ln.Addr().String())
 		}
 	}
-	server.Watch(&d.file)
-	server.ReadNow(&d.file)
+	if o.XDS.Server != "" {
+		d.follow(o.XDS)
+	} else {
+		server.Watch(&d.file)
+		server.ReadNow(&d.file)
+	}
 	server.OnMetrics(d.stats.declare)
 	server.OnStop(d.stop)
 	log.Info("Envoy's rate limit service is served", about...)
@@ -168,6 +172,7 @@ func (d *port) unwell() error {
 	}
 	set := d.set.Load()
 	switch {
+	case set == nil && d.options.StartEmpty:
 	case set == nil:
 		return errors.New("no configuration is loaded")
 	case set.Len() == 0 && d.options.HealthNeedsDomain:

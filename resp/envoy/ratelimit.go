@@ -21,14 +21,15 @@ type ratelimit struct{ config.Environment }
 // ratelimitName is the name of envoyproxy/ratelimit's program. Images have celld under it, too.
 const ratelimitName = "ratelimit"
 
+func isRatelimit(program string) bool { return filepath.Base(program) == ratelimitName }
+
 // ratelimitVariables applies the variables. It returns lines about what celld does not do.
 func ratelimitVariables(e config.Environment) (warnings []string) {
 	r := ratelimit{e}
-	if os.Getenv("RUNTIME_ROOT") == "" && os.Getenv("RUNTIME_SUBDIRECTORY") == "" && filepath.Base(e.Program) != ratelimitName {
+	if os.Getenv("RUNTIME_ROOT")+os.Getenv("RUNTIME_SUBDIRECTORY") == "" && !isRatelimit(e.Program) {
 		return nil
 	}
-	r.Set("envoy-config", "RUNTIME_ROOT", filepath.Join(env("RUNTIME_ROOT", "/srv/runtime_data/current"), os.Getenv("RUNTIME_SUBDIRECTORY"),
-		env("RUNTIME_APPDIRECTORY", "config")))
+	r.config()
 	if path := os.Getenv("GRPC_UDS"); path != "" {
 		r.Set("envoy-bind", "GRPC_UDS", "unix://"+path)
 	} else {
@@ -39,18 +40,14 @@ func ratelimitVariables(e config.Environment) (warnings []string) {
 		host, port, _ := net.SplitHostPort(env("PROMETHEUS_ADDR", ":9090"))
 		r.Set("envoy-metrics-bind", "PROMETHEUS_ADDR", net.JoinHostPort(cmp.Or(host, "0.0.0.0"), port))
 	}
-	for variable, setting := range map[string]string{
+	r.copy(map[string]string{
 		"GRPC_MAX_CONNECTION_AGE": "envoy-max-connection-age", "GRPC_MAX_CONNECTION_AGE_GRACE": "envoy-max-connection-age-grace",
 		"NEAR_LIMIT_RATIO": "envoy-near-limit", "LOG_FORMAT": "log-format",
-	} {
-		if value := os.Getenv(variable); value != "" {
-			r.Set(setting, variable, value)
-		}
-	}
+	})
 	for variable, setting := range map[string]string{
 		"MERGE_DOMAIN_CONFIG": "envoy-merge-domains", "SHADOW_MODE": "envoy-shadow", "QUOTA_MODE": "envoy-quota",
 		"RESPONSE_DYNAMIC_METADATA": "envoy-dynamic-metadata", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": "envoy-health-needs-domain",
-		"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": "envoy-all-or-none",
+		"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": "envoy-all-or-none", "FORCE_START_WITHOUT_INITIAL_CONFIG": "envoy-start-empty",
 	} {
 		if r.yes(variable) {
 			r.Set(setting, variable, "yes")
@@ -64,6 +61,46 @@ func ratelimitVariables(e config.Environment) (warnings []string) {
 	r.tls()
 	r.redis()
 	return r.warnings()
+}
+
+// config reads where the limits come from.
+func (r ratelimit) config() {
+	kind := env("CONFIG_TYPE", "FILE")
+	if kind == "GRPC_XDS_SOTW" {
+		r.xds()
+		return
+	}
+	if kind != "FILE" {
+		r.fail("environment variable CONFIG_TYPE: expected FILE or GRPC_XDS_SOTW, not '%.64s'", kind)
+	}
+	r.Set("envoy-config", "RUNTIME_ROOT", filepath.Join(env("RUNTIME_ROOT", "/srv/runtime_data/current"), os.Getenv("RUNTIME_SUBDIRECTORY"),
+		env("RUNTIME_APPDIRECTORY", "config")))
+}
+
+// xds reads where a server tells the limits. What its pauses are does not matter.
+func (r ratelimit) xds() {
+	r.Set("envoy-xds", "CONFIG_GRPC_XDS_SERVER_URL", strings.TrimPrefix(env("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"), "dns:///"))
+	r.Set("envoy-xds-node-id", "CONFIG_GRPC_XDS_NODE_ID", env("CONFIG_GRPC_XDS_NODE_ID", "default"))
+	r.copy(map[string]string{
+		"CONFIG_GRPC_XDS_NODE_METADATA":             "envoy-xds-node-metadata",
+		"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS": "envoy-xds-headers", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "envoy-xds-max-message",
+	})
+	if r.yes("CONFIG_GRPC_XDS_SERVER_USE_TLS") {
+		r.Set("envoy-xds-tls", "CONFIG_GRPC_XDS_SERVER_USE_TLS", "yes")
+		r.copy(map[string]string{
+			"CONFIG_GRPC_XDS_CLIENT_TLS_CERT": "envoy-xds-tls-cert-file", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY": "envoy-xds-tls-key-file",
+			"CONFIG_GRPC_XDS_SERVER_TLS_CACERT": "envoy-xds-tls-ca-cert-file", "CONFIG_GRPC_XDS_SERVER_TLS_SAN": "envoy-xds-tls-san",
+		})
+	}
+}
+
+// copy passes variables on that are set.
+func (r ratelimit) copy(settings map[string]string) {
+	for variable, setting := range settings {
+		if value := os.Getenv(variable); value != "" {
+			r.Set(setting, variable, value)
+		}
+	}
 }
 
 // env is a variable, or its default.
@@ -108,14 +145,10 @@ func (r ratelimit) tls() {
 	}
 	r.Set("envoy-tls", "GRPC_SERVER_USE_TLS", "yes")
 	clients := "no"
-	for variable, setting := range map[string]string{
+	r.copy(map[string]string{
 		"GRPC_SERVER_TLS_CERT": "tls-cert-file", "GRPC_SERVER_TLS_KEY": "tls-key-file", "GRPC_CLIENT_TLS_CACERT": "tls-ca-cert-file",
 		"GRPC_CLIENT_TLS_SAN": "envoy-tls-client-san",
-	} {
-		if value := os.Getenv(variable); value != "" {
-			r.Set(setting, variable, value)
-		}
-	}
+	})
 	if os.Getenv("GRPC_CLIENT_TLS_CACERT") != "" {
 		clients = "yes"
 	}
@@ -144,18 +177,10 @@ func (r ratelimit) redis() {
 			r.Set("store-username", "REDIS_AUTH", user)
 		}
 	}
-	for variable, setting := range map[string]string{
+	r.copy(map[string]string{
 		"REDIS_TLS_CLIENT_CERT": "store-tls-cert-file", "REDIS_TLS_CLIENT_KEY": "store-tls-key-file",
 		"REDIS_TLS_CACERT": "store-tls-ca-cert-file", "CACHE_KEY_PREFIX": "store-prefix",
-	} {
-		if value := os.Getenv(variable); value != "" {
-			r.Set(setting, variable, value)
-		}
-	}
-	if r.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") {
-		r.fail("environment variable REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: celld verifies the name; " +
-			"give the one in the certificate: REDIS_URL=rediss://host:port?server-name=name")
-	}
+	})
 }
 
 // engineAt is the URL of the engine at an address of envoyproxy/ratelimit.
@@ -177,6 +202,13 @@ func (r ratelimit) engineAt(address string) (where string, ok bool) {
 	case kind != "SINGLE" && kind != "CLUSTER":
 		r.fail("environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not '%.64s'", kind)
 		return "", false
+	}
+	if r.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") && scheme == "rediss" {
+		sign := "?"
+		if strings.Contains(rest, "?") {
+			sign = "&"
+		}
+		rest += sign + "server-name=*"
 	}
 	if host, port, _ := net.SplitHostPort(rest); port == "6379" && (host == "localhost" || host == "127.0.0.1") {
 		r.Set("port", "REDIS_URL", "0") // its default is that Redis's
@@ -208,12 +240,11 @@ func sentinelOptions(master, auth string) string {
 
 // warnings name what is asked for and not done. What has no effect on decisions is not named: pools, jitter, local caches.
 func (r ratelimit) warnings() (lines []string) {
-	if kind := os.Getenv("CONFIG_TYPE"); kind != "" && kind != "FILE" {
-		r.fail("environment variable CONFIG_TYPE: celld reads files only, and no xDS: expected FILE, not '%.64s'", kind)
-	}
 	for _, one := range []struct{ variable, instead string }{
 		{"USE_STATSD", "celld sends no statsd: Prometheus may fetch its metrics (USE_PROMETHEUS=true, or --http-bind)"},
 		{"USE_DOG_STATSD", "celld sends no statsd: Prometheus may fetch its metrics (USE_PROMETHEUS=true, or --http-bind)"},
+		{"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "who vouches for the Redis is checked, and its name is not: " +
+			"anybody with a certificate of theirs can take its place"},
 		{"REDIS_PERSECOND", "limits a second are kept where the others are"},
 		{"TRACING_ENABLED", "celld sends no traces"},
 	} {

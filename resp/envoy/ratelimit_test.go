@@ -123,6 +123,36 @@ func TestRatelimitVariables(t *testing.T) {
 	}
 }
 
+// Envoy Gateway and AI Gateway tell the limits by xDS, and not in files.
+func TestRatelimitByXDS(t *testing.T) {
+	for variables, want := range map[string]string{
+		"": "envoy-xds=localhost:18000 envoy-xds-node-id=default",
+		"CONFIG_GRPC_XDS_SERVER_URL=dns:///gateway:18001 CONFIG_GRPC_XDS_NODE_ID=n CONFIG_GRPC_XDS_SERVER_TLS_SAN=unused": "" +
+			"envoy-xds=gateway:18001 envoy-xds-node-id=n",
+		"FORCE_START_WITHOUT_INITIAL_CONFIG=true": "envoy-xds=localhost:18000 envoy-xds-node-id=default envoy-start-empty=yes",
+		"CONFIG_GRPC_XDS_NODE_METADATA=a=b,c=d CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=a:b XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=5000": "" +
+			"envoy-xds=localhost:18000 envoy-xds-node-id=default envoy-xds-node-metadata=a=b,c=d envoy-xds-headers=a:b envoy-xds-max-message=5000",
+		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/c CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/k " +
+			"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/a CONFIG_GRPC_XDS_SERVER_TLS_SAN=s": "" +
+			"envoy-xds=localhost:18000 envoy-xds-node-id=default " +
+			"envoy-xds-tls=yes envoy-xds-tls-cert-file=/c envoy-xds-tls-key-file=/k envoy-xds-tls-ca-cert-file=/a envoy-xds-tls-san=s",
+	} {
+		settings, warnings, wrong := ratelimitOf(t, "ratelimit", "CONFIG_TYPE=GRPC_XDS_SOTW "+variables)
+		want = "envoy-bind=0.0.0.0:8081 envoy-http-bind=0.0.0.0:8080 " + want
+		if got := strings.Join(settings, " "); wrong != nil || len(warnings) > 0 || !sameWords(got, want) {
+			t.Errorf("%s\n got %s, %v, %v\nwant %s", variables, got, warnings, wrong, want)
+		}
+	}
+}
+
+// sameWords compares the words of two lines, in any order.
+func sameWords(a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
+}
+
 // splitSettings splits name=value name=value. A value may have blanks.
 func splitSettings(text string) (list []string) {
 	for _, word := range strings.Fields(text) {
@@ -146,18 +176,19 @@ func TestSentinelOptions(t *testing.T) {
 
 func TestRatelimitMistakes(t *testing.T) {
 	for variables, want := range map[string]string{
-		"SHADOW_MODE=yes":       "environment variable SHADOW_MODE: expected true or false, not 'yes'",
-		"NEAR_LIMIT_RATIO=2":    `environment variable NEAR_LIMIT_RATIO "2": argument must be from 0 to 1, such as 0.8`,
-		"GRPC_PORT=x":           `environment variable GRPC_HOST and GRPC_PORT "0.0.0.0:x": argument must be host:port, such as`,
-		"GRPC_UDS=x":            `environment variable GRPC_UDS "unix://x": argument must be host:port`,
-		"PORT=-1":               `environment variable HOST and PORT "0.0.0.0:-1": `,
-		"LOG_LEVEL=loud":        "environment variable LOG_LEVEL: expected debug, info, warn or error, not 'loud'",
-		"BACKEND_TYPE=memcache": "environment variable BACKEND_TYPE: celld keeps counts in itself or on a Redis, not on 'memcache'; leave it out",
-		"CONFIG_TYPE=GRPC_XDS_SOTW": "environment variable CONFIG_TYPE: celld reads files only, and no xDS: expected FILE, not " +
-			"'GRPC_XDS_SOTW'",
-		"REDIS_URL=h REDIS_TYPE=x": "environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not 'X'",
-		"REDIS_URL=rediss://h REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=true": "environment variable REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: " +
-			"celld verifies the name; give the one in the certificate: REDIS_URL=rediss://host:port?server-name=name",
+		"SHADOW_MODE=yes":            "environment variable SHADOW_MODE: expected true or false, not 'yes'",
+		"NEAR_LIMIT_RATIO=2":         `environment variable NEAR_LIMIT_RATIO "2": argument must be from 0 to 1, such as 0.8`,
+		"GRPC_PORT=x":                `environment variable GRPC_HOST and GRPC_PORT "0.0.0.0:x": argument must be host:port, such as`,
+		"GRPC_UDS=x":                 `environment variable GRPC_UDS "unix://x": argument must be host:port`,
+		"PORT=-1":                    `environment variable HOST and PORT "0.0.0.0:-1": `,
+		"LOG_LEVEL=loud":             "environment variable LOG_LEVEL: expected debug, info, warn or error, not 'loud'",
+		"BACKEND_TYPE=memcache":      "environment variable BACKEND_TYPE: celld keeps counts in itself or on a Redis, not on 'memcache'; leave it out",
+		"CONFIG_TYPE=GRPC_XDS_DELTA": "environment variable CONFIG_TYPE: expected FILE or GRPC_XDS_SOTW, not 'GRPC_XDS_DELTA'",
+		"CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=x": `environment variable CONFIG_GRPC_XDS_SERVER_URL "x": ` +
+			"argument must be host:port",
+		"CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_NODE_METADATA=a": `environment variable CONFIG_GRPC_XDS_NODE_METADATA "a": ` +
+			"argument must be pairs such as a=b,c=d",
+		"REDIS_URL=h REDIS_TYPE=x":                 "environment variable REDIS_TYPE: expected SINGLE, CLUSTER or SENTINEL, not 'X'",
 		"USE_PROMETHEUS=true PROMETHEUS_ADDR=9090": `environment variable PROMETHEUS_ADDR "0.0.0.0:": `,
 	} {
 		_, _, wrong := ratelimitOf(t, "celld", "RUNTIME_ROOT=/data "+variables)
@@ -165,9 +196,16 @@ func TestRatelimitMistakes(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", variables, wrong, want)
 		}
 	}
-	_, warnings, wrong := ratelimitOf(t, "ratelimit", "USE_STATSD=true USE_DOG_STATSD=true REDIS_PERSECOND=true TRACING_ENABLED=true")
-	if len(warnings) != 4 || wrong != nil {
+	_, warnings, wrong := ratelimitOf(t, "ratelimit", "USE_STATSD=true USE_DOG_STATSD=true REDIS_PERSECOND=true TRACING_ENABLED=true "+
+		"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=true REDIS_URL=rediss://h:1")
+	if len(warnings) != 5 || wrong != nil {
 		t.Errorf("warned of %q, %v", warnings, wrong)
+	}
+	t.Setenv("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true")
+	for address, want := range map[string]string{"rediss://h:1": "rediss://h:1?server-name=*", "redis://h:1": "redis://h:1"} {
+		if got, ok := (ratelimit{}).engineAt(address); got != want || !ok {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // settings are those of Envoy's rate limit service.
 type settings struct {
 	Options
-	most   *config.Param[int64]
-	secure bool // by TLS
+	most, mostMessage *config.Param[int64]
+	secure            bool // by TLS
 }
 
 // Wing is Envoy's rate limit service.
@@ -32,9 +32,9 @@ func Wing() resp.Wing {
 
 func (s *settings) part() config.Part {
 	return config.Part{
-		Rows: s.rows, Environ: ratelimitVariables, Needs: s.needs, Door: s.door,
-		Load: func(c *config.Config, _ func(string) bool) error {
-			return errors.Join(s.check(c), CheckFiles(s.Config))
+		Rows: s.rows, Environ: ratelimitVariables, Foreign: isRatelimit, Needs: s.needs, Door: s.door,
+		Load: func(c *config.Config, given func(string) bool) error {
+			return errors.Join(s.check(c), s.checkXDS(c, given("dir")), CheckFiles(s.Config))
 		},
 		Check: func(c *config.Config) (warnings []string, mistakes, faults error) {
 			warnings, mistakes = Check(s.options(c))
@@ -46,7 +46,7 @@ func (s *settings) part() config.Part {
 func (s *settings) rows(*config.Config) []config.Setting {
 	const year = 365 * 24 * time.Hour
 	const group = "Envoy's rate limit service"
-	return []config.Setting{
+	return append([]config.Setting{
 		{Name: "envoy-bind", Group: group, Value: config.Into(&s.Bind, config.NewText("", "address", checkBind)), Help: "address to serve Envoy's rate limit service on by gRPC: host:port, or unix:///path; empty: none"},
 		{Name: "envoy-http-bind", Group: group, Value: config.Into(&s.HTTPBind, config.NewText("", "host:port", config.CheckHostPort)), Help: "address to serve it on by HTTP: /json and /healthcheck; empty: none"},
 		{Name: "envoy-metrics-bind", Group: group, Value: config.Into(&s.MetricsBind, config.NewText("", "host:port", config.CheckHostPort)), Help: "address to serve only metrics on, at any path and without a token; empty: none"},
@@ -63,8 +63,8 @@ func (s *settings) rows(*config.Config) []config.Setting {
 		{Name: "envoy-near-limit", Group: group, Value: config.Parsed(&s.NearLimit, "0.8", "ratio", parseRatio), Help: "share of a limit from which on hits count as near_limit in metrics, from 0 to 1"},
 		{Name: "envoy-headers", Group: group, Value: config.Parsed(&s.Headers, "", "names", parseHeaders), Help: "headers to add with the limit, what remains, and the seconds to its reset, such as 'RateLimit-Limit RateLimit-Remaining RateLimit-Reset'; empty: none"},
 		{Name: "envoy-dynamic-metadata", Group: group, Value: config.Into(&s.Metadata, config.NewYesNo(false)), Help: "answer with dynamic metadata: the descriptors, and the metadata of limits that passed"},
-		{Name: "envoy-health-needs-domain", Group: group, Value: config.Into(&s.HealthNeedsDomain, config.NewYesNo(false)), Help: "unhealthy while --envoy-config has no domain"},
-	}
+		{Name: "envoy-health-needs-domain", Group: group, Value: config.Into(&s.HealthNeedsDomain, config.NewYesNo(false)), Help: "unhealthy while the configuration has no domain"},
+	}, s.xdsRows(group)...)
 }
 
 func (s *settings) serves() bool { return s.Bind != "" || s.HTTPBind != "" }
@@ -91,7 +91,8 @@ type Options struct {
 	Bind, HTTPBind    string // empty: none is opened
 	MetricsBind       string
 	Listen            func(setting, bind string) (net.Listener, error) // opens them; nil: on this machine
-	Config            string                                           // a file or a directory
+	Config            string                                           // a file or a directory; "": XDS has it
+	XDS               XDS
 	TLS               func() *tls.Config
 	ClientSAN         string
 	MaxConnections    int
@@ -104,11 +105,12 @@ type Options struct {
 	Headers           []string // nil, or the names of three
 	Metadata          bool
 	HealthNeedsDomain bool
+	StartEmpty        bool // healthy before there is a configuration
 }
 
 func (s *settings) options(c *config.Config) Options {
 	o := s.Options
-	o.MaxConnections = int(s.most.Get())
+	o.MaxConnections, o.XDS.MostBytes = int(s.most.Get()), int(s.mostMessage.Get())
 	if s.secure {
 		o.TLS = c.TLS.Keeper.Config
 	}
@@ -118,12 +120,12 @@ func (s *settings) options(c *config.Config) Options {
 // check checks what depends on several settings.
 func (s *settings) check(c *config.Config) error {
 	switch {
-	case s.serves() && s.Config == "":
-		return errors.New("--envoy-bind and --envoy-http-bind need --envoy-config, which has the limits")
+	case s.serves() && s.Config == "" && s.XDS.Server == "":
+		return errors.New("--envoy-bind and --envoy-http-bind need --envoy-config, which has the limits, or --envoy-xds")
 	case !s.serves() && s.MetricsBind != "":
 		return errors.New("--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind, which are not set")
-	case !s.serves() && s.Config != "":
-		return errors.New("--envoy-config is for --envoy-bind or --envoy-http-bind, which are not set")
+	case !s.serves() && s.Config+s.XDS.Server != "":
+		return errors.New("--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind, which are not set")
 	case s.secure && s.Bind == "":
 		return errors.New("--envoy-tls is for --envoy-bind, which is not set")
 	case s.ClientSAN != "" && (!s.secure || c.TLS.Clients.Get() != "yes"):

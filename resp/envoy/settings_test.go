@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -35,6 +36,10 @@ func TestEnvoySettings(t *testing.T) {
 		"envoy-headers=a b \r\n":        names,
 		"envoy-headers=a b é":           names,
 		"envoy-max-connections=0":       "argument must be between 1 and 1048576",
+		"envoy-xds=x":                   "argument must be host:port",
+		"envoy-xds-headers=a:b, c : d ": "",
+		"envoy-xds-headers=a":           "argument must be pairs such as a:b,c:d",
+		"envoy-xds-node-metadata==a":    "argument must be pairs such as a=b,c=d",
 		"envoy-max-connection-age=-1s":  "argument must be",
 		"envoy-max-connection-age=0s":   "",
 	} {
@@ -48,16 +53,18 @@ func TestEnvoySettings(t *testing.T) {
 
 func TestEnvoyOptions(t *testing.T) {
 	cfg, s, _ := given(t)
-	want := Options{MaxConnections: 1000, MaxAge: 24 * time.Hour, MaxAgeGrace: time.Hour, NearLimit: 0.8}
+	xds := XDS{Node: "celld", MostBytes: 4 << 20, Metadata: map[string]any{}, Headers: http.Header{}}
+	want := Options{XDS: xds, MaxConnections: 1000, MaxAge: 24 * time.Hour, MaxAgeGrace: time.Hour, NearLimit: 0.8}
 	if got := s.options(cfg); !reflect.DeepEqual(got, want) {
 		t.Errorf("by default %+v, want %+v", got, want)
 	}
 	cfg, s, _ = given(t, "envoy-bind=a:1", "envoy-http-bind=b:2", "envoy-metrics-bind=c:3", "envoy-config=d", "envoy-tls-client-san=e",
 		"envoy-max-connections=4", "envoy-max-connection-age=5s", "envoy-max-connection-age-grace=6s", "envoy-all-or-none=yes",
 		"envoy-merge-domains=yes", "envoy-shadow=yes", "envoy-quota=yes", "envoy-near-limit=0.5", "envoy-headers=x, y z",
-		"envoy-dynamic-metadata=yes", "envoy-health-needs-domain=yes")
-	want = Options{Bind: "a:1", HTTPBind: "b:2", MetricsBind: "c:3", Config: "d", ClientSAN: "e", MaxConnections: 4,
-		MaxAge: 5 * time.Second, MaxAgeGrace: 6 * time.Second, AllOrNone: true, Merge: true, Shadow: true, Quota: true, NearLimit: 0.5,
+		"envoy-dynamic-metadata=yes", "envoy-health-needs-domain=yes", "envoy-start-empty=yes")
+	want = Options{XDS: xds, StartEmpty: true, Bind: "a:1", HTTPBind: "b:2", MetricsBind: "c:3", Config: "d", ClientSAN: "e",
+		MaxConnections: 4, MaxAge: 5 * time.Second, MaxAgeGrace: 6 * time.Second, AllOrNone: true, Merge: true, Shadow: true,
+		Quota: true, NearLimit: 0.5,
 		Headers: []string{"x", "y", "z"}, Metadata: true, HealthNeedsDomain: true}
 	if got := s.options(cfg); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -78,9 +85,16 @@ func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	for settings, want := range map[string]string{
 		"envoy-bind=*:1 envoy-metrics-bind=*:2 envoy-config=" + file: "",
 		"envoy-http-bind=*:1 envoy-config=" + file:                   "",
-		"envoy-bind=*:1":         "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-http-bind=*:1":    "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-config=x":         "--envoy-config is for --envoy-bind or --envoy-http-bind",
+		"envoy-bind=*:1":                                   "--envoy-bind and --envoy-http-bind need --envoy-config",
+		"envoy-http-bind=*:1":                              "--envoy-bind and --envoy-http-bind need --envoy-config",
+		"envoy-config=x":                                   "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
+		"envoy-xds=x:1":                                    "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
+		"envoy-bind=*:1 envoy-xds=x:1":                     "",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-config=x":      "--envoy-xds is in place of --envoy-config",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls-san=x": "need --envoy-xds-tls yes",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes":   "",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-cert-file=x":    "a certificate and its key must be given together",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-ca-cert-file=x": "read the certificates that vouch for the server: open x",
 		"envoy-metrics-bind=*:1": "--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind",
 		"envoy-tls=yes":          "--envoy-tls is for --envoy-bind",
 		"envoy-http-bind=*:1 envoy-config=x envoy-tls=yes":     "--envoy-tls is for --envoy-bind",

@@ -65,7 +65,13 @@ type parser struct {
 	errors []error
 }
 
+// mostErrors are told. A message of 4 MB may have two million empty descriptors.
+const mostErrors = 100
+
 func (p *parser) fail(format string, args ...any) {
+	if len(p.errors) == mostErrors {
+		return
+	}
 	p.errors = append(p.errors, fmt.Errorf("%s: "+format, append([]any{p.file}, args...)...))
 }
 
@@ -138,6 +144,11 @@ func (p *parser) read(text []byte) {
 		p.fail("%s", oneLine(err))
 		return
 	}
+	p.take(&root)
+}
+
+// take takes a domain.
+func (p *parser) take(root *yamlRoot) {
 	if root.Domain == "" {
 		p.fail("expected a domain, such as domain: shop")
 		return

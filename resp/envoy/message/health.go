@@ -18,9 +18,9 @@ const (
 
 // UnmarshalHealth reads a grpc.health.v1.HealthCheckRequest: the name of a service.
 func UnmarshalHealth(data []byte) (service string, err error) {
-	err = each(data, func(f field) error {
-		if f.is(1, protowire.BytesType) {
-			return f.text(&service)
+	err = Each(data, func(f Field) error {
+		if f.Is(1, protowire.BytesType) {
+			return f.Text(&service)
 		}
 		return nil
 	})

@@ -15,18 +15,18 @@ var (
 	errMany = fmt.Errorf("there are more than %d descriptors, or more than %d entries in them", mostDescriptors, mostEntries)
 )
 
-// field is a field of a message: a number, or bytes.
-type field struct {
+// Field is a field of a message: a number, or bytes. Of other kinds it has only the number of the field.
+type Field struct {
 	protowire.Number
 	kind  protowire.Type
-	n     uint64
-	bytes []byte
+	N     uint64
+	Bytes []byte
 }
 
-// each calls read for the fields of a message, except those of kinds that its fields do not have.
-func each(b []byte, read func(field) error) error {
+// Each calls read for the fields of a message.
+func Each(b []byte, read func(Field) error) error {
 	for len(b) > 0 {
-		var f field
+		var f Field
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return errCut
@@ -34,9 +34,11 @@ func each(b []byte, read func(field) error) error {
 		b = b[n:]
 		switch f.Number, f.kind = number, kind; kind {
 		case protowire.VarintType:
-			f.n, n = protowire.ConsumeVarint(b)
+			f.N, n = protowire.ConsumeVarint(b)
 		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(b)
+			f.Bytes, n = protowire.ConsumeBytes(b)
+		case protowire.Fixed64Type:
+			f.N, n = protowire.ConsumeFixed64(b)
 		default:
 			n = protowire.ConsumeFieldValue(number, kind, b)
 		}
@@ -44,9 +46,6 @@ func each(b []byte, read func(field) error) error {
 			return errCut
 		}
 		b = b[n:]
-		if kind != protowire.VarintType && kind != protowire.BytesType {
-			continue
-		}
 		if err := read(f); err != nil {
 			return err
 		}
@@ -54,17 +53,17 @@ func each(b []byte, read func(field) error) error {
 	return nil
 }
 
-// is reports a field of this number and kind. Another kind than the message's is a field that nobody knows.
-func (f *field) is(number protowire.Number, kind protowire.Type) bool {
+// Is reports a field of this number and kind. Another kind than the message's is a field that nobody knows.
+func (f *Field) Is(number protowire.Number, kind protowire.Type) bool {
 	return f.Number == number && f.kind == kind
 }
 
-// text reads a text.
-func (f *field) text(into *string) error {
-	if !utf8.Valid(f.bytes) {
+// Text reads a text.
+func (f *Field) Text(into *string) error {
+	if !utf8.Valid(f.Bytes) {
 		return errUTF8
 	}
-	*into = string(f.bytes)
+	*into = string(f.Bytes)
 	return nil
 }
 
@@ -72,18 +71,18 @@ func (f *field) text(into *string) error {
 func Unmarshal(data []byte) (q *Request, err error) {
 	q = &Request{}
 	entries := 0
-	err = each(data, func(f field) error {
+	err = Each(data, func(f Field) error {
 		switch {
-		case f.is(1, protowire.BytesType):
-			return f.text(&q.Domain)
-		case f.is(2, protowire.BytesType):
+		case f.Is(1, protowire.BytesType):
+			return f.Text(&q.Domain)
+		case f.Is(2, protowire.BytesType):
 			if len(q.Descriptors) == mostDescriptors {
 				return errMany
 			}
 			q.Descriptors = append(q.Descriptors, Descriptor{})
-			return q.Descriptors[len(q.Descriptors)-1].read(f.bytes, &entries)
-		case f.is(3, protowire.VarintType):
-			q.Hits = uint32(f.n)
+			return q.Descriptors[len(q.Descriptors)-1].read(f.Bytes, &entries)
+		case f.Is(3, protowire.VarintType):
+			q.Hits = uint32(f.N)
 		}
 		return nil
 	})
@@ -95,55 +94,55 @@ func Unmarshal(data []byte) (q *Request, err error) {
 
 // read reads a descriptor. entries are those of the request so far.
 func (d *Descriptor) read(b []byte, entries *int) error {
-	return each(b, func(f field) error {
+	return Each(b, func(f Field) error {
 		switch {
-		case f.is(1, protowire.BytesType):
+		case f.Is(1, protowire.BytesType):
 			if *entries++; *entries > mostEntries {
 				return errMany
 			}
 			d.Entries = append(d.Entries, Entry{})
-			return d.Entries[len(d.Entries)-1].read(f.bytes)
-		case f.is(2, protowire.BytesType):
+			return d.Entries[len(d.Entries)-1].read(f.Bytes)
+		case f.Is(2, protowire.BytesType):
 			if d.Limit == nil {
 				d.Limit = &Limit{}
 			}
-			return d.Limit.read(f.bytes)
-		case f.is(3, protowire.BytesType): // a google.protobuf.UInt64Value
+			return d.Limit.read(f.Bytes)
+		case f.Is(3, protowire.BytesType): // a google.protobuf.UInt64Value
 			if d.Hits == nil {
 				d.Hits = new(uint64)
 			}
-			return each(f.bytes, func(f field) error {
-				if f.is(1, protowire.VarintType) {
-					*d.Hits = f.n
+			return Each(f.Bytes, func(f Field) error {
+				if f.Is(1, protowire.VarintType) {
+					*d.Hits = f.N
 				}
 				return nil
 			})
-		case f.is(4, protowire.VarintType):
-			d.Negative = f.n != 0
+		case f.Is(4, protowire.VarintType):
+			d.Negative = f.N != 0
 		}
 		return nil
 	})
 }
 
 func (e *Entry) read(b []byte) error {
-	return each(b, func(f field) error {
+	return Each(b, func(f Field) error {
 		switch {
-		case f.is(1, protowire.BytesType):
-			return f.text(&e.Key)
-		case f.is(2, protowire.BytesType):
-			return f.text(&e.Value)
+		case f.Is(1, protowire.BytesType):
+			return f.Text(&e.Key)
+		case f.Is(2, protowire.BytesType):
+			return f.Text(&e.Value)
 		}
 		return nil
 	})
 }
 
 func (l *Limit) read(b []byte) error {
-	return each(b, func(f field) error {
+	return Each(b, func(f Field) error {
 		switch {
-		case f.is(1, protowire.VarintType):
-			l.Requests = uint32(f.n)
-		case f.is(2, protowire.VarintType):
-			l.Unit = Unit(f.n)
+		case f.Is(1, protowire.VarintType):
+			l.Requests = uint32(f.N)
+		case f.Is(2, protowire.VarintType):
+			l.Unit = Unit(f.N)
 		}
 		return nil
 	})

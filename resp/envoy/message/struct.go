@@ -67,3 +67,69 @@ func appendValue(b []byte, value any) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("a %T is no value of JSON", value)
 }
+
+// mostDepth is how deep messages may stand in each other. Configurations in use have less than ten levels.
+const mostDepth = 100
+
+var errDepth = fmt.Errorf("messages stand more than %d deep in each other", mostDepth)
+
+// ReadStruct reads a google.protobuf.Struct. Its numbers are float64.
+func ReadStruct(into map[string]any, data []byte) error { return readStruct(into, data, 0) }
+
+func readStruct(into map[string]any, data []byte, depth int) error {
+	if depth > mostDepth {
+		return errDepth
+	}
+	return Each(data, func(f Field) error {
+		if !f.Is(1, protowire.BytesType) {
+			return nil
+		}
+		name, value := "", any(nil)
+		err := Each(f.Bytes, func(f Field) (err error) {
+			switch {
+			case f.Is(1, protowire.BytesType):
+				err = f.Text(&name)
+			case f.Is(2, protowire.BytesType):
+				value, err = readValue(f.Bytes, depth+1)
+			}
+			return err
+		})
+		into[name] = value
+		return err
+	})
+}
+
+// readValue reads a google.protobuf.Value. The last of its fields counts.
+func readValue(data []byte, depth int) (value any, err error) {
+	err = Each(data, func(f Field) (err error) {
+		switch {
+		case f.Is(1, protowire.VarintType):
+			value = nil
+		case f.Is(2, protowire.Fixed64Type):
+			value = math.Float64frombits(f.N)
+		case f.Is(3, protowire.BytesType):
+			text := ""
+			err = f.Text(&text)
+			value = text
+		case f.Is(4, protowire.VarintType):
+			value = f.N != 0
+		case f.Is(5, protowire.BytesType):
+			inner := map[string]any{}
+			err = readStruct(inner, f.Bytes, depth+1)
+			value = inner
+		case f.Is(6, protowire.BytesType):
+			list := []any{}
+			err = Each(f.Bytes, func(f Field) error {
+				if !f.Is(1, protowire.BytesType) {
+					return nil
+				}
+				item, err := readValue(f.Bytes, depth+1)
+				list = append(list, item)
+				return err
+			})
+			value = list
+		}
+		return err
+	})
+	return value, err
+}

@@ -28,7 +28,8 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +135,35 @@ func TestCertificatesOfAConnection(t *testing.T) {
 			} else if tlsOf != nil && (tlsOf.MinVersion != tls.VersionTLS12 || tlsOf.ServerName != "n" ||
 				(tlsOf.RootCAs != nil) != (c.ca != "") || len(tlsOf.Certificates) != len(c.cert)/max(len(c.cert), 1)) {
 				t.Errorf("%d: %+v", i, tlsOf)
+			}
+		}
+	}
+}
+
+// With server-name=* an engine may have any name, but not anybody's certificate.
+func TestAnyServerName(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certificate(t, dir)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := certificate(t, t.TempDir())
+	for ca, want := range map[string]bool{cert: true, other: false} {
+		for name, passes := range map[string]bool{"*": want, "nobody": false} {
+			s := New(Options{URL: "rediss://h?server-name=" + name, TLSCACertFile: ca})
+			o, err := s.prepare()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := net.Pipe()
+			go func() {
+				_ = tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
+				theirs.Close()
+			}()
+			err = tls.Client(ours, o.TLSConfig).Handshake()
+			if ours.Close(); (err == nil) != passes {
+				t.Errorf("%s with %s: %v", name, ca, err)
 			}
 		}
 	}
