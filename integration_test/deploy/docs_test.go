@@ -177,7 +177,7 @@ func TestEnvoyPage(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	celldtest.WriteFile(t, shown[1], dir, "limits.yaml")
+	celldtest.WriteFile(t, shown[2], dir, "limits.yaml") // behind what Envoy Gateway is told
 	celldtest.WriteFile(t, "gold 5/1m\n", root, "policies")
 	env := []string{"PORT=" + harness.FreePort(t), "GRPC_PORT=" + harness.FreePort(t), "CELLD_POLICIES=" + filepath.Join(root, "policies")}
 	for _, v := range container.Env {

@@ -20,7 +20,8 @@ import (
 	"celld/internal/celldtest"
 )
 
-// Each expression of the board, and each of its variables, has data: Prometheus scrapes a celld with files and TLS, and one on an engine.
+// Each expression of the board, and each of its variables, has data: Prometheus scrapes a celld with files and TLS, one on an engine, and
+// one whose limits come by xDS.
 func TestBoardHasData(t *testing.T) {
 	t.Parallel()
 	ca := celldtest.NewAuthority(t)
@@ -30,9 +31,12 @@ func TestBoardHasData(t *testing.T) {
 	alone := start(t, "--envoy-bind", envoy, "--envoy-config", limits, "--appendonly", "yes", "--port", harness.FreePort(t),
 		"--tls-port", harness.FreePort(t), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	shared := start(t, "--store", engines.StartEngine(t).URL)
+	kept := t.TempDir()
+	celldtest.WriteFile(t, "", kept, "envoy-xds.pb") // an empty world
+	told := start(t, "--envoy-bind", "127.0.0.1:0", "--envoy-xds", "127.0.0.1:1", "--dir", kept)
 	addr := prometheus(t,
-		fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: celld\n    static_configs: [{targets: [%q, %q]}]\n",
-			alone.HTTP(), shared.HTTP()))
+		fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: celld\n    static_configs: [{targets: [%q, %q, %q]}]\n",
+			alone.HTTP(), shared.HTTP(), told.HTTP()))
 	clients := []*harness.Conn{harness.Dial(t, alone.Addr), harness.Dial(t, shared.Addr)}
 	for _, c := range clients {
 		c.Do("CL.POLICY", "SET", "api", "2/1h")
