@@ -15,7 +15,7 @@ import (
 func Bounds(h History) (faults []string) {
 	for key, calls := range h.byKey(func(c *Call) bool { return c.Bounded }) {
 		for i := 0; !h.Evicts && i < 1+len(calls[0].Others); i++ {
-			faults = append(faults, tooMany(key, byLimit(calls, i), h.Losses)...)
+			faults = append(faults, tooMany(key, byLimit(calls, i), &h)...)
 			faults = append(faults, tooManyInWindow(key, byLimit(calls, i), h.Losses)...)
 		}
 		if h.AheadNS == 0 && len(calls[0].Others) == 0 { // else others may hold what is left, or another limit denies
@@ -87,13 +87,19 @@ func (c *Call) latestNS(later *Call) int64 {
 	return c.ToNS
 }
 
-func tooMany(key string, calls []Call, losses []Loss) []string {
+func tooMany(key string, calls []Call, h *History) []string {
 	var granted []Call
-	losses = slices.Clone(losses)
+	losses := slices.Clone(h.Losses)
 	for _, c := range calls {
 		switch {
 		case c.Kind == Del && c.Answer != nil:
-			losses = append(losses, Loss{Began: c.Began, Ended: c.Ended})
+			loss := Loss{Began: c.Began, Ended: c.Ended}
+			for _, o := range calls { // which other servers may decide by units that they have taken before
+				if h.AheadNS > 0 && o.FromNS <= c.ToNS+h.AheadNS {
+					loss.Ended = max(loss.Ended, o.Began)
+				}
+			}
+			losses = append(losses, loss)
 		case c.Kind == Del:
 			losses = append(losses, Loss{Began: c.Began, Ended: math.MaxInt64})
 		case c.Granted():
