@@ -50,7 +50,7 @@ func TestStoreTLS(t *testing.T) {
 		{"valid for cache.test, not elsewhere.test", append([]string{"--store", open + "?server-name=elsewhere.test"}, trust...)},
 		{"the engine refuses the connection", append([]string{"--store", closed}, trust...)},
 		{"the engine refuses the connection", append([]string{"--store", closed, "--store-tls-cert-file", other, "--store-tls-key-file", otherKey}, trust...)},
-		{"has none in PEM", []string{"--store", open, "--store-tls-ca-cert-file", key}},
+		{"it has no certificate in PEM", []string{"--store", open, "--store-tls-ca-cert-file", key}},
 		{"client certificate", append([]string{"--store", closed, "--store-tls-cert-file", mine, "--store-tls-key-file", otherKey}, trust...)},
 	} {
 		doesNotStart(t, 1, test.words, nil, test.args...)

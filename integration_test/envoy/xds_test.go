@@ -151,7 +151,7 @@ func TestXDS(t *testing.T) {
 		"GRPC_SERVER_TLS_CA_CERT="+ca.File, "PORT="+harness.FreePort(t), "GRPC_PORT="+harness.FreePort(t))
 	spec := harness.Spec{Binary: ratelimitProgram(t), Env: env, Flags: []string{"--dir", dir, "--quotaRateLimitServiceAddr=x"}}
 	srv := startOn(t, spec)
-	srv.Logs("--quotaRateLimitServiceAddr: celld does not know it, and leaves it out")
+	srv.Logs("quotaRateLimitServiceAddr", "celld does not know it, and leaves it out")
 	client := dial(t, srv.grpc, ca.Client("", ""))
 	if got := told(ask(client, request("shop", "client=ann"))); !strings.Contains(got, "no rate limit configuration loaded") {
 		t.Errorf("before the first configuration: %s", got)

@@ -75,13 +75,15 @@ func (f Files) Client(name string) (*tls.Config, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read the certificates that vouch for the server: %w", err)
+		return nil, fmt.Errorf("the CA certificates: %w", err)
 	case (f.Cert == "") != (f.Key == ""):
-		return nil, errors.New("a certificate and its key must be given together")
+		return nil, errors.New("a client certificate needs two files: the certificate and its key")
 	case f.Cert != "":
 		pair, err := ReadPair(f.Cert, f.Key, f.Passphrase)
+		if err != nil {
+			return nil, fmt.Errorf("the client certificate: %w", err)
+		}
 		config.Certificates = []tls.Certificate{pair}
-		return config, err
 	}
 	return config, nil
 }

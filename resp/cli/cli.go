@@ -40,11 +40,11 @@ func (c *Command) Idle() []string { return slices.Concat(c.ignored, c.Config.Idl
 func Parse(args []string, version string, wings []resp.Wing) (*Command, error) {
 	cfg := resp.Settings(wings...)
 	flags := defineFlags(cfg)
-	words, wrong, err := parse(flags, cfg, args)
 	var forgiven []string
 	if slices.ContainsFunc(wings, func(w resp.Wing) bool { return w.Foreign != nil && w.Foreign(os.Args[0]) }) {
-		wrong, forgiven = forgive(wrong)
+		args, forgiven = foreign(flags, args)
 	}
+	words, wrong, err := parse(flags, cfg, args)
 	check := isSet(flags, "check")
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

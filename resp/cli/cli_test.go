@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,23 +33,31 @@ func printed(t *testing.T, do func()) string {
 	return string(text)
 }
 
-// Where celld is called as another program, flags that it does not know are left out, and told. What is wrong else remains.
-func TestFlagsOfOthers(t *testing.T) {
+// Where celld is called as another program, arguments that it does not know are left out, and told. What is wrong else remains.
+func TestArgumentsOfOthers(t *testing.T) {
 	unsetOurs(t)
-	for _, foreign := range []bool{false, true} {
+	for _, as := range []bool{false, true} {
 		wings := []resp.Wing{{Part: config.Part{Rows: func(*config.Config) []config.Setting { return nil },
-			Foreign: func(string) bool { return foreign }}}}
-		command, err := Parse([]string{"--theirs=x", "--port", "7", "--other"}, "1.2", wings)
-		if (err == nil) != foreign || (command != nil) != foreign {
-			t.Errorf("%v: %v", foreign, err)
+			Foreign: func(string) bool { return as }}}}
+		args := strings.Fields("--theirs=secret -v=2 word --port 7 --check --other x --max-keys=5")
+		command, err := Parse(args, "1.2", wings)
+		if (err == nil) != as || (command != nil) != as {
+			t.Errorf("%v: %v", as, err)
 		}
-		const leftOut = ": celld does not know it, and leaves it out"
-		want := []string{"--theirs" + leftOut, "--other" + leftOut}
-		if foreign && (command.Config.Port.Get() != 7 || !slices.Equal(command.Idle(), want)) {
-			t.Errorf("%q", command.Idle())
+		if !as {
+			continue
 		}
-		if _, err = Parse([]string{"--theirs=x", "--port", "x"}, "1.2", wings); err == nil {
-			t.Error("a port of x is taken")
+		var want []string
+		for _, word := range []string{"--theirs", "-v", "word", "--other", "x"} {
+			want = append(want, fmt.Sprintf("the argument %q: celld does not know it, and leaves it out", word))
+		}
+		if command.Config.Port.Get() != 7 || command.Config.MaxKeys.Get() != 5 || !command.Check || !slices.Equal(command.Idle(), want) {
+			t.Errorf("%v, and told is %q", command.Config.Port.Get(), command.Idle())
+		}
+		for _, wrong := range []string{"--port x", "--port", "--version=maybe"} {
+			if _, err = Parse(strings.Fields("--theirs "+wrong), "1.2", wings); err == nil {
+				t.Errorf("%s is taken", wrong)
+			}
 		}
 	}
 }

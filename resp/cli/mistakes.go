@@ -25,24 +25,25 @@ func Wrong(err error) error {
 	return errors.Join(wrong...)
 }
 
-// unknownFlag is a UsageError that Parse may forgive.
-type unknownFlag struct {
-	UsageError
-	name string
-}
-
-func (u unknownFlag) Unwrap() error { return u.UsageError }
-
-// forgive takes unknown flags from what is wrong, and warns of each.
-func forgive(wrong []error) (rest []error, warnings []string) {
-	for _, err := range wrong {
-		if flag := (unknownFlag{}); errors.As(err, &flag) {
-			warnings = append(warnings, "--"+flag.name+": celld does not know it, and leaves it out")
-		} else {
-			rest = append(rest, err)
+// foreign takes what celld does not know from the arguments that it was given as another program, and warns of each.
+func foreign(flags *pflag.FlagSet, args []string) (known, warnings []string) {
+	for len(args) > 0 {
+		n := 1
+		name, _, has := strings.Cut(strings.TrimPrefix(args[0], "--"), "=")
+		flag := flags.Lookup(name)
+		if flag != nil && !has && flag.NoOptDefVal == "" {
+			n = min(2, len(args)) // its value
 		}
+		if strings.HasPrefix(args[0], "--") && flag != nil {
+			known = append(known, args[:n]...)
+		} else {
+			n = 1
+			word, _, _ := strings.Cut(args[0], "=")
+			warnings = append(warnings, fmt.Sprintf("the argument %.64q: celld does not know it, and leaves it out", word))
+		}
+		args = args[n:]
 	}
-	return rest, warnings
+	return known, warnings
 }
 
 // parse reads the command line into flags, and returns its words. wrong has a UsageError for each value that a flag cannot have, and for
@@ -69,7 +70,7 @@ func parse(flags *pflag.FlagSet, cfg *config.Config, args []string) (words []str
 		if at < 0 { // a letter after one dash
 			return words, wrong, oneDash(cfg, args, err)
 		}
-		wrong = append(wrong, unknownFlag{UsageError{fmt.Errorf("unknown flag --%s%s", name, hintOf(cfg, name))}, name})
+		wrong = append(wrong, UsageError{fmt.Errorf("unknown flag --%s%s", name, hintOf(cfg, name))})
 		if args = args[at+1:]; len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 			args = args[1:] // what was meant as its value
 		}

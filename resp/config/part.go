@@ -7,7 +7,7 @@ type Part struct {
 	// Environ reads other variables than celld's, and warns of what celld does not do.
 	Environ func(e Environment) (warnings []string)
 
-	// Foreign reports that a program of this name is called as another program is, so that its unknown flags are left out.
+	// Foreign reports that a program of this name is called as another program is, so arguments that celld does not know are left out.
 	Foreign func(program string) bool
 
 	// Load reads the files that the settings name, and checks what depends on several settings.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -148,10 +149,10 @@ func (w *follower) declare(l *metrics.List) {
 func (s *settings) xdsRows(group string) []config.Setting {
 	x := &s.XDS
 	return []config.Setting{
-		{Name: "envoy-xds", Group: group, Value: config.Into(&x.Server, config.NewText("", "host:port", config.CheckHostPort)), Help: "server that tells the limits by xDS, in place of --envoy-config; empty: none"},
+		{Name: "envoy-xds", Group: group, Value: config.Into(&x.Server, config.NewText("", "host:port", s.checkServer)), Help: "server that tells the limits by xDS, in place of --envoy-config; empty: none"},
 		{Name: "envoy-xds-node-id", Group: group, Value: config.Into(&x.Node, config.NewText("celld", "name", nil)), Help: "what celld calls itself there"},
-		{Name: "envoy-xds-node-metadata", Group: group, Value: config.Parsed(&x.Metadata, "", "k=v,…", parsePairs("=", toMetadata)), Help: "what else it says of itself"},
-		{Name: "envoy-xds-headers", Group: group, Secret: true, Value: config.Parsed(&x.Headers, "", "k:v,…", parsePairs(":", toHeader)), Help: "headers that it sends, such as authorization:token"},
+		{Name: "envoy-xds-node-metadata", Group: group, Value: config.Parsed(&x.Metadata, "", "k=v,…", parseMetadata), Help: "what else it says of itself"},
+		{Name: "envoy-xds-headers", Group: group, Secret: true, Value: config.In(&s.headers, config.NewSecret("k:v,…", config.Hidden)), Help: "headers that it sends, such as authorization:token"},
 		{Name: "envoy-xds-tls", Group: group, Value: config.Into(&x.Secure, config.NewYesNo(false)), Help: "connect to it by TLS"},
 		{Name: "envoy-xds-tls-cert-file", Group: group, Value: config.Into(&x.Files.Cert, config.NewText("", "path", config.CheckPath)), Help: "celld's own certificate for that, in PEM; each connection reads it anew"},
 		{Name: "envoy-xds-tls-key-file", Group: group, Value: config.Into(&x.Files.Key, config.NewText("", "path", config.CheckPath)), Help: "its key, in PEM"},
@@ -162,45 +163,62 @@ func (s *settings) xdsRows(group string) []config.Setting {
 	}
 }
 
-// parsePairs reads pairs with commas between them, each with a sign between its parts.
-func parsePairs[T any](sign string, make func(pairs [][2]string) T) func(text string) (T, error) {
-	return func(text string) (all T, err error) {
-		var pairs [][2]string
-		for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
-			name, value, both := strings.Cut(pair, sign)
-			if name = strings.TrimSpace(name); !both || name == "" {
-				return all, errors.New("argument must be pairs such as a" + sign + "b,c" + sign + "d")
-			}
-			pairs = append(pairs, [2]string{name, strings.TrimSpace(value)})
-		}
-		return make(pairs), nil
+// checkServer checks the address of a server, and notes that there is to be one.
+func (s *settings) checkServer(text string) error {
+	s.follows = text != ""
+	host, _, _ := net.SplitHostPort(text)
+	if text != "" && (host == "" || host == "*" || config.CheckHostPort(text) != nil) {
+		return errors.New("argument must be host:port, such as envoy-gateway:18001")
 	}
+	return nil
 }
 
-func toMetadata(pairs [][2]string) map[string]any {
+// pairs reads pairs with commas between them, each with a sign between its parts.
+func pairs(text, sign string) (all [][2]string, err error) {
+	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
+		name, value, both := strings.Cut(pair, sign)
+		if name = strings.TrimSpace(name); !both || name == "" {
+			return nil, errors.New("argument must be pairs such as a" + sign + "b,c" + sign + "d")
+		}
+		all = append(all, [2]string{name, strings.TrimSpace(value)})
+	}
+	return all, nil
+}
+
+func parseMetadata(text string) (map[string]any, error) {
+	list, err := pairs(text, "=")
 	all := map[string]any{}
-	for _, p := range pairs {
+	for _, p := range list {
 		all[p[0]] = p[1]
 	}
-	return all
+	return all, err
 }
 
-func toHeader(pairs [][2]string) http.Header {
+func parseXDSHeaders(text string) (http.Header, error) {
+	list, err := pairs(text, ":")
 	all := http.Header{}
-	for _, p := range pairs {
+	for _, p := range list {
 		all.Add(p[0], p[1])
 	}
-	return all
+	return all, err
 }
 
-// checkXDS checks what depends on several settings. keeps: --dir was given.
-func (s *settings) checkXDS(c *config.Config, keeps bool) error {
+// checkXDS checks what depends on several settings.
+func (s *settings) checkXDS(c *config.Config, given func(setting string) bool) (err error) {
 	x := &s.XDS
 	if x.Server == "" {
+		for _, row := range c.Settings() {
+			if given(row.Name) && strings.HasPrefix(row.Name, "envoy-xds-") && s.serves() && !s.follows {
+				return fmt.Errorf("--%s is for --envoy-xds, which is not set", row.Name)
+			}
+		}
 		return nil
 	}
-	if keeps {
+	if given("dir") {
 		x.Keep = filepath.Join(c.Dir.Get(), keepName)
+	}
+	if x.Headers, err = parseXDSHeaders(s.headers.Get()); err != nil {
+		return fmt.Errorf("--envoy-xds-headers: %w", err) // which does not tell the secret
 	}
 	switch files := x.Files.Cert + x.Files.Key + x.Files.CA + x.SAN; {
 	case s.Config != "":
@@ -208,8 +226,9 @@ func (s *settings) checkXDS(c *config.Config, keeps bool) error {
 	case !x.Secure && files != "":
 		return errors.New("the certificates and the name of --envoy-xds-tls-… need --envoy-xds-tls yes")
 	case x.Secure:
-		_, err := x.config()
-		return err
+		if _, err = x.config(); err != nil {
+			return fmt.Errorf("--envoy-xds-tls: %w", err)
+		}
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestRatelimitByXDS(t *testing.T) {
 			"envoy-xds=gateway:18001 envoy-xds-node-id=n",
 		"FORCE_START_WITHOUT_INITIAL_CONFIG=true": "envoy-xds=localhost:18000 envoy-xds-node-id=default envoy-start-empty=yes",
 		"CONFIG_GRPC_XDS_NODE_METADATA=a=b,c=d CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=a:b XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=5000": "" +
-			"envoy-xds=localhost:18000 envoy-xds-node-id=default envoy-xds-node-metadata=a=b,c=d envoy-xds-headers=a:b envoy-xds-max-message=5000",
+			"envoy-xds=localhost:18000 envoy-xds-node-id=default envoy-xds-node-metadata=a=b,c=d envoy-xds-headers=(secret) envoy-xds-max-message=5000",
 		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/c CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/k " +
 			"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/a CONFIG_GRPC_XDS_SERVER_TLS_SAN=s": "" +
 			"envoy-xds=localhost:18000 envoy-xds-node-id=default " +

@@ -18,7 +18,9 @@ import (
 type settings struct {
 	Options
 	most, mostMessage *config.Param[int64]
-	secure            bool // by TLS
+	headers           *config.Param[string] // of --envoy-xds-headers
+	secure            bool                  // by TLS
+	follows           bool                  // --envoy-xds is given, be it wrong
 }
 
 // Wing is Envoy's rate limit service.
@@ -34,7 +36,7 @@ func (s *settings) part() config.Part {
 	return config.Part{
 		Rows: s.rows, Environ: ratelimitVariables, Foreign: isRatelimit, Needs: s.needs, Door: s.door,
 		Load: func(c *config.Config, given func(string) bool) error {
-			return errors.Join(s.check(c), s.checkXDS(c, given("dir")), CheckFiles(s.Config))
+			return errors.Join(s.check(c), s.checkXDS(c, given), CheckFiles(s.Config))
 		},
 		Check: func(c *config.Config) (warnings []string, mistakes, faults error) {
 			warnings, mistakes = Check(s.options(c))
@@ -120,7 +122,7 @@ func (s *settings) options(c *config.Config) Options {
 // check checks what depends on several settings.
 func (s *settings) check(c *config.Config) error {
 	switch {
-	case s.serves() && s.Config == "" && s.XDS.Server == "":
+	case s.serves() && s.Config == "" && !s.follows:
 		return errors.New("--envoy-bind and --envoy-http-bind need --envoy-config, which has the limits, or --envoy-xds")
 	case !s.serves() && s.MetricsBind != "":
 		return errors.New("--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind, which are not set")

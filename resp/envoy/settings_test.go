@@ -37,8 +37,10 @@ func TestEnvoySettings(t *testing.T) {
 		"envoy-headers=a b é":           names,
 		"envoy-max-connections=0":       "argument must be between 1 and 1048576",
 		"envoy-xds=x":                   "argument must be host:port",
-		"envoy-xds-headers=a:b, c : d ": "",
-		"envoy-xds-headers=a":           "argument must be pairs such as a:b,c:d",
+		"envoy-xds=*:1":                 "argument must be host:port, such as envoy-gateway:18001",
+		"envoy-xds=:1":                  "argument must be host:port, such as envoy-gateway:18001",
+		"envoy-xds=a:1,b:2":             "argument must be host:port, such as envoy-gateway:18001",
+		"envoy-xds=[::1]:1":             "",
 		"envoy-xds-node-metadata==a":    "argument must be pairs such as a=b,c=d",
 		"envoy-max-connection-age=-1s":  "argument must be",
 		"envoy-max-connection-age=0s":   "",
@@ -53,7 +55,7 @@ func TestEnvoySettings(t *testing.T) {
 
 func TestEnvoyOptions(t *testing.T) {
 	cfg, s, _ := given(t)
-	xds := XDS{Node: "celld", MostBytes: 4 << 20, Metadata: map[string]any{}, Headers: http.Header{}}
+	xds := XDS{Node: "celld", MostBytes: 4 << 20, Metadata: map[string]any{}}
 	want := Options{XDS: xds, MaxConnections: 1000, MaxAge: 24 * time.Hour, MaxAgeGrace: time.Hour, NearLimit: 0.8}
 	if got := s.options(cfg); !reflect.DeepEqual(got, want) {
 		t.Errorf("by default %+v, want %+v", got, want)
@@ -79,28 +81,42 @@ func given(t *testing.T, texts ...string) (*config.Config, *settings, func(name 
 	return cfg, s, set
 }
 
+// The headers that celld sends to an xDS server may have a token, so nobody is shown them.
+func TestXDSHeaders(t *testing.T) {
+	cfg, s, set := given(t, "envoy-bind=*:1", "envoy-xds=x:1", "envoy-xds-headers=authorization:token, a : b,a:c")
+	want := http.Header{"Authorization": {"token"}, "A": {"b", "c"}}
+	if err := cfg.Load(set); err != nil || !reflect.DeepEqual(s.XDS.Headers, want) {
+		t.Errorf("%v %v, want %v", s.XDS.Headers, err, want)
+	}
+	if got := cfg.Setting("envoy-xds-headers").Value.String(); got != "(secret)" {
+		t.Errorf("they are shown as %s", got)
+	}
+}
+
 // Settings that do not go together are errors that name them.
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	file := celldtest.TempFile(t, "domain: a\n")
 	for settings, want := range map[string]string{
 		"envoy-bind=*:1 envoy-metrics-bind=*:2 envoy-config=" + file: "",
 		"envoy-http-bind=*:1 envoy-config=" + file:                   "",
-		"envoy-bind=*:1":                                   "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-http-bind=*:1":                              "--envoy-bind and --envoy-http-bind need --envoy-config",
-		"envoy-config=x":                                   "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
-		"envoy-xds=x:1":                                    "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
-		"envoy-bind=*:1 envoy-xds=x:1":                     "",
-		"envoy-bind=*:1 envoy-xds=x:1 envoy-config=x":      "--envoy-xds is in place of --envoy-config",
-		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls-san=x": "need --envoy-xds-tls yes",
-		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes":   "",
-		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-cert-file=x":    "a certificate and its key must be given together",
-		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-ca-cert-file=x": "read the certificates that vouch for the server: open x",
-		"envoy-metrics-bind=*:1": "--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind",
-		"envoy-tls=yes":          "--envoy-tls is for --envoy-bind",
-		"envoy-http-bind=*:1 envoy-config=x envoy-tls=yes":     "--envoy-tls is for --envoy-bind",
-		"envoy-bind=*:1 envoy-config=x envoy-tls=yes":          "--envoy-tls needs --tls-cert-file and --tls-key-file and --tls-ca-",
-		"envoy-bind=*:1 envoy-config=x envoy-tls-client-san=x": "--envoy-tls-client-san needs the certificates of clients",
-		"envoy-bind=*:1 envoy-config=/none":                    "--envoy-config: ",
+		"envoy-bind=*:1":               "--envoy-bind and --envoy-http-bind need --envoy-config",
+		"envoy-http-bind=*:1":          "--envoy-bind and --envoy-http-bind need --envoy-config",
+		"envoy-config=x":               "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
+		"envoy-xds=x:1":                "--envoy-config and --envoy-xds are for --envoy-bind or --envoy-http-bind",
+		"envoy-bind=*:1 envoy-xds=x:1": "",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-headers=token":                        "--envoy-xds-headers: argument must be pairs such as a:b,c:d",
+		"envoy-bind=*:1 envoy-config=x envoy-xds-node-id=n":                           "--envoy-xds-node-id is for --envoy-xds, which is not set",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-config=x":                                 "--envoy-xds is in place of --envoy-config",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls-san=x":                            "need --envoy-xds-tls yes",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes":                              "",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-cert-file=x":    "--envoy-xds-tls: a client certificate needs two files: the certificate and its key",
+		"envoy-bind=*:1 envoy-xds=x:1 envoy-xds-tls=yes envoy-xds-tls-ca-cert-file=x": "--envoy-xds-tls: the CA certificates: open x: no such file or directory",
+		"envoy-metrics-bind=*:1":                                                      "--envoy-metrics-bind is for --envoy-bind or --envoy-http-bind",
+		"envoy-tls=yes":                                                               "--envoy-tls is for --envoy-bind",
+		"envoy-http-bind=*:1 envoy-config=x envoy-tls=yes":                            "--envoy-tls is for --envoy-bind",
+		"envoy-bind=*:1 envoy-config=x envoy-tls=yes":                                 "--envoy-tls needs --tls-cert-file and --tls-key-file and --tls-ca-",
+		"envoy-bind=*:1 envoy-config=x envoy-tls-client-san=x":                        "--envoy-tls-client-san needs the certificates of clients",
+		"envoy-bind=*:1 envoy-config=/none":                                           "--envoy-config: ",
 	} {
 		cfg, _, set := given(t, strings.Fields(settings)...)
 		if err := cfg.Load(set); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"celld/persistence/regular"
+	"celld/resp/certs"
 )
 
 const (
@@ -75,29 +75,12 @@ func (l *Link) tlsConfig(a address) (*tls.Config, error) {
 		}
 		return nil, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName}
-	if o.TLSCACertFile != "" {
-		pem, err := regular.ReadFile(o.TLSCACertFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the engine's CA certificates: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read the engine's CA certificates: %s has none in PEM", o.TLSCACertFile)
-		}
+	config, err := certs.Files{Cert: o.TLSCertFile, Key: o.TLSKeyFile, CA: o.TLSCACertFile}.Client(a.ServerName)
+	if err != nil {
+		return nil, fmt.Errorf("the engine's TLS: %w", err)
 	}
 	if a.ServerName == anyName {
 		config.InsecureSkipVerify, config.VerifyConnection = true, verifiesChain(config.RootCAs)
-	}
-	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
-		return nil, errors.New("a client certificate needs two files: the certificate and its key")
-	}
-	if o.TLSCertFile != "" {
-		certificate, err := readPair(o.TLSCertFile, o.TLSKeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the engine's client certificate: %w", err)
-		}
-		config.Certificates = []tls.Certificate{certificate}
 	}
 	return config, nil
 }
@@ -115,18 +98,6 @@ func verifiesChain(roots *x509.CertPool) func(tls.ConnectionState) error {
 		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
 		return err
 	}
-}
-
-func readPair(certFile, keyFile string) (pair tls.Certificate, err error) {
-	cert, err := regular.ReadFile(certFile)
-	if err != nil {
-		return pair, err
-	}
-	key, err := regular.ReadFile(keyFile)
-	if err != nil {
-		return pair, err
-	}
-	return tls.X509KeyPair(cert, key)
 }
 
 // Dial connects to a node, which the next look checks. Clients that are given to Use must connect by it.

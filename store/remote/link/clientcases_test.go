@@ -112,13 +112,13 @@ func TestCertificatesOfAConnection(t *testing.T) {
 		{"redis://h", "", "", key, "certificates are for rediss://"},
 		{"rediss://h", "", "", "", ""},
 		{"rediss://h", cert, cert, key, ""},
-		{"rediss://h", missing, "", "", "read the engine's CA certificates: "},
-		{"rediss://h", other, "", "", "read the engine's CA certificates: " + other + " has none in PEM"},
-		{"rediss://h", "", cert, "", "a client certificate needs two files"},
-		{"rediss://h", "", "", key, "a client certificate needs two files"},
-		{"rediss://h", "", missing, key, "read the engine's client certificate: "},
-		{"rediss://h", "", cert, missing, "read the engine's client certificate: "},
-		{"rediss://h", "", cert, other, "read the engine's client certificate: "},
+		{"rediss://h", missing, "", "", "the engine's TLS: the CA certificates: open " + missing},
+		{"rediss://h", other, "", "", "the engine's TLS: the CA certificates: " + other + ": it has no certificate in PEM"},
+		{"rediss://h", "", cert, "", "the engine's TLS: a client certificate needs two files"},
+		{"rediss://h", "", "", key, "the engine's TLS: a client certificate needs two files"},
+		{"rediss://h", "", missing, key, "the engine's TLS: the client certificate: read the certificate: open " + missing},
+		{"rediss://h", "", cert, missing, "the engine's TLS: the client certificate: read the key: open " + missing},
+		{"rediss://h", "", cert, other, "the engine's TLS: the client certificate: tls: failed to find any PEM data in key input"},
 	} {
 		s := New(Options{URL: c.url + "?server-name=n", TLSCACertFile: c.ca, TLSCertFile: c.cert, TLSKeyFile: c.key})
 		if !strings.HasPrefix(c.url, "rediss") {
