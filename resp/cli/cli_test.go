@@ -42,7 +42,7 @@ func TestArgumentsOfOthers(t *testing.T) {
 		args := strings.Fields("--theirs=secret -v=2 word --port 7 --check --other x --max-keys=5")
 		command, err := Parse(args, "1.2", wings)
 		if (err == nil) != as || (command != nil) != as {
-			t.Errorf("%v: %v", as, err)
+			t.Fatalf("%v: %v", as, err)
 		}
 		if !as {
 			continue

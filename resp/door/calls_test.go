@@ -19,6 +19,7 @@ import (
 	"celld/resp/session/sessiontest"
 	"celld/store"
 	"celld/store/memory"
+	"celld/store/storetest"
 )
 
 // world is a server with a clock that tests turn, and a client of it.
@@ -202,23 +203,10 @@ func TestTakeWaits(t *testing.T) {
 	<-answered
 }
 
-// modes notes how calls were to wait.
-type modes struct {
-	store.Limiter
-	seen []store.WaitMode
-}
-
-func (m *modes) TakeBatch(list []store.TakeRequest, a store.Access, w store.Waker) bool {
-	for i := range list {
-		m.seen = append(m.seen, list[i].Terms.Mode)
-	}
-	return m.Limiter.TakeBatch(list, a, w)
-}
-
 // A call with WAIT that comes after SIGTERM is one without it. On an engine it was denied, though the limit had room.
 func TestNobodyWaitsAtTheEnd(t *testing.T) {
 	w := newWorld(t)
-	m := &modes{Limiter: w.Door.Limiter}
+	m := &storetest.Modes{Limiter: w.Door.Limiter}
 	w.Door.Limiter = m
 	for range 2 {
 		got, err := w.told(t.Context(), ask("k", "5/1h", door.Option{Name: "WAIT", N: 1000}))
@@ -227,8 +215,8 @@ func TestNobodyWaitsAtTheEnd(t *testing.T) {
 		}
 		w.Door.RefuseWaiting()
 	}
-	if !slices.Equal(m.seen, []store.WaitMode{store.Wait, store.DontWait}) {
-		t.Errorf("they wait as %v", m.seen)
+	if !slices.Equal(m.Seen, []store.WaitMode{store.Wait, store.DontWait}) {
+		t.Errorf("they wait as %v", m.Seen)
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"celld/resp/session/sessiontest"
+	"celld/store"
 	"celld/store/storetest"
 )
 
@@ -288,6 +290,8 @@ func TestLeasesOfWhoGoesBeforeTheAnswer(t *testing.T) {
 // A call with WAIT that comes after SIGTERM is answered when an engine has decided, and waits for nothing else.
 func TestAWaitAtTheEndIsAnswered(t *testing.T) {
 	w, l := laterWorld(t)
+	m := &storetest.Modes{Limiter: l}
+	w.Limiter = m
 	p := w.connect()
 	w.RefuseWaiting()
 	if got := p.send("CL.TAKE k 1/1h WAIT 1000\r\n") + p.settle(l); !granted(got) {
@@ -295,5 +299,8 @@ func TestAWaitAtTheEndIsAnswered(t *testing.T) {
 	}
 	if got := p.send("CL.TAKE k 1/1h WAIT 1000\r\n") + p.settle(l); got == "" || granted(got) {
 		t.Errorf("one that would: %q", got)
+	}
+	if !slices.Equal(m.Seen, []store.WaitMode{store.DontWait, store.DontWait}) { // else an engine denies the first
+		t.Errorf("they wait as %v", m.Seen)
 	}
 }
