@@ -16,8 +16,8 @@ import (
 	"celld/internal/celldtest"
 )
 
-// TestGatewayEnvironments starts celld with each environment that Envoy Gateway and AI Gateway have given their rate limit service, where
-// addresses and files are those of this machine. It takes its limits, by xDS or from a file, and answers.
+// TestGatewayEnvironments starts celld with each environment that Envoy Gateway, AI Gateway, Istio and Contour have given their rate limit
+// service, where addresses and files are those of this machine. It takes its limits, by xDS or from a file, and answers.
 func TestGatewayEnvironments(t *testing.T) {
 	ca := celldtest.NewAuthority(t)
 	here := &x509.Certificate{DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}

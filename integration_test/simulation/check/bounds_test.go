@@ -55,6 +55,28 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Units that another server has taken before DEL may pass as long as they last, and no longer.
+func TestUnitsAfterDel(t *testing.T) {
+	for _, c := range []struct {
+		aheadNS, atNS int64
+		wrong         bool
+	}{{0, 9 * s, true}, {s / 10, 9 * s, false}, {s / 10, 9*s + s/5, true}} {
+		grant := []int64{0, 2, 0, -1, 0}
+		deleted := call(0, 1, 2, []int64{1}, 9*s)
+		deleted.Kind = Del
+		h := History{AheadNS: c.aheadNS, Calls: []Call{deleted}}
+		for i := range int64(3) {
+			h.Calls = append(h.Calls, call(1, 3+2*i, 4+2*i, grant, c.atNS))
+		}
+		for i := range h.Calls {
+			h.Calls[i].Bounded = true
+		}
+		if faults := Bounds(h); (len(faults) > 0) != c.wrong {
+			t.Errorf("%d after DEL, with units of %d: %v", c.atNS-9*s, c.aheadNS, faults)
+		}
+	}
+}
+
 // Limits that count in spans: two windows, or all of a log, pass in a period, and a call is denied only if a period has used all.
 func TestBoundsOfSpans(t *testing.T) {
 	for _, c := range []struct {

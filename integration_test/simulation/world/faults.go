@@ -216,9 +216,7 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	m.disk.SetFail(nil)
 	m.w.event("fault", "the disk is well again")
 	time.Sleep(3*time.Second + 100*m.w.plan.slowDisk) // celld tries again within a second, and writes its files anew
-	if m.w.plan.snapshots {
-		time.Sleep(5 * time.Second) // as the next snapshot begins so long after one that failed
-	}
+	time.Sleep(5 * time.Second)                       // as the next snapshot or rewrite begins so long after one that failed
 	m.mu.Lock()
 	m.failing = false
 	m.mu.Unlock()

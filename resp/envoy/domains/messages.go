@@ -1,6 +1,7 @@
 package domains
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -40,7 +41,10 @@ func (p *parser) message(root *yamlRoot, data []byte) error {
 	return message.Each(data, func(f message.Field) error {
 		switch {
 		case f.Is(1, protowire.BytesType):
-			return f.Text(&p.file)
+			name := ""
+			err := f.Text(&name)
+			p.file = cmp.Or(name, p.file)
+			return err
 		case f.Is(2, protowire.BytesType):
 			return f.Text(&root.Domain)
 		case f.Is(3, protowire.BytesType):
