@@ -3,7 +3,6 @@
 package envoy
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -115,19 +114,27 @@ func (f *front) get(url string, headers ...string) (status int, told string) {
 	return resp.StatusCode, strings.TrimSpace(told)
 }
 
-// TestEnvoy asks for paths that have descriptors of all kinds, in the clear and by TLS with certificates of both sides.
+// TestEnvoy asks for paths that have descriptors of all kinds: in the clear, by TLS with certificates of both sides, and where celld has
+// its limits by xDS.
 func TestEnvoy(t *testing.T) {
 	t.Parallel()
-	for _, secret := range []bool{false, true} {
-		t.Run(fmt.Sprintf("TLS %v", secret), func(t *testing.T) {
+	for _, kind := range []string{"in the clear", "TLS", "xDS"} {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			ca := celldtest.NewAuthority(t)
 			file := filepath.Join(t.TempDir(), "limits.yaml")
 			celldtest.WriteFile(t, limits, file)
-			flags := []string{"--envoy-config", file, "--envoy-bind", "127.0.0.1:0", "--envoy-dynamic-metadata", "yes",
-				"--envoy-headers", "RateLimit-Limit RateLimit-Remaining RateLimit-Reset"}
+			flags := []string{"--envoy-bind", "127.0.0.1:0", "--envoy-dynamic-metadata", "yes", "--envoy-headers",
+				"RateLimit-Limit RateLimit-Remaining RateLimit-Reset"}
 			caFile, cert, key := "", "", ""
-			if secret {
+			var c *control
+			if kind == "xDS" {
+				c = startControl(t, "", nil)
+				flags = append(flags, "--envoy-xds", c.addr)
+			} else {
+				flags = append(flags, "--envoy-config", file)
+			}
+			if kind == "TLS" {
 				serverCert, serverKey := ca.Sign("server", serverCert())
 				flags = append(flags, "--envoy-tls", "yes", "--tls-cert-file", serverCert, "--tls-key-file", serverKey,
 					"--tls-ca-cert-file", ca.File, "--envoy-tls-client-san", "envoy.mesh")
@@ -135,6 +142,14 @@ func TestEnvoy(t *testing.T) {
 				cert, key = ca.Sign("envoy", clientCert("envoy.mesh"))
 			}
 			s := startOn(t, harness.Spec{Dies: true, Flags: flags})
+			if c != nil {
+				tells := c.next(t)
+				tells.wants("", "", "")
+				if err := tells.Send(worldOf(t, "1", configOf(t, limits))); err != nil {
+					t.Fatal(err)
+				}
+				tells.wants("1", "n1", "")
+			}
 			f := startFront(t, s.grpc, caFile, cert, key)
 			f.paths()
 			s.Cmd.Process.Kill()

@@ -209,7 +209,7 @@ func TestBadFiles(t *testing.T) {
 		t.Errorf("after a change of the limit: %s", got)
 	}
 	put(t, of("b", 6), dir, "c.yaml")
-	r.Logs("/c.yaml: the domain 'b' stands in another file, too")
+	r.Logs("/c.yaml: the domain 'b' stands twice")
 	someLooks(t)
 	r.has("a=9", "b=5")
 	if got := r.loads(); got != "2 good, 3 bad" {

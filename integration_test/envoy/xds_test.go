@@ -167,7 +167,7 @@ func TestXDS(t *testing.T) {
 	s.wants("1", "n1", "")
 	expect(t, client, "client=ann", firstOf2)
 	s.tells("2", "shop=9", "shop=9")
-	s.wants("1", "n2", "the shop: the domain 'shop' stands in another file, too")
+	s.wants("1", "n2", "the shop: the domain 'shop' stands twice")
 	expect(t, client, "client=ann", secondOf2)
 	s.tells("3", "shop=2")
 	s.wants("3", "n3", "")

@@ -70,7 +70,7 @@ func TestWorldsReplaceWorlds(t *testing.T) {
 	}{
 		{toldOf("1", "a", ""), "the : expected a domain, such as domain: shop", ""},
 		{toldOf("2", "a", "b"), "", "ab"},
-		{toldOf("3", "c", "c"), "the c: the domain 'c' stands in another file, too", "ab"},
+		{toldOf("3", "c", "c"), "the c: the domain 'c' stands twice", "ab"},
 		{toldOf("4", "c"), "", "c"},
 		{toldOf("4"), "", ""},
 		{toldOf("5", "b"), "", "b"},

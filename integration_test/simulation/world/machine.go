@@ -255,8 +255,7 @@ func (m *machine) repair(l *life) {
 	text, _, _ = strings.Cut(text, ":")
 	at, err := strconv.Atoi(text)
 	if err != nil || !m.mayBeDamaged {
-		m.w.wrong("celld does not start: %v", l.err)
-		return
+		panic(fmt.Sprintf("celld does not start: %v", l.err)) // what would follow waits for it in vain
 	}
 	m.w.count("repaired")
 	l.files.Unmount()

@@ -179,7 +179,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		{[]message.Resource{bad}, "n: the message is cut off or damaged"},
 		{[]message.Resource{{Type: MessageName, Value: []byte("\x0a\x01\xff")}}, "a resource: a text is not UTF-8"},
 		{[]message.Resource{told(t, `{"name":"n"}`)}, "n: expected a domain, such as domain: shop"},
-		{[]message.Resource{told(t, `{"domain":"d"}`), told(t, `{"name":"n","domain":"d"}`)}, "n: the domain 'd' stands in another file, too"},
+		{[]message.Resource{told(t, `{"domain":"d"}`), told(t, `{"name":"n","domain":"d"}`)}, "n: the domain 'd' stands twice"},
 		{[]message.Resource{told(t, deep(100))}, "<nil>"},
 		{[]message.Resource{told(t, deep(101))}, "n: descriptors stand more than 100 deep in each other"},
 	} {

@@ -159,7 +159,7 @@ func (p *parser) take(root *yamlRoot) {
 		domain = &node{children: map[string]*node{}}
 		p.set.domains[root.Domain] = domain
 	case !p.merge:
-		p.fail("the domain '%s' stands in another file, too", root.Domain)
+		p.fail("the domain '%s' stands twice", root.Domain)
 		return
 	}
 	p.add(domain, root.Domain, nil, root.Descriptors)

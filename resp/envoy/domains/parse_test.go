@@ -107,7 +107,7 @@ a.yaml: d.k stands twice (key and value are joined by _)
 b.yaml: unknown key 'a'
 b.yaml: domain: expected a text or an integer; write "1.5" in quotes
 b.yaml: unknown key 'z'
-c.yaml: the domain 'd' stands in another file, too`
+c.yaml: the domain 'd' stands twice`
 	for range 5 { // in one order
 		set, err := parse(Options{}, texts...)
 		if set != nil || err == nil || err.Error() != want {
