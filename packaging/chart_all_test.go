@@ -71,15 +71,39 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// validate asks the schemas of Kubernetes and of the Prometheus operator.
+// validate asks the schemas of Kubernetes, of the Prometheus operator and of Envoy Gateway.
 func validate(t *testing.T, dir string) (out string, err error) {
 	t.Helper()
-	text, err := exec.Command("go", "mod", "download", "-json", "github.com/prometheus-operator/prometheus-operator@v0.85.0").Output()
-	var module struct{ Dir string }
-	if wrong := json.Unmarshal(text, &module); err != nil || wrong != nil {
-		t.Fatalf("%v, %v, %s", err, wrong, text)
+	args := []string{dir}
+	for module, crds := range map[string]string{
+		"github.com/prometheus-operator/prometheus-operator@v0.85.0": "example/prometheus-operator-crd",
+		"github.com/envoyproxy/gateway@v1.9.1":                       "charts/gateway-helm/charts/crds/crds/generated",
+	} {
+		text, err := exec.Command("go", "mod", "download", "-json", module).Output()
+		var found struct{ Dir string }
+		if wrong := json.Unmarshal(text, &found); err != nil || wrong != nil {
+			t.Fatalf("%v, %v, %s", err, wrong, text)
+		}
+		args = append(args, "--local-crds", filepath.Join(found.Dir, crds))
 	}
-	return tool(t, "kubectl-validate", dir, "--local-crds", filepath.Join(module.Dir, "example/prometheus-operator-crd"))
+	return tool(t, "kubectl-validate", args...)
+}
+
+// The schemas have nothing against the manifests for Envoy Gateway and AI Gateway, but that of QuotaPolicy is in no Go module.
+func TestGatewayManifests(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"gateway.yaml", "ai-gateway.yaml"} {
+		text, _, _ := strings.Cut(celldtest.ReadFile(t, "../examples/envoy", name), "---\napiVersion: aigateway.")
+		celldtest.WriteFile(t, text, dir, name)
+	}
+	if out, err := validate(t, dir); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	celldtest.WriteFile(t, strings.Replace(celldtest.ReadFile(t, dir, "gateway.yaml"), "unit: Minute", "unit: minute", 1),
+		dir, "gateway.yaml")
+	if out, err := validate(t, dir); err == nil || !strings.Contains(out, "limit.unit") {
+		t.Errorf("what is wrong is not found: %v\n%s", err, out)
+	}
 }
 
 // What cannot work is refused with a line that says what would be right.

@@ -107,6 +107,13 @@ func (s *stream) tells(version string, domains ...string) {
 	}
 }
 
+// takes tells a new stream its first world, which the client takes.
+func (s *stream) takes(version string, domains ...string) {
+	s.wants("", "", "")
+	s.tells(version, domains...)
+	s.wants(version, "n"+version, "")
+}
+
 // domainOf is a RateLimitConfig with a limit for each client.
 func domainOf(domain, limit string) []byte {
 	var n uint64
