@@ -229,7 +229,7 @@ func TestReloadWhileAScriptIsBusy(t *testing.T) {
 	r.put("loglevel", "verbose")
 	before := r.Log.String()
 	r.Cmd.Process.Signal(syscall.SIGHUP)
-	r.Logs("the reload waits for the script that runs")
+	r.Logs("new settings wait for the script that runs")
 	if said := r.Log.String()[len(before):]; strings.Contains(said, "a file is") {
 		t.Errorf("it did not wait:\n%s", said)
 	}

@@ -112,6 +112,7 @@ var mutants = []mutant{
 		"s.putPolicy(name, policy.Then)", "_ = name"},
 	{"policies and users change in the middle of a script", "configurations", "resp/session/betweenscripts.go",
 		"if !srv.Gate.Has(gate.Busy) { // nor", "if true { // nor"},
+	{"policies of an engine change in the middle of a script", "policies", "resp/session/new.go", "\te.ChangeAlone(srv.BetweenScripts)\n", ""},
 	{"a call waits that came after SIGTERM", "leases pause", "resp/door/waitingwithin.go",
 		"if t != nil && t.Mode == store.Wait && d.Refusing.Load() {", "if false {"},
 	{"what connections hold on an engine is not given back at the end", "leases", "resp/shutdown.go",

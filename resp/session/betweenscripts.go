@@ -15,7 +15,7 @@ func (srv *Service) BetweenScripts() (end func()) {
 	for told := false; ; time.Sleep(10 * time.Millisecond) {
 		if srv.Gate.Has(gate.Busy) {
 			if !told {
-				srv.Log.Info("the reload waits for the script that runs; SCRIPT KILL ends one that has changed nothing")
+				srv.Log.Info("new settings wait for the script that runs; SCRIPT KILL ends one that has changed nothing")
 			}
 			told = true
 			continue

@@ -2,6 +2,7 @@ package session
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"celld/resp/session/sessiontest"
 	"celld/store/memory"
@@ -29,4 +30,24 @@ func answerAll(e *sessiontest.Engine, p *peer) string {
 		p.Serve(nil)
 	}
 	return p.tr.Take()
+}
+
+// What others set on the engine changes here while no command or script runs.
+func TestEngineChangesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := engineWorld(t, false)
+		w.Execution.Lock()
+		changed := false
+		go func() {
+			defer e.Begin()()
+			changed = true
+		}()
+		if synctest.Wait(); changed {
+			t.Error("settings change in the middle of a script")
+		}
+		w.Execution.Unlock()
+		if synctest.Wait(); !changed {
+			t.Error("settings do not change")
+		}
+	})
 }

@@ -24,6 +24,7 @@ type Parts struct {
 type Engine interface {
 	store.Store
 	keys.Space
+	ChangeAlone(begin func() (end func())) // policies and rules that others have set change between begin and end
 }
 
 // New returns what sessions share.
@@ -45,4 +46,5 @@ func (srv *Service) UseEngine(e Engine) {
 	srv.space, srv.Held.Most = e, e.Facts().MaxWaiting
 	srv.Use(e, e)
 	e.SetMaxWaiters(srv.Config.MaxWaiters.Get())
+	e.ChangeAlone(srv.BetweenScripts)
 }

@@ -209,6 +209,9 @@ func (s *Store) WaitingFor(c *store.Call) int64 { return s.waits.WaitingFor(c) }
 
 func (s *Store) SetMaxWaiters(most int64) { s.waits.SetMost(most) }
 
+// ChangeAlone is settings.Settings's.
+func (s *Store) ChangeAlone(begin func() (end func())) { s.settings.ChangeAlone(begin) }
+
 // Flush removes all keys: see keyspace.Keyspace.
 func (s *Store) Flush(done func(err error)) {
 	s.Keyspace.Flush(func(err error) {

@@ -29,6 +29,7 @@ type Engine struct {
 	Known   store.Facts
 	Unknown error // of PoliciesUnknown
 	Drained func(context.Context) bool
+	Begin   func() (end func()) // of ChangeAlone
 }
 
 // do does something now or when a test says so.
@@ -209,6 +210,8 @@ func (e *Engine) DeleteRule(r policy.Rule, _ int64, done func(bool, error)) {
 func (e *Engine) EndPolicies(nowNS int64) { e.Store.EndPolicies(nowNS) }
 
 func (e *Engine) AwaitPolicies() {}
+
+func (e *Engine) ChangeAlone(begin func() (end func())) { e.Begin = begin }
 
 func (e *Engine) KeepPolicies(list []*policy.Policy, only func(name string) bool) (refused int, err error) {
 	return memory.Port{Store: e.Store}.KeepPolicies(list, only)

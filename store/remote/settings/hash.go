@@ -159,6 +159,7 @@ func (h *hash) replace(fields map[string]string) {
 			keep[one.name] = ""
 		}
 	}
+	end := t.begin()
 	for _, name := range t.Policies.Settings(h.kind) {
 		if _, there := keep[name]; !there {
 			t.remove(h.kind, name)
@@ -170,6 +171,7 @@ func (h *hash) replace(fields map[string]string) {
 				"error", err)
 		}
 	}
+	end()
 	if fill {
 		h.setUnset()
 	}
@@ -226,6 +228,7 @@ func (h *hash) changed(name string, parts []rueidis.RedisMessage, deadline time.
 	was, _ := parts[1].ToString()
 	version, _ := parts[2].ToString()
 	var err error
+	end := t.begin()
 	switch {
 	case did < 0:
 		err = policy.ErrTooMany
@@ -239,6 +242,7 @@ func (h *hash) changed(name string, parts []rueidis.RedisMessage, deadline time.
 	case version != was:
 		t.remove(h.kind, name)
 	}
+	end()
 	h.mu.Lock()
 	current := was == h.version && h.answers
 	if current {

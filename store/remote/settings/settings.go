@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"celld/cell"
@@ -37,6 +38,7 @@ type Settings struct {
 	endedNS int64             // temporary policies until then have ended in this process, though the engine's clock may be behind
 	closed  chan struct{}
 	once    sync.Once
+	alone   atomic.Pointer[func() (end func())]
 }
 
 // Own reports whether a key, without the prefix, is one of the hashes.
@@ -99,6 +101,18 @@ func (t *Settings) await(ended <-chan struct{}) {
 	case <-ended:
 	case <-time.After(t.Timeout):
 	}
+}
+
+// ChangeAlone sets what is called before settings change here, and returns what is called afterwards. So a server keeps changes out of the
+// middle of a script. begin may wait.
+func (t *Settings) ChangeAlone(begin func() (end func())) { t.alone.Store(&begin) }
+
+// begin begins to change settings.
+func (t *Settings) begin() (end func()) {
+	if begin := t.alone.Load(); begin != nil {
+		return (*begin)()
+	}
+	return func() {}
 }
 
 // Close ends the polls.

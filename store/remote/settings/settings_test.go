@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,6 +79,48 @@ func textOf(set *policy.Set) string {
 		}
 	}
 	return b.String()
+}
+
+// Settings change between what a server is asked to begin and its end only: those of this process, those of another, and several at once.
+func TestChangesAlone(t *testing.T) {
+	t.Parallel()
+	addr := linktest.StartRedis(t)
+	first, second := openSettings(t, addr), openSettings(t, addr)
+	var alone sync.Mutex
+	last, began := map[*Store]string{}, map[*Store]int{}
+	for _, s := range []*Store{first, second} {
+		s.ChangeAlone(func() (end func()) {
+			alone.Lock()
+			if text := textOf(s.Policies); text != last[s] {
+				t.Errorf("settings have changed from %q to %q", last[s], text)
+			}
+			began[s]++
+			return func() {
+				last[s] = textOf(s.Policies)
+				alone.Unlock()
+			}
+		})
+	}
+	for i := range 20 {
+		setPolicyOf(t, first, fmt.Sprint("p", i), fmt.Sprint(1+i, "/1s"), policy.Options{})
+		if _, err := linktest.Told(t, func(done func(bool, error)) {
+			first.PutRule(policy.Rule{Deny: true, Pattern: fmt.Sprint("r", i)}, 0, done)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := linktest.Told(t, func(done func(bool, error)) { first.DeletePolicy("p3", done) }); err != nil {
+		t.Fatal(err)
+	}
+	<-second.policies.read()
+	<-second.rules.read()
+	alone.Lock()
+	defer alone.Unlock()
+	for _, s := range []*Store{first, second} {
+		if text := textOf(s.Policies); text != last[s] || strings.Count(text, "\n") != 39 || began[s] == 0 {
+			t.Errorf("settings began to change %d times, and are\n%s, last\n%s", began[s], text, last[s])
+		}
+	}
 }
 
 // Changes by any of three processes are answered as one Set in memory answers them, and reach all three.
