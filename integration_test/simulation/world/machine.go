@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -366,7 +367,11 @@ func (m *machine) crashed(at int64, power, stopped bool) {
 	defer m.w.mu.Unlock()
 	m.w.history.Crashes = append(m.w.history.Crashes, c)
 	if m.w.fleet == nil && (c.All || c.ForgetsNS > 0) {
-		m.w.history.Losses = append(m.w.history.Losses, check.Loss{Began: 0, Ended: at, FromNS: c.AtNS - c.ForgetsNS})
+		l := check.Loss{Ended: at, FromNS: c.AtNS - c.ForgetsNS}
+		if c.All {
+			l.FromNS = math.MinInt64
+		}
+		m.w.history.Losses = append(m.w.history.Losses, l)
 	}
 }
 

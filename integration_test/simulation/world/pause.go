@@ -24,6 +24,18 @@ func runPause(w *world) {
 		})
 	}
 	turns.until(&all, w.plan.chance("turns of pauses"), func(turn int) { pause(&operator, turn) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finally = append(w.finally, func() {
+		last := turns.all[len(turns.all)-1]
+		operator.hangUp()
+		a := operator.do("CL.RULE", "LIST", "upstream:*")
+		list, is := a.value.([]any)
+		if is && len(list) > 0 != (len(turns.all)%2 == 0) && !w.lost(last.came, last.cameNS, a.ended) {
+			w.wrong("after turn %d of the pauses the rules are %v", len(turns.all)-1, list)
+		}
+		operator.hangUp()
+	})
 }
 
 // pause adds the rule in each second turn, and removes it in the others, and returns when all machines know.

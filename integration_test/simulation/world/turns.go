@@ -21,6 +21,7 @@ type turns struct {
 // turn is when a configuration came. Until it has come, calls may obey it or the one before.
 type turn struct {
 	began, came int64 // numbers of events; came 0: it has not yet
+	cameNS      int64 // when, at the latest
 }
 
 // change makes a change, which begins and ends a turn.
@@ -32,6 +33,7 @@ func (t *turns) change(make func()) {
 	make()
 	t.mu.Lock()
 	last.came = t.w.event("turn", "%d has come", len(t.all)-1)
+	_, last.cameNS = t.w.nowNS()
 	t.mu.Unlock()
 }
 
@@ -52,11 +54,13 @@ func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
 	}
 }
 
-// lost reports whether what was so at one event may have been forgotten at another.
-func (w *world) lost(at, then int64) bool {
+// lost reports whether what came at one event, at atNS at the latest, may have been forgotten at another.
+func (w *world) lost(at, atNS, then int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.history.Losses, func(l check.Loss) bool { return l.Ended > at && l.Began < then })
+	return slices.ContainsFunc(w.history.Losses, func(l check.Loss) bool {
+		return l.Ended > at && l.Began < then && (w.fleet != nil || l.FromNS <= atNS) // an engine forgets also what is old
+	})
 }
 
 // setBetween reports whether a turn has begun and come between two events.
@@ -72,7 +76,7 @@ func (t *turns) obeys(c *caller, a answer, explains func(turn int) bool) {
 	defer t.mu.Unlock()
 	for i, is := range t.all {
 		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began
-		gone = gone && !(t.forgets && t.w.lost(t.all[i+1].came, a.ended))
+		gone = gone && !(t.forgets && t.w.lost(t.all[i+1].came, t.all[i+1].cameNS, a.ended))
 		if is.began < a.ended && !gone && explains(i) {
 			return
 		}

@@ -30,6 +30,7 @@ type world struct {
 	rounds  map[int]int // how many each caller may leave out, by its host
 	history check.History
 	faults  []string // what is wrong
+	finally []func() // what scenes look at when a process has ended once more
 }
 
 // longest is when a world that has not come to its end hangs.
@@ -161,6 +162,9 @@ func (w *world) lastLooks(m *machine) {
 		m.kill(true)
 	}
 	m.recover()
+	for _, f := range w.finally {
+		f()
+	}
 	c.looks()
 	c.hangUp()
 }
