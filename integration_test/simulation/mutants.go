@@ -100,8 +100,6 @@ var mutants = []mutant{
 		"c.next = nil // rounds join it before they let go of the lock\n",
 		"go func() {\n\t\tc.deciding.RLock()\n\t\tc.deciding.RUnlock()\n\t\tc.mu.Lock()\n\t\tc.next = nil\n\t\tc.mu.Unlock()\n\t}()\n"},
 	{"a unit does not begin with MULTI", "units", "persistence/aof.go", "slices.Insert(l.buffer, 0, []byte(aof.Multi)...), true", "l.buffer, true"},
-	{"a unit ends in the middle of a transaction", "units", "resp/session/betweenscripts.go", "lane.RLock()\n\tdefer lane.RUnlock()", "_ = lane"},
-	{"a new file has what was written at several instants", "units", "persistence/rewrite.go", "err = l.flush(l.write)\n", "_ = l.flush\n"},
 	{"changes are gathered every two seconds", "crashes", "persistence/aof.go", "gatherEvery = 400 * time.Millisecond", "gatherEvery = 1900 * time.Millisecond"},
 	{"a reply does not wait for the write", "crashes", "resp/transport/goroutine.go", "err = server.Commit()", "go func() { _ = server.Commit() }()"},
 	{"a refused write is answered as done", "crashes", "resp/session/commit.go", "if err != nil {\n\t\ttext", "if false {\n\t\ttext"},

@@ -31,8 +31,8 @@ func (w *world) comeAgain() {
 		if after < 0 || after > longestWait {
 			continue
 		}
-		if w.fleet != nil { // a denial is remembered by the clock of the engine, as celld knows it
-			after += time.Duration(w.fleet.slack())
+		if w.fleet != nil { // a denial is remembered by the clock of the engine, as celld knows it, and by one that takes ahead for so long
+			after += time.Duration(w.fleet.slack()) + time.Duration(number(w.plan.setting("store-ahead")))*time.Millisecond
 		}
 		time.Sleep(after) // answers round it up, and calls take their time
 		if second, is := c.do(words...).value.([]any); is && second[0] != int64(0) {
