@@ -2,6 +2,7 @@ package door_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"celld/cell"
+	"celld/internal/celldtest"
 	"celld/resp"
 	"celld/resp/client"
 	"celld/resp/command/limit"
@@ -185,6 +187,46 @@ func TestNeedsTheDisk(t *testing.T) {
 	}
 	if _, err := w.Door.Show(inside, "k"); err != nil || !w.Door.Gate.Has(gate.Refusing) {
 		t.Error(err)
+	}
+}
+
+// While a call within the process waits, others are decided and written: it holds up no write.
+func TestAWaitHoldsUpNoWrite(t *testing.T) {
+	clock := func() int64 { return sessiontest.StartNS }
+	cfg := sessiontest.Settings(t, "dir", t.TempDir())
+	keys, disk := sessiontest.Keep(memory.Options{Shards: 1, Now: clock}, cfg, &sessiontest.Disk{}, clock, slog.New(slog.DiscardHandler))
+	w := on(t, resp.Options{Store: keys, Persistence: disk}, "dir", t.TempDir())
+	t.Cleanup(disk.Stop)
+	if err := disk.Start(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Door.Gate.Set(gate.Loading, false)
+	take := func(ctx context.Context, key string, options ...door.Option) error {
+		_, err := w.told(ctx, ask(key, "1/10s", options...))
+		return err
+	}
+	if err := take(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left, written := make(chan error, 1), make(chan error, 1)
+	go func() { left <- take(ctx, "k", door.Option{Name: "WAIT", N: 20_000}) }()
+	celldtest.Eventually(t, "the call waits", func() bool {
+		callers, _ := w.Door.Port.Waiting()
+		return callers == 1
+	})
+	go func() { written <- take(t.Context(), "other") }()
+	select {
+	case err := <-written:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second): // it takes some microseconds
+		t.Error("a call that waits holds up the writes of others")
+	}
+	leave()
+	if err := <-left; err == nil {
+		t.Error("it does not say that its caller has gone")
 	}
 }
 

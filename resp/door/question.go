@@ -50,7 +50,13 @@ func (d *Door) decide(c *desk, from Caller, q question, count func()) (refused *
 	var gone error
 	if refused == nil && !decided {
 		sinceNS := d.Clock()
+		if d.Synchronous { // no write begins while a round lasts, and no round while a write waits
+			d.Persist.Leave()
+		}
 		gone = q.await(answered)
+		if d.Synchronous {
+			d.Persist.Begin()
+		}
 		c.stats.TookNS(d.Clock() - sinceNS)
 	}
 	if refused == nil && gone == nil {
