@@ -64,9 +64,14 @@ func TestChart(t *testing.T) {
 	if out, err := validate(t, rendered); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	celldtest.WriteFile(t, strings.Replace(celldtest.ReadFile(t, rendered, "default.yaml"), "replicas: 1", "replicas: one", 1),
-		rendered, "default.yaml")
-	if out, err := validate(t, rendered); err == nil || !strings.Contains(out, "replicas") {
+	refuses(t, rendered, "default.yaml", "replicas: 1", "replicas: one", "replicas")
+}
+
+// refuses checks that the schemas find a wrong word in a file.
+func refuses(t *testing.T, dir, file, right, wrong, says string) {
+	t.Helper()
+	celldtest.WriteFile(t, strings.Replace(celldtest.ReadFile(t, dir, file), right, wrong, 1), dir, file)
+	if out, err := validate(t, dir); err == nil || !strings.Contains(out, says) {
 		t.Errorf("what is wrong is not found: %v\n%s", err, out)
 	}
 }
@@ -99,11 +104,7 @@ func TestGatewayManifests(t *testing.T) {
 	if out, err := validate(t, dir); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	celldtest.WriteFile(t, strings.Replace(celldtest.ReadFile(t, dir, "gateway.yaml"), "unit: Minute", "unit: minute", 1),
-		dir, "gateway.yaml")
-	if out, err := validate(t, dir); err == nil || !strings.Contains(out, "limit.unit") {
-		t.Errorf("what is wrong is not found: %v\n%s", err, out)
-	}
+	refuses(t, dir, "gateway.yaml", "unit: Minute", "unit: minute", "limit.unit")
 }
 
 // What cannot work is refused with a line that says what would be right.

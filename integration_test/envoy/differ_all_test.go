@@ -155,11 +155,14 @@ func compare(t *testing.T, into *Recording, n int) {
 // awaitMiddle waits where a second is about to end, and where windows of two units have just begun: then the reference, whose keys do not
 // have the unit, counts both as one.
 func awaitMiddle() {
-	for {
-		now := time.Now()
-		if now.Nanosecond() < 950_000_000 && now.Unix()%3600 >= 61 && now.Unix()%60 >= 1 {
-			return
-		}
+	await(func(now time.Time) bool {
+		return now.Nanosecond() < 950_000_000 && now.Unix()%3600 >= 61 && now.Unix()%60 >= 1
+	})
+}
+
+// await waits for a time.
+func await(comes func(now time.Time) bool) {
+	for !comes(time.Now()) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

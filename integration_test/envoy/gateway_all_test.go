@@ -160,19 +160,11 @@ func TestGatewayEnvironments(t *testing.T) {
 // variables is env of a container in a manifest.
 type variables []struct{ Name, Value string }
 
-// readYAML reads the first document of a file.
-func readYAML(t *testing.T, path string, into any) {
-	t.Helper()
-	if err := yaml.NewDecoder(strings.NewReader(celldtest.ReadFile(t, path))).Decode(into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
-
 // TestGatewayManifests starts celld as the manifests in examples/envoy do. It needs no Redis, and keeps limits and configuration over a
 // restart, before the xDS server is back.
 func TestGatewayManifests(t *testing.T) {
 	t.Parallel()
-	var values struct {
+	var values, shown struct {
 		Config struct {
 			EnvoyGateway struct {
 				Provider struct {
@@ -183,7 +175,20 @@ func TestGatewayManifests(t *testing.T) {
 			} `yaml:"envoyGateway"`
 		}
 	}
-	readYAML(t, "../../examples/envoy/gateway-values.yaml", &values)
+	read := func(text string, into any) {
+		if err := yaml.Unmarshal([]byte(text), into); err != nil { // the first document
+			t.Fatal(err)
+		}
+	}
+	read(celldtest.ReadFile(t, "../../examples/envoy/gateway-values.yaml"), &values)
+	_, text, _ := strings.Cut(celldtest.ReadFile(t, "../../docs/how-to/envoy.md"), "in the values of its chart:\n\n```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	read(text, &shown)
+	more := values.Config.EnvoyGateway.Provider.Kubernetes.RateLimitDeployment.Container.Env
+	few := shown.Config.EnvoyGateway.Provider.Kubernetes.RateLimitDeployment.Container.Env
+	if len(few) != 1 || few[0] != more[0] { // the rest is for the volume
+		t.Errorf("the page has %v, the example %v", few, more)
+	}
 	var deployment struct {
 		Spec struct {
 			Template struct {
@@ -191,7 +196,7 @@ func TestGatewayManifests(t *testing.T) {
 			}
 		}
 	}
-	readYAML(t, "../../examples/envoy/ai-gateway.yaml", &deployment)
+	read(celldtest.ReadFile(t, "../../examples/envoy/ai-gateway.yaml"), &deployment)
 	p, program := startPlace(t), ratelimitProgram(t)
 	of := map[string][]string{"AI Gateway": nil}
 	for line, env := range gatewayEnvironments(t) {
@@ -201,11 +206,11 @@ func TestGatewayManifests(t *testing.T) {
 	}
 	for name, env := range of {
 		t.Run(name, func(t *testing.T) {
-			more := values.Config.EnvoyGateway.Provider.Kubernetes.RateLimitDeployment.Container.Env
+			set := more
 			if env == nil {
-				more = deployment.Spec.Template.Spec.Containers[0].Env
+				set = deployment.Spec.Template.Spec.Containers[0].Env
 			}
-			for _, v := range more {
+			for _, v := range set {
 				env = append(env, v.Name+"="+v.Value)
 			}
 			env, c := p.env(t, env)

@@ -32,9 +32,8 @@ type worlds struct {
 	i int
 }
 
-// xdsUnits are those of the domains: each has one. The reference knows the counts of two units of a key, and celld those of the last one.
-var xdsUnits = map[string]config.RateLimitUnit{"hourly": config.RateLimitUnit_HOUR, "daily": config.RateLimitUnit_DAY,
-	"weekly": config.RateLimitUnit_WEEK, "yearly": config.RateLimitUnit_YEAR}
+// xdsDomains each have one unit, that of their name: the reference knows the counts of two units of a key, and celld those of the last one.
+var xdsDomains = []string{"DAY", "HOUR", "WEEK", "YEAR"}
 
 // next is a world of some domains, and of mark, whose limit tells which world is in force. wrong is what is wrong with it, or strange.
 func (w *worlds) next(t *testing.T) (r *discovery.DiscoveryResponse, wrong string) {
@@ -42,24 +41,23 @@ func (w *worlds) next(t *testing.T) (r *discovery.DiscoveryResponse, wrong strin
 		return worldOf(t, fmt.Sprint(w.i)), "empty"
 	}
 	var domains []*config.RateLimitConfig
-	for domain, unit := range xdsUnits {
+	for _, domain := range xdsDomains {
 		if w.one(5) {
 			continue
 		}
 		c := configOf(t, w.config(domain))
 		all(c.Descriptors, func(d *config.RateLimitDescriptor) {
 			if l := d.RateLimit; l != nil && !l.Unlimited {
-				l.Unit = unit
+				l.Unit = config.RateLimitUnit(config.RateLimitUnit_value[domain])
 			}
 		})
 		domains = append(domains, c)
 	}
-	slices.SortFunc(domains, func(a, b *config.RateLimitConfig) int { return strings.Compare(a.Domain, b.Domain) })
 	domains = append(domains, marked(t, w.i+1), configOf(t, last))
 	first := domains[0]
 	d := first.Descriptors[w.IntN(len(first.Descriptors))]
 	if d.RateLimit == nil {
-		d.RateLimit = &config.RateLimitPolicy{Unit: xdsUnits[first.Domain], RequestsPerUnit: 3}
+		d.RateLimit = &config.RateLimitPolicy{Unit: config.RateLimitUnit_YEAR, RequestsPerUnit: 3}
 	}
 	if w.one(3) {
 		wrong = w.pick([]string{"a domain twice", "no domain", "no key", "a descriptor twice", "no unit", "unlimited and a unit",
@@ -235,6 +233,9 @@ func (b *both) told(r *discovery.DiscoveryResponse) (why [2]string) {
 	if said[0] != said[1] {
 		b.t.Fatalf("%v:\n got %s: %s\nwant %s: %s", r, said[1], why[1], said[0], why[0])
 	}
+	if name, _, has := strings.Cut(why[0], ": "); has && strings.HasPrefix(name, "the ") && !strings.HasPrefix(why[1], name+": ") {
+		b.t.Fatalf("%v:\n got %s\nwant %s", r, why[1], why[0])
+	}
 	if why[0] == "" {
 		b.taken, b.inForce = true, r
 	}
@@ -253,9 +254,7 @@ func (b *both) has(mark int) {
 
 // asked compares their answers.
 func (b *both) asked(q *ratelimit.RateLimitRequest) {
-	for time.Now().Unix()%3600 >= 3570 { // one of them might count in the next hour
-		time.Sleep(time.Second)
-	}
+	await(func(now time.Time) bool { return now.Unix()%3600 < 3570 }) // else one of them might count in the next hour
 	before := time.Now().Unix()
 	want, wantErr := ask(b.theirs.client, q)
 	got, gotErr := ask(b.mine, q)
@@ -283,16 +282,16 @@ func TestSameByXDS(t *testing.T) {
 	n := *domains / 10
 	b := startBoth(t)
 	w := &worlds{random: &random{Rand: celldtest.NewRand(t), old: newest == ""}}
-	mark, refused, seen := 0, 0, map[string]string{}
+	mark, refused, unread, seen := 0, 0, 0, map[string]string{}
 	asks := func() {
 		var q *ratelimit.RateLimitRequest
 		for range 12 {
 			if q == nil || w.one(3) {
-				q = w.request(w.pick([]string{"hourly", "daily", "weekly", "yearly", "yearly", "unknown"}))
+				q = w.request(w.pick(append(xdsDomains, "unknown")))
 			}
 			for _, d := range q.Descriptors {
 				if d.Limit != nil {
-					d.Limit.Unit = envoytype.RateLimitUnit(max(xdsUnits[q.Domain], 1))
+					d.Limit.Unit = envoytype.RateLimitUnit(max(envoytype.RateLimitUnit_value[q.Domain], 1))
 				}
 			}
 			b.asked(q)
@@ -328,6 +327,9 @@ func TestSameByXDS(t *testing.T) {
 		default:
 			mark = w.i + 1
 		}
+		if wrong == "cut off" || wrong == "another message" {
+			unread++
+		}
 		seen[wrong] = fmt.Sprintf("celld says %q, envoyproxy/ratelimit %q", why[1], why[0])
 		b.has(mark)
 		asks()
@@ -340,6 +342,15 @@ func TestSameByXDS(t *testing.T) {
 		t.Error("too little was compared")
 	}
 	sameSeries(t, b.theirs, b.ours, b.mine, map[string]bool{"mark": true}, func(string) string { return "" })
+	for kind, more := range map[string]int{"success": 0, "error": unread} { // the reference does not count what it cannot read
+		name := "ratelimit_service_config_load_" + kind
+		_, _, want := harness.Get(b.ours.Server, b.theirs.prometheus+"/metrics")
+		_, _, got := harness.Get(b.ours.Server, b.ours.metrics+"/metrics")
+		n, err := strconv.Atoi(metric(want, name))
+		if err != nil || metric(got, name) != fmt.Sprint(n+more) {
+			t.Errorf("%s is %s, want %s and %d", name, metric(got, name), metric(want, name), more)
+		}
+	}
 }
 
 // TestGatewayLimits tells both what Envoy Gateway and AI Gateway tell of limits, and asks for each of them until it is denied.
@@ -387,7 +398,7 @@ func TestGatewayLimits(t *testing.T) {
 	}
 }
 
-// leaves calls f for each limit, with the entries of a request for it. A descriptor without a value takes each: here the world's number.
+// leaves calls f for each limit, with the entries of a request for it.
 func leaves(of []*config.RateLimitDescriptor, above []*common.RateLimitDescriptor_Entry, f func([]*common.RateLimitDescriptor_Entry,
 	*config.RateLimitPolicy)) {
 	for _, d := range of {

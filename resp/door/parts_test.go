@@ -133,8 +133,9 @@ type engine struct{ *sessiontest.Engine }
 
 func (engine) Close() {}
 
-// Where replies wait for the disk, those within the process do, too, if something changes. What the disk refuses is an error.
-func TestNeedsTheDisk(t *testing.T) {
+// onDisk is a server whose replies wait for its disk. Its clock stands still.
+func onDisk(t *testing.T) (*world, *sessiontest.Disk) {
+	t.Helper()
 	files, clock := &sessiontest.Disk{}, func() int64 { return sessiontest.StartNS }
 	cfg := sessiontest.Settings(t, "dir", t.TempDir())
 	keys, disk := sessiontest.Keep(memory.Options{Shards: 1, Now: clock}, cfg, files, clock, slog.New(slog.DiscardHandler))
@@ -144,6 +145,12 @@ func TestNeedsTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Door.Gate.Set(gate.Loading, false)
+	return w, files
+}
+
+// Where replies wait for the disk, those within the process do, too, if something changes. What the disk refuses is an error.
+func TestNeedsTheDisk(t *testing.T) {
+	w, files := onDisk(t)
 	w.Want("CONFIG SET latency-monitor-threshold 1", "+OK\r\n")
 	syncs := func(do func() error) (more bool) {
 		before := files.Syncs.Load()
@@ -190,44 +197,47 @@ func TestNeedsTheDisk(t *testing.T) {
 	}
 }
 
-// While a call within the process waits, others are decided and written: it holds up no write.
-func TestAWaitHoldsUpNoWrite(t *testing.T) {
-	clock := func() int64 { return sessiontest.StartNS }
-	cfg := sessiontest.Settings(t, "dir", t.TempDir())
-	keys, disk := sessiontest.Keep(memory.Options{Shards: 1, Now: clock}, cfg, &sessiontest.Disk{}, clock, slog.New(slog.DiscardHandler))
-	w := on(t, resp.Options{Store: keys, Persistence: disk}, "dir", t.TempDir())
-	t.Cleanup(disk.Stop)
-	if err := disk.Start(nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	w.Door.Gate.Set(gate.Loading, false)
+// Neither a call within the process that waits, nor one that has panicked, holds up the writes of others.
+func TestNobodyHoldsUpWrites(t *testing.T) {
+	w, _ := onDisk(t)
 	take := func(ctx context.Context, key string, options ...door.Option) error {
 		_, err := w.told(ctx, ask(key, "1/10s", options...))
 		return err
 	}
-	if err := take(t.Context(), "k"); err != nil {
-		t.Fatal(err)
+	written := func(key, meanwhile string) {
+		done := make(chan error, 1)
+		go func() { done <- take(t.Context(), key) }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second): // it takes some microseconds
+			t.Fatalf("%s: another call is not written", meanwhile)
+		}
 	}
+	written("k", "at first")
 	ctx, leave := context.WithCancel(t.Context())
-	left, written := make(chan error, 1), make(chan error, 1)
+	left := make(chan error, 1)
 	go func() { left <- take(ctx, "k", door.Option{Name: "WAIT", N: 20_000}) }()
 	celldtest.Eventually(t, "the call waits", func() bool {
 		callers, _ := w.Door.Port.Waiting()
 		return callers == 1
 	})
-	go func() { written <- take(t.Context(), "other") }()
-	select {
-	case err := <-written:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second): // it takes some microseconds
-		t.Error("a call that waits holds up the writes of others")
-	}
+	written("l", "while a call waits")
 	leave()
 	if err := <-left; err == nil {
 		t.Error("it does not say that its caller has gone")
 	}
+	l, err := cell.ParseLimit("2/1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := store.TakeRequest{Calls: []store.Call{{Key: []byte("m"), Limit: &l}}, TakeOptions: store.TakeOptions{Cost: 1}}
+	if err := w.Door.Decide([]store.TakeRequest{one}, func(int) door.Verdict { panic("of a caller") }); !errors.Is(err, door.ErrPanicked) {
+		t.Errorf("after a panic: %v", err)
+	}
+	written("n", "after a panic")
 }
 
 // An engine's keys are read, changed and stored, again where others have changed them meanwhile.

@@ -43,38 +43,61 @@ func (d *Door) decide(c *desk, from Caller, q question, count func()) (refused *
 	if !d.Port.InProcess() || q.waits() {
 		answered = make(woken, 1)
 	}
-	if d.Synchronous {
-		d.Persist.Begin()
-	}
+	r := round{d: d}
+	r.begin()
+	defer r.leave() // if a panic leaves it open: others would wait for its end
 	decided, refused := d.ask(c, from, q, answered)
 	var gone error
 	if refused == nil && !decided {
 		sinceNS := d.Clock()
-		if d.Synchronous { // no write begins while a round lasts, and no round while a write waits
-			d.Persist.Leave()
-		}
+		r.leave() // no write begins while a round lasts, and no round while a write waits
 		gone = q.await(answered)
-		if d.Synchronous {
-			d.Persist.Begin()
-		}
+		r.begin()
 		c.stats.TookNS(d.Clock() - sinceNS)
 	}
 	if refused == nil && gone == nil {
 		count()
 	}
 	err = gone
-	switch {
-	case !d.Synchronous:
-	case refused == nil && q.changes():
-		err = cmp.Or(err, d.Commit())
-	default: // calls that only look do not wait for the disk
-		d.Persist.Leave()
+	if refused == nil && q.changes() { // calls that only look do not wait for the disk
+		err = cmp.Or(err, r.commit())
+	} else {
+		r.leave()
 	}
 	c.decider.Decided.Settle(c.lane, err)
 	if err != nil && err != gone {
 		err = Misconf(err)
 	}
 	return refused, err
+}
+
+// round is a round of decisions, where replies wait for the disk; otherwise it does nothing.
+type round struct {
+	d    *Door
+	open bool
+}
+
+func (r *round) begin() {
+	if r.open = r.d.Synchronous; r.open {
+		r.d.Persist.Begin()
+	}
+}
+
+// leave ends it without waiting for the disk, unless it has ended.
+func (r *round) leave() {
+	if r.open {
+		r.d.Persist.Leave()
+	}
+	r.open = false
+}
+
+// commit ends it when its changes are on the disk.
+func (r *round) commit() error {
+	if !r.open {
+		return nil
+	}
+	r.open = false
+	return r.d.Commit()
 }
 
 // ask asks while no transaction or script runs alone. If there is no answer yet, w is woken when there is.

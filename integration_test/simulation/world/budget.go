@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"time"
 )
@@ -62,7 +61,7 @@ func runBudget(w *world) {
 	for range 600 {
 		a := c.do(append(append([]string{"CL.TAKE", "{budget}"}, w.plan.budgetOf()...), "PEEK", "FULL")...)
 		if values, is := a.value.([]any); is {
-			if !w.lost(began, math.MaxInt64, a.ended) {
+			if !w.lost(began, a.ended) {
 				b.check(values[len(values)-1].([]any))
 			}
 			break

@@ -215,8 +215,8 @@ func (m *machine) refuse(f fault, err error, ops ...disk.Op) {
 	time.Sleep(f.long)
 	m.disk.SetFail(nil)
 	m.w.event("fault", "the disk is well again")
-	time.Sleep(3*time.Second + 100*m.w.plan.slowDisk) // celld tries again within a second, and writes its files anew
-	time.Sleep(5 * time.Second)                       // as the next snapshot or rewrite begins so long after one that failed
+	// celld tries again within a second, and writes its files anew: 5 s after a snapshot or rewrite that failed.
+	time.Sleep(8*time.Second + 100*m.w.plan.slowDisk)
 	m.mu.Lock()
 	m.failing = false
 	m.mu.Unlock()

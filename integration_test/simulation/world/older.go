@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"embed"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -98,7 +97,7 @@ func runOlder(w *world) {
 		is := olderStates[c.rnd.IntN(len(olderStates))]
 		a := c.do(strings.Fields(is.asks)...)
 		code, _, _ := strings.Cut(a.failed(), " ")
-		if a.none || code == "MISCONF" || w.plan.mayFail(code) || w.fleet != nil && w.lost(0, math.MaxInt64, a.ended) {
+		if a.none || code == "MISCONF" || w.plan.mayFail(code) || w.fleet != nil && w.lost(0, a.ended) {
 			continue
 		}
 		got := fmt.Sprint(a.value)

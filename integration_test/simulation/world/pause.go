@@ -31,7 +31,7 @@ func runPause(w *world) {
 		operator.hangUp()
 		a := operator.do("CL.RULE", "LIST", "upstream:*")
 		list, is := a.value.([]any)
-		if is && len(list) > 0 != (len(turns.all)%2 == 0) && !w.lost(last.came, last.cameNS, a.ended) {
+		if is && len(list) > 0 != (len(turns.all)%2 == 0) && !w.forgot(last, a.ended) {
 			w.wrong("after turn %d of the pauses the rules are %v", len(turns.all)-1, list)
 		}
 		operator.hangUp()

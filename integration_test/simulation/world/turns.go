@@ -1,6 +1,7 @@
 package world
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -54,12 +55,18 @@ func (t *turns) until(all *sync.WaitGroup, rnd *rand.Rand, set func(turn int)) {
 	}
 }
 
-// lost reports whether what came at one event, at atNS at the latest, may have been forgotten at another.
-func (w *world) lost(at, atNS, then int64) bool {
+// lost reports whether anything of what was so at one event may have been forgotten at another.
+func (w *world) lost(at, then int64) bool {
+	return w.forgot(turn{came: at, cameNS: math.MaxInt64}, then)
+}
+
+// forgot reports whether a turn that has come may have been forgotten at an event. A crash keeps what is older than its bound; an engine
+// may forget that, too.
+func (w *world) forgot(is turn, then int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.ContainsFunc(w.history.Losses, func(l check.Loss) bool {
-		return l.Ended > at && l.Began < then && (w.fleet != nil || l.FromNS <= atNS) // an engine forgets also what is old
+		return l.Ended > is.came && l.Began < then && (w.fleet != nil || l.FromNS <= is.cameNS)
 	})
 }
 
@@ -76,7 +83,7 @@ func (t *turns) obeys(c *caller, a answer, explains func(turn int) bool) {
 	defer t.mu.Unlock()
 	for i, is := range t.all {
 		gone := i+1 < len(t.all) && t.all[i+1].came > 0 && t.all[i+1].came < a.began
-		gone = gone && !(t.forgets && t.w.lost(t.all[i+1].came, t.all[i+1].cameNS, a.ended))
+		gone = gone && !(t.forgets && t.w.forgot(t.all[i+1], a.ended))
 		if is.began < a.ended && !gone && explains(i) {
 			return
 		}

@@ -103,8 +103,8 @@ func (t *Settings) await(ended <-chan struct{}) {
 	}
 }
 
-// ChangeAlone sets what is called before settings change here, and returns what is called afterwards. So a server keeps changes out of the
-// middle of a script. begin may wait.
+// ChangeAlone sets begin, which is called before settings change here, and may wait. What it returns is called when they have changed. So a
+// server keeps changes out of the middle of a script.
 func (t *Settings) ChangeAlone(begin func() (end func())) { t.alone.Store(&begin) }
 
 // begin begins to change settings.
