@@ -54,8 +54,9 @@ type algorithm interface {
 	give(l *Limit, st *State, nowNS, n int64) int64
 	// giveBack gives back the costs of leases, each at its ExpiryNS. It may change the order of these.
 	giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease)
-	// takenNS is what a lease remembers of its call. passedNS computes from it when the call passed, as far as is known.
-	takenNS(st State, nowNS int64) uint64
+	// takenNS is what a lease remembers of its call, which may have counted later than at nowNS: another reader of the clock was ahead.
+	// passedNS computes from it when the call passed, as far as is known.
+	takenNS(l *Limit, st *State, nowNS int64) uint64
 	passedNS(l *Limit, takenNS uint64) uint64
 
 	// carry turns a state that another limit of this algorithm has left into a state of l. The Shapes are the same, except with anyShape.
@@ -150,7 +151,7 @@ func (*plain) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	}
 }
 
-func (*plain) takenNS(_ State, nowNS int64) uint64 { return uint64(nowNS) }
+func (*plain) takenNS(_ *Limit, _ *State, nowNS int64) uint64 { return uint64(nowNS) }
 
 func (*plain) passedNS(_ *Limit, takenNS uint64) uint64 { return takenNS }
 

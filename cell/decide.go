@@ -236,8 +236,9 @@ func (l *Limit) WholeNS(st *State, nowNS int64) uint64 {
 	return l.kind().whole(l, st, uint64(nowNS))
 }
 
-// TakenNS is what a lease remembers of the call that was just granted: when it passed, or, with gcra, when it will have flowed back.
-func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(*st, nowNS) }
+// TakenNS is what a lease remembers of the call that was just granted: when it passed, not before the window that it counts in begins, or,
+// with gcra, when it will have flowed back.
+func (l *Limit) TakenNS(st *State, nowNS int64) uint64 { return l.kind().takenNS(l, st, nowNS) }
 
 // TakenAt is TakenNS of a call of which only the decision is known, and when it passed; 0: that is not known.
 func (l *Limit) TakenAt(d *Decision, passedNS int64) uint64 {

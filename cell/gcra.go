@@ -222,7 +222,7 @@ func (*gcra) give(l *Limit, st *State, nowNS, n int64) int64 {
 func (*gcra) whole(*Limit, *State, uint64) uint64 { return Never }
 
 // takenNS is when the call will have flowed back.
-func (*gcra) takenNS(st State, _ int64) uint64 { return min(st.A, math.MaxInt64) }
+func (*gcra) takenNS(_ *Limit, st *State, _ int64) uint64 { return min(st.A, math.MaxInt64) }
 
 func (*gcra) passedNS(l *Limit, takenNS uint64) uint64 {
 	return takenNS - min(takenNS, uint64(l.bucket.toleranceNS))

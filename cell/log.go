@@ -196,10 +196,8 @@ func (c calls) end(period uint64) uint64 {
 	return c.time(c.n()-1) + period
 }
 
-// takenNS is the time of the newest entry, which another reader of the clock may have written.
-func (*log) takenNS(st State, _ int64) uint64 {
-	return calls{&st}.end(0)
-}
+// takenNS is the time of the newest entry.
+func (*log) takenNS(_ *Limit, st *State, _ int64) uint64 { return calls{st}.end(0) }
 
 // giveBack writes the log anew, without what is given back. A call that Force has made part of the one after it stays: else the end of its
 // lease would depend on what else has ended.

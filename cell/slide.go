@@ -97,6 +97,9 @@ func (w windows) take(st *State, fromCur, fromPrev uint64) {
 	}
 }
 
+// takenNS is not before the window begins.
+func (*slide) takenNS(_ *Limit, st *State, nowNS int64) uint64 { return max(uint64(nowNS), st.A) }
+
 // giveBack gives to the two windows that still count.
 func (*slide) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	period := uint64(l.PeriodNS)

@@ -183,6 +183,12 @@ func (*buckets) give(l *Limit, st *State, nowNS, n int64) int64 {
 	return n - int64(left)
 }
 
+// takenNS is not before the newest sub-window begins.
+func (*buckets) takenNS(l *Limit, st *State, nowNS int64) uint64 {
+	c := countersOf(&l.Shape, st)
+	return max(uint64(nowNS), mulDivUp(st.A, c.period, c.n))
+}
+
 // giveBack gives to the sub-windows that still count.
 func (*buckets) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	c := countersOf(&l.Shape, st)

@@ -246,6 +246,14 @@ func (l *Limit) Realign(st *State, byNS, nowNS int64) {
 	st.BlockedNS = ShiftInstant(st.BlockedNS, byNS)
 }
 
+// takenNS is not before the window begins.
+func (*window) takenNS(l *Limit, st *State, nowNS int64) uint64 {
+	if _, before := st.pair(); before > 0 { // a forced call counts in one before it
+		return uint64(nowNS)
+	}
+	return max(uint64(nowNS), l.beginNS(st.A))
+}
+
 // giveBack gives to windows that are not over.
 func (w *window) giveBack(l *Limit, st *State, nowNS int64, from []lease.Lease) {
 	over := func(taken lease.Lease) bool { return !l.inWindow(st, taken.TakenNS, taken.ExpiryNS) }

@@ -44,6 +44,8 @@ type Conn struct {
 	network       *Network
 	local, remote netip.AddrPort
 	in, out       *pipe
+	peer          *Conn
+	ended         chan struct{} // closed with this end
 
 	mu     sync.Mutex
 	closed bool
@@ -195,6 +197,14 @@ func (c *Conn) Reset() {
 	c.network.forget(c)
 }
 
+// AwaitPeer returns when the peer has closed its end, which it may do long after this one was reset, or after a while at most.
+func (c *Conn) AwaitPeer(most time.Duration) {
+	select {
+	case <-c.peer.ended:
+	case <-time.After(most):
+	}
+}
+
 // CloseWrite ends what this end sends. It still reads.
 func (c *Conn) CloseWrite() error {
 	c.out.set(func() { c.out.fin = true })
@@ -206,6 +216,7 @@ func (c *Conn) close() (first bool) {
 	defer c.mu.Unlock()
 	first, c.closed = !c.closed, true
 	if first {
+		close(c.ended)
 		c.network.forget(c)
 	}
 	return first

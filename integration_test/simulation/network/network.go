@@ -121,8 +121,9 @@ func Pair(local, remote string) (client, server *Conn) {
 // connect makes a connection. The network is locked, or nobody else knows it yet.
 func (n *Network) connect(local, remote netip.AddrPort) (client, server *Conn) {
 	there, back := newPipe(), newPipe()
-	client = &Conn{network: n, local: local, remote: remote, in: back, out: there}
-	server = &Conn{network: n, local: remote, remote: local, in: there, out: back}
+	client = &Conn{network: n, local: local, remote: remote, in: back, out: there, ended: make(chan struct{})}
+	server = &Conn{network: n, local: remote, remote: local, in: there, out: back, ended: make(chan struct{}), peer: client}
+	client.peer = server
 	n.conns = append(n.conns, client, server)
 	return client, server
 }
@@ -188,6 +189,7 @@ func (l *Listener) Close() error {
 	l.changed.happens()
 	for _, c := range waiting {
 		c.Reset()
+		c.close()
 	}
 	return nil
 }

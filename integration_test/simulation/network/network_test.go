@@ -111,6 +111,14 @@ func TestEnds(t *testing.T) {
 		if err := read(server); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("after Reset: %v", err)
 		}
+		go func() {
+			time.Sleep(time.Second)
+			server.Close()
+		}()
+		began := time.Now()
+		if client.AwaitPeer(time.Minute); time.Since(began) != time.Second {
+			t.Errorf("AwaitPeer returned after %s; the peer has closed after 1s", time.Since(began))
+		}
 		client, _ = pair(t, 0)
 		client.network.Cut("10.0.0.1")
 		if err := read(client); !errors.Is(err, syscall.ECONNRESET) {

@@ -101,9 +101,11 @@ func (c *caller) write(raw []byte) error {
 	return err
 }
 
+// hangUp ends the connection, and returns when celld has ended it, too: a call that it has read may be decided until then.
 func (c *caller) hangUp() {
 	if c.conn != nil {
 		c.conn.Reset()
+		c.conn.AwaitPeer(longest / 4)
 		c.conn = nil
 	}
 }

@@ -291,9 +291,9 @@ func (c *client) ask(calls []asked) {
 			err = c.read(a)
 		}
 		if err != nil {
-			a.Ended = c.w.event(c.name, "has no answer to %s: %v", a.Text, err)
 			c.leave()
 			c.hangUp()
+			a.Ended = c.w.event(c.name, "has no answer to %s: %v", a.Text, err)
 		}
 		if patience += time.Duration(a.WaitNS) + c.w.plan.timeout; a.Waits {
 			patience += c.w.plan.timeout // until it is looked at

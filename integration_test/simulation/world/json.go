@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"celld/integration_test/simulation/check"
+	"celld/integration_test/simulation/network"
 )
 
 // Clients ask by JSON, too. Their calls and answers are those of commands in other words, so the same checkers look at them.
@@ -79,7 +80,7 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 	for _, a := range calls {
 		m := c.w.all[c.rnd.IntN(len(c.w.all))]
 		path, body := a.byJSON()
-		conn, err := net.Conn(nil), error(nil)
+		conn, err := (*network.Conn)(nil), error(nil)
 		if path != "" && a.plain == "" {
 			conn, err = c.w.network.Dial(c.addr, m.http())
 		}
@@ -92,6 +93,8 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 		a.Began = c.w.event(c.name, "posts %s to %s: %s", path, m.addr, body)
 		began := c.w.since()
 		status, text, err := post(conn, c.w.token(&c.caller)+m.http(), path, body)
+		conn.Reset()
+		conn.AwaitPeer(longest / 4)
 		switch a.Ended = c.w.event(c.name, "gets %d: %s, %v", status, text, err); {
 		case err != nil:
 		case status == http.StatusUnauthorized && c.w.plan.has("secrets"):
