@@ -299,11 +299,22 @@ func TestSameByXDS(t *testing.T) {
 	}
 	for w.i = range n {
 		switch {
-		case w.i%97 == 96: // the streams end
-			for _, s := range b.streams {
-				close(s.ends)
+		case w.i%53 == 52: // the streams end, some in the middle of a world
+			var partial *discovery.DiscoveryResponse
+			if w.one(2) {
+				partial, _ = w.next(t)
+			}
+			for i, s := range b.streams {
+				if partial == nil {
+					close(s.ends)
+					continue
+				}
+				b.servers[i].passes.Store(w.Int64N(int64(proto.Size(partial))))
+				_ = s.Send(partial)
 			}
 			b.connect()
+			b.has(mark)
+			asks()
 		case w.i%250 == 249: // the servers go, and come again
 			for _, c := range b.servers {
 				c.server.Stop()

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -29,6 +31,33 @@ type control struct {
 	addr    string
 	server  *grpc.Server
 	streams chan *stream
+	passes  atomic.Int64 // how many more bytes its connection sends before it ends
+}
+
+// listener makes a control's connections end so.
+type listener struct {
+	net.Listener
+	of *control
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	l.of.passes.Store(math.MaxInt64)
+	return ending{conn, l.of}, err
+}
+
+type ending struct {
+	net.Conn
+	of *control
+}
+
+func (c ending) Write(b []byte) (int, error) {
+	if left := c.of.passes.Add(-int64(len(b))); left < 0 {
+		_, _ = c.Conn.Write(b[:max(0, left+int64(len(b)))])
+		c.Conn.Close()
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
 }
 
 // stream is one call.
@@ -68,7 +97,7 @@ func startControl(t *testing.T, addr string, by *tls.Config) *control {
 	}
 	c := &control{addr: ln.Addr().String(), server: grpc.NewServer(o...), streams: make(chan *stream)}
 	discovery.RegisterAggregatedDiscoveryServiceServer(c.server, c)
-	go c.server.Serve(ln)
+	go c.server.Serve(listener{ln, c})
 	t.Cleanup(c.server.Stop)
 	return c
 }

@@ -48,21 +48,30 @@ func (p *parser) message(root *yamlRoot, data []byte) error {
 		case f.Is(2, protowire.BytesType):
 			return f.Text(&root.Domain)
 		case f.Is(3, protowire.BytesType):
-			root.Descriptors = append(root.Descriptors, yamlDescriptor{})
-			return root.Descriptors[len(root.Descriptors)-1].read(f.Bytes, 1)
+			return p.descriptor(&root.Descriptors, f.Bytes, 1)
 		}
 		return nil
 	})
 }
 
-// mostLevels is how deep descriptors may stand in each other.
-const mostLevels = 100
+const (
+	// mostLevels is how deep descriptors may stand in each other.
+	mostLevels = 100
+	// mostDescriptors is how many a server may tell. A message of 4 MB has room for as many that have a limit and a key of five letters.
+	// Two million empty ones of 2 bytes took 700 MB of memory.
+	mostDescriptors = 250_000
+)
 
-// read reads a RateLimitDescriptor.
-func (d *yamlDescriptor) read(data []byte, level int) error {
+// descriptor reads a RateLimitDescriptor.
+func (p *parser) descriptor(to *[]yamlDescriptor, data []byte, level int) error {
 	if level > mostLevels {
 		return fmt.Errorf("descriptors stand more than %d deep in each other", mostLevels)
 	}
+	if p.descriptors++; p.descriptors > mostDescriptors {
+		return fmt.Errorf("there are more than %d descriptors", mostDescriptors)
+	}
+	*to = append(*to, yamlDescriptor{})
+	d := &(*to)[len(*to)-1]
 	return message.Each(data, func(f message.Field) error {
 		switch {
 		case f.Is(1, protowire.BytesType):
@@ -75,8 +84,7 @@ func (d *yamlDescriptor) read(data []byte, level int) error {
 			}
 			return d.RateLimit.read(f.Bytes)
 		case f.Is(4, protowire.BytesType):
-			d.Descriptors = append(d.Descriptors, yamlDescriptor{})
-			return d.Descriptors[len(d.Descriptors)-1].read(f.Bytes, level+1)
+			return p.descriptor(&d.Descriptors, f.Bytes, level+1)
 		case f.Is(5, protowire.VarintType):
 			d.ShadowMode = f.N != 0
 		case f.Is(6, protowire.VarintType):

@@ -1,6 +1,7 @@
 package domains
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -8,7 +9,6 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -187,13 +187,16 @@ func TestMessagesThatAreWrong(t *testing.T) {
 			t.Errorf("%v, want %s", err, of.want)
 		}
 	}
-	empty := []byte("\x12\x01d")
-	for range 10_000 {
-		empty = protowire.AppendBytes(protowire.AppendTag(empty, 3, protowire.BytesType), nil)
+	empty := func(n int) error {
+		data := append([]byte("\x12\x01d"), bytes.Repeat([]byte{3<<3 | 2, 0}, n)...)
+		_, err := ParseMessages([]message.Resource{{Type: MessageName, Value: data}}, Options{})
+		return err
 	}
-	_, err := ParseMessages([]message.Resource{{Type: MessageName, Value: empty}}, Options{})
-	if n := strings.Count(fmt.Sprint(err), "\n") + 1; n != mostErrors {
+	if n := strings.Count(fmt.Sprint(empty(mostDescriptors)), "\n") + 1; n != mostErrors {
 		t.Errorf("%d mistakes are told", n)
+	}
+	if err := fmt.Sprint(empty(mostDescriptors + 1)); err != "a resource: there are more than 250000 descriptors" {
+		t.Error(err)
 	}
 }
 

@@ -63,6 +63,8 @@ type parser struct {
 	merge  bool
 	file   string
 	errors []error
+
+	descriptors int // of a server's messages
 }
 
 // mostErrors are told. A message of 4 MB may have two million empty descriptors.
