@@ -70,7 +70,7 @@ func TestPoliciesUnknown(t *testing.T) {
 	e.Unknown = errors.New("it is away")
 	for _, line := range []string{
 		"CL.TAKE k @none", "CL.THROTTLE k @none", "CL.MTAKE 1 k @none", "CL.GIVE k @none 1", "CL.POLICY GET none", "CL.POLICY GET @none",
-		"CL.STATS none", "CL.TOP 5 none",
+		"CL.STATS none", "CL.TOP 5 none", "CL.POLICY LIST none*", "CL.RULE LIST",
 	} {
 		c.want(line, "-STOREDOWN it is away\r\n")
 	}
@@ -79,7 +79,9 @@ func TestPoliciesUnknown(t *testing.T) {
 		t.Errorf("a check: %v", err)
 	}
 	c.want("CL.POLICY GET known", "$4\r\n1/1h\r\n")
+	c.want("CL.POLICY LIST", "*2\r\n$5\r\nknown\r\n$4\r\n1/1h\r\n")
 	e.Unknown = nil
+	c.want("CL.RULE LIST", "*0\r\n")
 	c.want("CL.TAKE k @none", "-NOPOLICY no such policy 'none'\r\n")
 	c.want("CL.POLICY GET none", "$-1\r\n")
 }

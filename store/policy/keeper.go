@@ -24,6 +24,6 @@ type Keeper interface {
 	// KeepRules is KeepPolicies for the rules of a file, which hold for ever.
 	KeepRules(list []Rule, only func(name string) bool) (refused int, err error)
 
-	// PoliciesUnknown says why there may be policies that the process does not know.
+	// PoliciesUnknown says why there may be policies or rules that the process does not know.
 	PoliciesUnknown() error
 }

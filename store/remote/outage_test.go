@@ -73,3 +73,22 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// While the engine is away, nothing is known of what a key holds, whatever a caller asks for first.
+func TestNothingIsForeignInAnOutage(t *testing.T) {
+	for _, mode := range []string{"deny", "local"} {
+		s := newTestStore(t, celldtest.NewAiling(t).Socket, Options{Failures: modesOf(mode)})
+		s.link.Break("k", linktest.Down)
+		s.failure.Throttle(&store.Request{Bucket: bucketOf(t, 15, 30, 60)}, s.link.Down(), store.Access{}) // which makes the table of local
+		read := make(signal, 1)
+		tx := s.Open([][]byte{[]byte("k")}, store.OpenOptions{Leases: true}, read)
+		<-read
+		if kind, foreign := tx.Foreign([]byte("k")); foreign {
+			t.Errorf("%s: the key holds a %q that is not celld's", mode, kind)
+		}
+		if err := tx.Err(); (err == nil) != (mode == "local") {
+			t.Errorf("%s: %v", mode, err)
+		}
+		tx.Close()
+	}
+}

@@ -71,7 +71,7 @@ func (d dropping) Wake() {
 }
 
 func (t *tx) Foreign(key []byte) (kind string, foreign bool) {
-	if t.local != nil {
+	if t.Err() != nil || t.local != nil { // nothing was read, or nothing of the engine counts
 		return "", false
 	}
 	return t.View.Foreign(key)

@@ -127,6 +127,10 @@ func tooFewHeld(calls []Call, leases []held, h History) string {
 			if waits && (!c.Waits || h.WakesNS == 0 || !o.denied()) {
 				room -= o.Cost
 			}
+			// Whose wait an operator ends is denied while one before it has no answer, whatever that takes.
+			if c.Waits && c.ToNS < c.FromNS+c.WaitNS && o.Waits && o.Granted() && o.Began < c.Began && o.Ended > c.Began {
+				room = 0
+			}
 		}
 		if c.Cost <= room {
 			return fmt.Sprintf("%s was denied at event %d, though there was room for %d", c.Text, c.Ended, room)

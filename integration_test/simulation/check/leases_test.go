@@ -83,6 +83,12 @@ func TestLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(c Call) Call { return with(c, func(c *Call) { c.Limit = three }) }
+	first, unblocked := of(with(granted(9*s+s/4), func(c *Call) { c.Began, c.Ended = 1, 5 })), of(refused(9*s+s/4))
+	for want, calls := range [][]Call{{first, unblocked}, {unblocked}} {
+		if faults := Leases(History{Calls: calls, WakesNS: s / 4}); len(faults) != want {
+			t.Errorf("an operator has ended the wait of the last of %d: %v", len(calls), faults)
+		}
+	}
 	if faults := Leases(History{Calls: []Call{of(named(acquire(1, 2, 7, 9*s))), of(named(acquire(3, 4, 8, 9*s+1)))}}); len(faults) != 1 {
 		t.Errorf("a repeat that is given a lease of its own: %v", faults)
 	}

@@ -121,14 +121,17 @@ func (f family) policyTTL(c *command.Call) {
 
 // policyNamed finds the policy of just the name that a call has. Where it is not known whether there is one, it answers with an error.
 func (f family) policyNamed(c *command.Call) (p *policy.Policy, known bool) {
-	s := f.server()
-	if p = s.InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@")); p == nil {
-		if err := s.Store.PoliciesUnknown(); err != nil {
-			c.Error(argument.ErrStoreDown, err)
-			return nil, false
-		}
+	p = f.server().InForce.PolicyNamed(strings.TrimPrefix(string(c.Args[2]), "@"))
+	return p, p != nil || !f.unknown(c)
+}
+
+// unknown answers with an error where there may be policies or rules that are not known here, and reports whether it does.
+func (f family) unknown(c *command.Call) bool {
+	err := f.server().Store.PoliciesUnknown()
+	if err != nil {
+		c.Error(argument.ErrStoreDown, err)
 	}
-	return p, true
+	return err != nil
 }
 
 func (f family) policyDel(c *command.Call) {
@@ -147,6 +150,9 @@ func (f family) policyList(c *command.Call) {
 		if keep(p.Name) {
 			found = append(found, p)
 		}
+	}
+	if len(found) == 0 && f.unknown(c) {
+		return
 	}
 	c.Map(len(found))
 	for _, p := range found {

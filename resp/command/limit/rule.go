@@ -97,6 +97,9 @@ func (f family) ruleList(c *command.Call) {
 			found = append(found, r)
 		}
 	}
+	if len(found) == 0 && f.unknown(c) {
+		return
+	}
 	c.Array(len(found))
 	for _, r := range found {
 		net, left := "", int64(-1)

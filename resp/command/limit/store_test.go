@@ -89,7 +89,8 @@ func TestRefusals(t *testing.T) {
 		"CL.RULE ADD DENY k", fails(ErrTooManyRules, policy.MaxRules))
 	s.err = errors.New("no reply")
 	wants(t, h, "CL.POLICY SET q 5/1s", "-ERR no reply\r\n", "CL.POLICY DEL p", "-ERR no reply\r\n",
-		"CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", "*0\r\n", "CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
+		"CL.RULE ADD DENY k", "-ERR no reply\r\n", "CL.RULE LIST", down, "CL.POLICY LIST q*", down,
+		"CL.POLICY LIST", "*2\r\n$1\r\np\r\n$4\r\n5/1s\r\n")
 }
 
 // A name has 1 to 64 letters, digits and a few other characters.

@@ -135,14 +135,14 @@ func (t *Settings) EpochOf(l *policy.Limit) uint64 {
 	return t.epochs[l.ID]
 }
 
-// PoliciesUnknown says why the engine may hold policies that this process does not know: it is away, or has not been read yet. nil: it was
-// read a moment ago.
+// PoliciesUnknown says why the engine may hold policies or rules that this process does not know: it is away, or has not been read yet.
+// nil: it was read a moment ago.
 func (t *Settings) PoliciesUnknown() error {
 	if err := t.Link.Away(); err != nil {
 		return err
 	}
-	if !t.policies.loaded() {
-		return errors.New("its policies have not been read yet")
+	if !t.policies.loaded() || !t.rules.loaded() {
+		return errors.New("its policies and rules have not been read yet")
 	}
 	return nil
 }
