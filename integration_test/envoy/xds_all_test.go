@@ -290,8 +290,10 @@ func TestSameByXDS(t *testing.T) {
 				q = w.request(w.pick(append(xdsDomains, "unknown")))
 			}
 			for _, d := range q.Descriptors {
-				if d.Limit != nil {
-					d.Limit.Unit = envoytype.RateLimitUnit(max(envoytype.RateLimitUnit_value[q.Domain], 1))
+				if unit, is := envoytype.RateLimitUnit_value[q.Domain]; !is {
+					d.Limit = nil // a request has no unit of a week
+				} else if d.Limit != nil {
+					d.Limit.Unit = envoytype.RateLimitUnit(unit)
 				}
 			}
 			b.asked(q)

@@ -123,8 +123,6 @@ var mutants = []mutant{
 	{"those who wait here are not told what is given back", "leases", "store/remote/waits/line.go", "l.poked = true\n\t\tl.serve()", "l.serve()"},
 	{"a booked call is answered before its moment", "lines", "store/remote/waits/try.go",
 		"at: t.read.Add(wait)", "at: t.read"},
-	{"a call whose wait ends while it is decided gives back what it was granted", "lines", "store/remote/waits/try.go",
-		"trials[i] == late && !one.line.booked(one)", "trials[i] == late"},
 	{"a call whose wait ends while it is decided is answered twice", "lines", "store/remote/waits/refuse.go",
 		"if !v.Left() {", "if true {"},
 	{"a call is sent again after an error", "", "store/remote/link/pipelines.go",

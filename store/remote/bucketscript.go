@@ -94,9 +94,7 @@ if debt > 0 and (debt ~= before or gave) then
 	local sum = n + debt
 	local ns = sum % 1e9
 	local seconds = s + (sum - ns) / 1e9
-	text, ms = string.format('%d%09d', seconds, ns), seconds * 1000 + math.ceil(ns / 1e6)
-	local least = s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `
-	if ms < least then ms = least end
+	text, ms = string.format('%d%09d', seconds, ns), seconds * 1000 + math.ceil(ns / 1e6) + ` + lingerMs + `
 end
 `
 	throttleText = scriptTime + `
@@ -151,9 +149,7 @@ tat = ends
 if debt == 0 and before > 0 then
 	redis.call('DEL', KEYS[1])
 elseif debt ~= before then
-	local ms = string.sub(ends, 1, -10) * 1000 + math.ceil(string.sub(ends, -9) / 1e6)
-	local least = s * 1000 + math.ceil(n / 1e6) + ` + lingerMs + `
-	if ms < least then ms = least end
+	local ms = string.sub(ends, 1, -10) * 1000 + math.ceil(string.sub(ends, -9) / 1e6) + ` + lingerMs + `
 	redis.call('HSET', KEYS[1], ARGV[2], head .. 'until=' .. ends .. ' used=' .. string.format('%.0f', debt))
 	redis.call('PEXPIREAT', KEYS[1], ms)
 end

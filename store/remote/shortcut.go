@@ -44,8 +44,8 @@ func (n *setNewState) note(refused bool) {
 }
 
 // expiryMs is when the engine removes a key that holds a TAT, in Unix ms: see view.Linger.
-func expiryMs(tatNS uint64, nowNS int64) string {
-	return strconv.FormatInt(max(view.CeilMs(tatNS), view.CeilMs(uint64(nowNS)+uint64(view.Linger))), 10)
+func expiryMs(tatNS uint64) string {
+	return strconv.FormatInt(view.CeilMs(tatNS)+view.Linger.Milliseconds(), 10)
 }
 
 // mostEarly is how far ahead of the engine's time a key may be decided without a script. Its answer is held back for so long at most.
@@ -86,7 +86,7 @@ func (d *deciding) setNew() bool {
 	}
 	d.sent = &link.Request{
 		Keys: []string{d.key()}, Deadline: d.calls[0].Deadline,
-		Args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat, now)},
+		Args: []string{"SET", strconv.FormatUint(tat, 10), "NX", "GET", "PXAT", expiryMs(tat)},
 	}
 	d.sent.Done = func(answer rueidis.RedisMessage, err error) {
 		switch {
@@ -190,7 +190,7 @@ func (d *deciding) expect() bool {
 	if next == tat || next == 0 {
 		return false
 	}
-	args := append(make([]string, 0, 7), strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next, now), d.timeArg())
+	args := append(make([]string, 0, 7), strconv.FormatUint(tat, 10), strconv.FormatUint(next, 10), expiryMs(next), d.timeArg())
 	d.run(expectScript, args, func(answer rueidis.RedisMessage, err error) {
 		switch {
 		case err == nil && answer.IsInt64():

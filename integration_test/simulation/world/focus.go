@@ -126,6 +126,9 @@ func drawLines(p *plan, r *rand.Rand) {
 		k := &p.keys[i]
 		*k = key{name: k.name, waits: true}
 		k.text, k.limit = limitOf(oneOf(r, "5/1s,burst=1", "20/1s,burst=3", "3/1s,burst=1", "1/100ms"))
+		if slow := p.chance("slow lines"); slow.IntN(3) == 0 { // where a pause of the engine costs less than a call
+			k.text, k.limit = limitOf("1/2s")
+		}
 	}
 	if p.fewFaults(r); p.engine != noEngine && r.IntN(2) == 0 { // who waits comes to the end of that while the engine does not answer
 		p.faultsFrom(r, 3+r.IntN(5), func(f *fault) {

@@ -369,7 +369,7 @@ func (v *View) script() (args []string, changed bool, err error) {
 		}
 		was := k.read
 		was.never = was.never && k.shown // a key that is over has no expiry to keep: a SET of the same begins anew
-		steps := was.steps(&want, v.NowNS)
+		steps := was.steps(&want)
 		if k.want = want; want.lease > k.read.lease {
 			highest = max(highest, want.lease)
 		}

@@ -201,7 +201,7 @@ func TestEpochsOfStates(t *testing.T) {
 	if reset == 0 || got["@api/window/1h 5"] == "" || got["@unknown 7"] != state || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
-	if ms, _ := s.do(t, "PEXPIRETIME", "k").AsInt64(); ms != in2100/1e6 {
+	if ms, _ := s.do(t, "PEXPIRETIME", "k").AsInt64(); ms != in2100/1e6+Linger.Milliseconds() {
 		t.Errorf("the key ends at %d, before what is unknown", ms)
 	}
 	s.on(t, func(v *View) {
