@@ -54,30 +54,37 @@ func (l *Link) Beside(key, ending string) string {
 	return name
 }
 
-// PerHashSlot is the key of Options.PerHashSlot in the slot of another key.
+// PerHashSlot is the key of Options.PerHashSlot in the slot of another key. "": that name has a tag of its own, of another slot.
 func (l *Link) PerHashSlot(key string) string {
-	name := l.options.PerHashSlot
-	if !l.cluster.Load() || HashSlot(name) == HashSlot(key) {
+	name, slot := l.options.PerHashSlot, HashSlot(key)
+	if !l.cluster.Load() || HashSlot(name) == slot {
 		return name
 	}
-	return l.perHashSlot()[HashSlot(key)]
+	if name = string(l.appendTagged(nil, l.findTags()[slot])); HashSlot(name) != slot {
+		return ""
+	}
+	return name
 }
 
-// perHashSlot is a name for each slot. To find them takes 10 ms.
-func (l *Link) perHashSlot() []string {
+// findTags returns the first tag of each slot. To find them takes 5 ms, so a connection does it before a call needs one.
+func (l *Link) findTags() []uint32 {
 	l.tagOnce.Do(func() {
 		const mostTags = 1 << 18 // 170,000 mostly do
-		l.tagged = make([]string, hashSlots)
-		if HashSlot(l.options.PerHashSlot+":{0}") == HashSlot(l.options.PerHashSlot+":{1}") {
-			return // the prefix has a tag of its own, which has one slot only
-		}
-		for i, found := 0, 0; i < mostTags && found < hashSlots; i++ {
-			name := l.options.PerHashSlot + ":{" + strconv.FormatInt(int64(i), 36) + "}"
-			if at := HashSlot(name); l.tagged[at] == "" {
-				l.tagged[at] = name
+		l.tags = make([]uint32, hashSlots)
+		var known [hashSlots]bool
+		var name []byte // one for all: a string for each took 10 ms
+		for i, found := uint32(0), 0; i < mostTags && found < hashSlots; i++ {
+			name = l.appendTagged(name[:0], i)
+			if slot := HashSlot(string(name)); !known[slot] {
+				l.tags[slot], known[slot] = i, true
 				found++
 			}
 		}
 	})
-	return l.tagged
+	return l.tags
+}
+
+func (l *Link) appendTagged(b []byte, tag uint32) []byte {
+	b = append(append(b, l.options.PerHashSlot...), ":{"...)
+	return append(strconv.AppendUint(b, uint64(tag), 36), '}')
 }

@@ -77,7 +77,7 @@ type Link struct {
 	outage    outage
 
 	tagOnce sync.Once
-	tagged  []string // by hash slot: see PerHashSlot
+	tags    []uint32 // by hash slot: see findTags
 }
 
 // New returns a Link without a connection, which answers each request with an error until there is one.
@@ -254,7 +254,7 @@ func (l *Link) keepConnecting(options rueidis.ClientOption, first chan<- string,
 // connected makes a client known.
 func (l *Link) connected(client rueidis.Client) {
 	if client.Mode() == rueidis.ClientModeCluster {
-		l.perHashSlot() // no call should wait for that
+		l.findTags()
 		l.readOwners(client)
 	}
 	l.Use(client)
