@@ -115,7 +115,12 @@ var mutants = []mutant{
 	{"what connections hold on an engine is not given back at the end", "leases", "resp/shutdown.go",
 		"drained := srv.sessions.Port.Drain(ctx)", "drained := func() bool { return ctx != nil }"},
 
-	{"a denial is kept for 100 s", "", "store/remote/tatcache.go", "denialLasts = time.Second", "denialLasts = 100 * time.Second"},
+	{"who is denied without the engine is allowed", "outage", "store/remote/failure/failure.go", "	if f == Deny {", "	if f == Error {"},
+	{"who is decided here without the engine has all of the limit", "outage", "store/remote/failure/local.go",
+		"return int64(n)\n", "return 1\n"},
+	{"the least strict mode decides on several limits", "outage", "store/remote/failure/failure.go",
+		"mode := Allow\n\tfor i", "mode := Error\n\tfor i"},
+
 	{"a cached TAT is not compared", "", "store/remote/shortcut.go", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if true then"},
 	{"a cached state is not compared", "", "store/remote/view/script.go",
 		"same = same and redis.call('HGET', key, ARGV[j]) == ARGV[j + 1]", "same = true"},

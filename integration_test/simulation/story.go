@@ -15,6 +15,10 @@ var (
 	line = regexp.MustCompile(`^\d+ +(\S+) ([^:]+): (.*)$`)
 	// logged is what celld logs, which the story leaves out.
 	logged = regexp.MustCompile(`^(DEBUG|INFO|WARN|ERROR) `)
+	// usual is what each world does at its beginning and its end, which the story leaves out.
+	usual = regexp.MustCompile(`^(serves|shall be ready and idle|life \d+ is told to stop)$`)
+	// listed is a line of what nothing explains.
+	listed = regexp.MustCompile(`^  \d+-\d+ client `)
 	// loud is a line by itself in a trace, which tells what is wrong.
 	loud = regexp.MustCompile(`^(FAULT |panic: |fatal error: )`)
 	// posted is a call by JSON, and where it goes.
@@ -31,13 +35,18 @@ func storyOf(trace string) string {
 		at   int // where it is told
 		text string
 	}
-	wrong := false
+	wrong, failed := false, false
 	asked := map[string][]ask{} // by who asks: what has no answer yet
 	long := false               // the next lines go on with an answer, or tell how the world ends, and are left out
 	for one := range strings.Lines(trace) {
 		parts := line.FindStringSubmatch(strings.TrimRight(one, "\r\n"))
 		if parts == nil {
-			if long = long && !loud.MatchString(one); !long && !strings.HasPrefix(one, "hash=") && !strings.HasPrefix(one, "drawn=") {
+			fault := strings.HasPrefix(one, "FAULT ")
+			long = long && !loud.MatchString(one) || fault && failed // the first tells what is wrong
+			if failed = failed || fault; !long && !strings.HasPrefix(one, "hash=") && !strings.HasPrefix(one, "drawn=") {
+				if listed.MatchString(one) && listed.MatchString(told[len(told)-1]) { // the last is what those before do not explain
+					told = told[:len(told)-1]
+				}
 				told = append(told, strings.TrimRight(one, "\r\n")) // it goes on from the line before, or is a FAULT
 			}
 			continue
@@ -49,7 +58,8 @@ func storyOf(trace string) string {
 		wrong = who == "checker" // what comes later does not matter
 		command := ""
 		switch post := posted.FindStringSubmatch(what); {
-		case logged.MatchString(what):
+		case logged.MatchString(what), usual.MatchString(what), who == "the end":
+			long = true
 			continue
 		case post != nil:
 			command = "curl " + post[2] + ":8080" + post[1] + " --json " + word(post[3])

@@ -95,10 +95,11 @@ func (c *client) storm(every time.Duration) (more int) {
 // asked is a call, and where the clock of the server was.
 type asked struct {
 	check.Call
-	raw   []byte
-	looks int
-	plain string // the answer that it must have; "": it is a call of a limit
-	exec  bool   // it is sent in a transaction
+	raw     []byte
+	looks   int
+	without [2]int64 // see machine.without, before it was asked
+	plain   string   // the answer that it must have; "": it is a call of a limit
+	exec    bool     // it is sent in a transaction
 }
 
 func (a *asked) says(words ...string) {
@@ -277,7 +278,7 @@ func (c *client) ask(calls []asked) {
 	var raw []byte
 	for i := range calls {
 		raw = append(raw, calls[i].raw...)
-		calls[i].looks = c.of.looks()
+		calls[i].looks, calls[i].without = c.of.looks(), c.of.without()
 		calls[i].FromNS, _ = c.w.nowNS()
 		calls[i].Began = c.w.event(c.name, "asks %s", calls[i].Text)
 		calls[i].First, calls[i].Server = i == 0, c.of.number
@@ -303,6 +304,7 @@ func (c *client) ask(calls []asked) {
 		}
 		a.Times = c.of.between(a.looks, c.of.looks())
 		_, a.ToNS = c.w.nowNS()
+		c.mayBeWithout(a, c.of)
 		c.note(a)
 	}
 	if err == nil {
@@ -350,6 +352,20 @@ func (c *client) send(raw []byte, calls []asked, patience *time.Duration) error 
 		_ = c.conn.CloseWrite()
 	}
 	return err
+}
+
+// mayBeWithout makes an answer none that the machine may have given without the engine: so the call may have been counted, or not. The mode
+// of an outage allows or denies all, so the other answer is the engine's.
+func (c *client) mayBeWithout(a *asked, m *machine) {
+	mode, _ := c.w.plan.outageModes()
+	if mode == "" || a.Answer == nil || a.without == m.without() {
+		return
+	}
+	if denied := a.Answer[0] == 1; denied && mode == "allow" || !denied && mode == "deny" {
+		return
+	}
+	c.w.count("may be without the engine")
+	a.Answer, a.Error, a.Maybe = nil, "it may have been answered without the engine", true
 }
 
 // note puts a call into the history.

@@ -20,7 +20,7 @@ func newCounts() counts {
 	}
 	for _, kind := range []string{"refused create", "refused append", "refused write", "refused sync", "refused sync the directory",
 		"repaired", "half closed", "slow to read", "calls in two parts", "crowd refused", "asked by JSON", "asked by script",
-		"asked by EXEC", "decided ahead",
+		"asked by EXEC", "decided ahead", "asked without the engine", "may be without the engine",
 		"wrong file", "came again", "not ready", "envoy's hits checked", "budget checked", "gave back",
 		"saw older states", "asked to reserve", "counts checked", "knocked",
 		"saw evictions", "saw whole", "error LOADING", "error MISCONF", "error OOM", "error STOREDOWN", "error BUSY"} {

@@ -88,7 +88,7 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 			others = append(others, a)
 			continue
 		}
-		a.looks, a.Server = m.looks(), m.number
+		a.looks, a.without, a.Server = m.looks(), m.without(), m.number
 		a.FromNS, _ = c.w.nowNS()
 		a.Began = c.w.event(c.name, "posts %s to %s: %s", path, m.addr, body)
 		began := c.w.since()
@@ -111,6 +111,7 @@ func (c *client) asksByJSON(calls []asked) (others []asked) {
 		a.Times = m.between(a.looks, m.looks())
 		_, a.ToNS = c.w.nowNS()
 		c.w.count("asked by JSON")
+		c.mayBeWithout(&a, m)
 		c.note(&a)
 	}
 	return others

@@ -25,6 +25,7 @@ import (
 	"celld/resp/transport"
 	"celld/resp/web"
 	"celld/store/memory"
+	"celld/store/remote"
 )
 
 // machine runs celld. Its disk outlives the process.
@@ -56,6 +57,7 @@ type life struct {
 	m      *machine
 	number int
 	server *resp.Server
+	engine *remote.Store // nil: limits are in memory
 	files  *disk.Mount
 	cancel context.CancelFunc
 	ready  chan struct{} // closed when it serves
@@ -159,6 +161,16 @@ func (m *machine) looks() int {
 	return len(m.reads)
 }
 
+// without is how many calls the process has decided without the engine, and which process that is.
+func (m *machine) without() (is [2]int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if is[0] = int64(m.lives); m.life != nil && m.life.engine != nil {
+		is[1] = m.life.engine.Facts().Counts.DecidedWithout
+	}
+	return is
+}
+
 // between are the readings from one look to another.
 func (m *machine) between(from, to int) []int64 {
 	m.mu.Lock()
@@ -203,9 +215,10 @@ func (m *machine) startAt(listen func(addr string) (*network.Listener, error)) {
 		Persistence: persistence.New(keys, files), Exit: exit, ReadClocks: m.readClocks,
 		Scripts: func() scripts.Engine { return script.NewEngine() }}
 	if w.fleet != nil {
-		if o.Engine, err = w.fleet.open(l, keeps.Options(cfg), keys.Set, log); err != nil {
+		if l.engine, err = w.fleet.open(l, keeps.Options(cfg), keys.Set, log); err != nil {
 			panic(err)
 		}
+		o.Engine = l.engine
 	}
 	l.server = resp.NewServer(o)
 	ln, err := listen(m.serves())

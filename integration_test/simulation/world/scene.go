@@ -21,6 +21,7 @@ var scenes = []scene{
 	{"guest", drawGuest, runGuest},
 	{"http", nil, runHTTP},
 	{"older", drawOlder, runOlder},
+	{"outage", drawOutage, runOutage},
 	{"pause", nil, runPause},
 	{"policies", drawPolicies, runPolicies},
 	{"secrets", drawSecrets, runSecrets},
@@ -36,7 +37,7 @@ func (p *plan) drawScenes() {
 		}
 	}
 	for _, s := range slices.Clone(p.scenes) {
-		if s.draw != nil {
+		if s.draw != nil && p.has(s.name) {
 			s.draw(p)
 		}
 	}
