@@ -20,6 +20,9 @@ func drawCrowd(p *plan) {
 	if r.IntN(2) == 0 {
 		p.set("maxmemory", fmt.Sprint(20_000+r.IntN(40_000)))
 	}
+	if few := p.chance("few keys"); few.IntN(2) == 0 { // so that few calls fill it
+		p.set("max-keys", fmt.Sprint(20+few.IntN(8)))
+	}
 	p.set("maxmemory-policy", oneOf(r, "allkeys-lru", "noeviction"))
 	if p.evicts() {
 		p.drawBounded(r)

@@ -269,7 +269,7 @@ func (m *machine) repair(l *life) {
 	text, _, _ = strings.Cut(text, ":")
 	at, err := strconv.Atoi(text)
 	if err != nil || !m.mayBeDamaged {
-		panic(fmt.Sprintf("celld does not start: %v", l.err)) // what would follow waits for it in vain
+		m.w.endsHere("celld does not start: %v", l.err)
 	}
 	m.w.count("repaired")
 	l.files.Unmount()

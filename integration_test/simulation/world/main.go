@@ -101,6 +101,11 @@ func Main() {
 	fmt.Printf("drawn=%d faults=%d clients=%d scenes=%d keys=%d\n", p.calls, len(p.faults), p.clients, len(p.scenes), len(p.keys))
 	w.run()
 	os.RemoveAll(folder)
+	w.ends()
+}
+
+// ends tells what has happened, and ends the program if something is wrong.
+func (w *world) ends() {
 	for _, fault := range w.faults {
 		fmt.Println("FAULT", fault)
 	}
@@ -110,4 +115,10 @@ func Main() {
 	if len(w.faults) > 0 {
 		os.Exit(3)
 	}
+}
+
+// endsHere notes what must not be, and ends the world there, as the rest would wait for it in vain.
+func (w *world) endsHere(format string, args ...any) {
+	w.wrong(format, args...)
+	w.ends()
 }

@@ -100,7 +100,7 @@ func (w *world) wrong(format string, args ...any) {
 func (w *world) run() {
 	w.event("plan", "%s", w.plan.String())
 	late := time.AfterFunc(longest, func() {
-		panic("the world hangs")
+		w.endsHere("the world hangs")
 	})
 	defer late.Stop()
 	for _, m := range w.all {
