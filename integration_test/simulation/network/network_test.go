@@ -111,10 +111,7 @@ func TestEnds(t *testing.T) {
 		if err := read(server); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("after Reset: %v", err)
 		}
-		go func() {
-			time.Sleep(time.Second)
-			server.Close()
-		}()
+		time.AfterFunc(time.Second, func() { server.Close() })
 		began := time.Now()
 		if client.AwaitPeer(time.Minute); time.Since(began) != time.Second {
 			t.Errorf("AwaitPeer returned after %s; the peer has closed after 1s", time.Since(began))
